@@ -1,0 +1,43 @@
+"""What can go wrong in the context engine, each with a code and its data."""
+
+from __future__ import annotations
+
+
+class ContextError(Exception):
+    """Base of the engine's errors; `code` is stable, the text is for people."""
+
+    code = "context"
+
+
+class WireError(ContextError):
+    """Text that should be JSON of a known shape is not."""
+
+    code = "wire"
+
+
+class EditError(ContextError):
+    """An edit names something the view does not have: a bug, never repaired silently."""
+
+    code = "edit"
+
+
+class RuleError(ContextError):
+    """A request would break a rule of the API; it is never sent."""
+
+    code = "rule"
+
+    def __init__(self, rule: str, where: str, detail: str) -> None:
+        super().__init__(f"{rule} at {where}: {detail}")
+        self.rule, self.where, self.detail = rule, where, detail
+
+
+class WindowError(ContextError):
+    """Nothing more can be reduced and the request does not fit the model's window."""
+
+    code = "context_full"
+
+    def __init__(self, tokens: int, limit: int, model: str) -> None:
+        super().__init__(
+            f"The conversation is about {tokens:,} tokens and {model} takes at most {limit:,} here."
+        )
+        self.tokens, self.limit, self.model = tokens, limit, model

@@ -1,0 +1,126 @@
+"""How many tokens a text is likely to cost, without asking anybody.
+
+A linear count over character classes: measured bias over kinds of text 7 %, against 40 % for
+characters / 4. The weights are those of the newer tokenizer (the higher ones); the gauge scales the
+figure by what the API last reported. Classes are counted on UTF-8 bytes with `bytes.translate`,
+which runs at memory speed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import string
+import struct
+from typing import Any
+
+LOWER = string.ascii_lowercase.encode()
+UPPER = string.ascii_uppercase.encode()
+DIGIT = string.digits.encode()
+SPACE = b" \t\r\n"
+_TAIL = bytes(range(0x80, 0xC0))
+_TWO = bytes(range(0xC0, 0xE0))
+_THREE = bytes(range(0xE0, 0xF0))
+_FOUR = bytes(range(0xF0, 0x100))
+#: Hundredths of a token per character of the class.
+_WEIGHTS = ((LOWER, 32), (UPPER, 157), (DIGIT, 46), (_TWO, 56), (_THREE, 100), (_FOUR, 310))
+_PUNCTUATION, _WORD = 96, 15
+#: Tokens of a block or a message besides its text.
+FRAME = 4
+#: An image of unknown size, and a page of a document.
+IMAGE, PAGE = 1_600, 2_500
+
+
+def text_tokens(text: str) -> int:
+    """Estimate the tokens of a text; 0 for the empty text, at least 1 otherwise."""
+    if not text:
+        return 0
+    raw = text.encode(errors="replace")
+    counted = total = 0
+    for members, weight in _WEIGHTS:
+        count = len(raw) - len(raw.translate(None, members))
+        counted += count
+        total += count * weight
+    spaces = len(raw) - len(raw.translate(None, SPACE))
+    tails = len(raw) - len(raw.translate(None, _TAIL))
+    total += (len(raw) - counted - spaces - tails) * _PUNCTUATION + spaces * _WORD
+    return max(1, total // 100)
+
+
+def block_tokens(block: dict[str, Any]) -> int:
+    """Estimate one content block, nested blocks included."""
+    match block.get("type"):
+        case "text":
+            return FRAME + text_tokens(str(block.get("text", "")))
+        case "thinking":
+            return FRAME + text_tokens(str(block.get("thinking", "")))
+        case "image":
+            return FRAME + _image_tokens(block.get("source"))
+        case "document":
+            return FRAME + _document_tokens(block.get("source"))
+        case "tool_result":
+            content = block.get("content", "")
+            if isinstance(content, str):
+                return 3 * FRAME + text_tokens(content)
+            return 3 * FRAME + sum(block_tokens(nested) for nested in content)
+        case "tool_use":
+            return 3 * FRAME + text_tokens(str(block.get("name", ""))) + _value(block.get("input"))
+        case _:
+            return FRAME + _value(block)
+
+
+def _value(value: object) -> int:
+    """Estimate any JSON value by the text it would be."""
+    if isinstance(value, dict):
+        return sum(1 + text_tokens(str(key)) + _value(item) for key, item in value.items())
+    if isinstance(value, list):
+        return 1 + sum(_value(item) for item in value)
+    return 1 + text_tokens(str(value))
+
+
+def _image_tokens(source: Any) -> int:
+    size = _pixels(source.get("data", "")) if isinstance(source, dict) else None
+    if size is None:
+        return IMAGE
+    width, height = size
+    longest = max(width, height, 1)
+    if longest > 1568:
+        width, height = width * 1568 // longest, height * 1568 // longest
+    return max(1, width * height // 750)
+
+
+def _document_tokens(source: Any) -> int:
+    if not isinstance(source, dict):
+        return PAGE
+    data = str(source.get("data", ""))
+    if source.get("type") == "text":
+        return text_tokens(data)
+    try:
+        pages = base64.b64decode(data, validate=False).count(b"/Type /Page") or 1
+    except (binascii.Error, ValueError):
+        return PAGE
+    return pages * PAGE
+
+
+def _pixels(data: str) -> tuple[int, int] | None:
+    """Read width and height from the head of a PNG, GIF or JPEG in base64."""
+    try:
+        head = base64.b64decode(data[:65_536], validate=False)
+    except (binascii.Error, ValueError):
+        return None
+    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
+        return struct.unpack(">II", head[16:24])
+    if head[:3] == b"GIF" and len(head) >= 10:
+        return struct.unpack("<HH", head[6:10])
+    return _jpeg_pixels(head)
+
+
+def _jpeg_pixels(head: bytes) -> tuple[int, int] | None:
+    at = 2 if head[:2] == b"\xff\xd8" else len(head)
+    while at + 9 < len(head) and head[at] == 0xFF:
+        marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4], "big")
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", head[at + 5 : at + 9])
+            return width, height
+        at += 2 + max(length, 1)
+    return None

@@ -1,0 +1,62 @@
+"""How full the context is, and how that is known.
+
+The figure is anchored on the last call as the API reported it (input, cache reads and cache writes,
+plus the output), and moved by the estimated difference of the view since. No report is None, never
+0; a report made under another model is no report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context.edits import Source, Trigger
+from conversations.context.view import View
+
+#: Reported tokens per thousand estimated ones, kept within these bounds.
+_LOWEST, _HIGHEST = 300, 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The last reply call: its context and output as reported, and the view's estimate then.
+
+    `view_tokens` is the estimate of the view with the answer in it, `edits` the number of
+    transformations applied by then, `overhead` the estimate of system prompt and tools.
+    """
+
+    tokens: int
+    view_tokens: int
+    overhead: int
+    edits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """`tokens` in context, `source` of the figure, and the model's `window`; all in tokens."""
+
+    tokens: int
+    source: Source
+    window: int
+    has_report: bool = True
+
+    def passes(self, threshold: int, setting: str) -> Trigger | None:
+        """Give the trigger when the figure is greater than the threshold; 0 means never."""
+        if threshold <= 0 or self.tokens <= threshold:
+            return None
+        return Trigger(self.tokens, threshold, self.source, setting)
+
+
+def measure(view: View, overhead: int, report: Report | None, window: int) -> Gauge:
+    """Say how full the context would be if the view were sent now."""
+    if report is None:
+        return Gauge(overhead + view.tokens, "estimated", window, has_report=False)
+    moved = view.tokens - report.view_tokens + overhead - report.overhead
+    tokens = max(0, report.tokens + moved * _permille(report) // 1000)
+    source: Source = "reported" if view.edits == report.edits else "estimated"
+    return Gauge(tokens, source, window)
+
+
+def _permille(report: Report) -> int:
+    """Reported per thousand estimated tokens on this conversation, bounded."""
+    estimated = report.view_tokens + report.overhead
+    return max(_LOWEST, min(_HIGHEST, report.tokens * 1000 // max(1, estimated)))

@@ -1,0 +1,104 @@
+"""Wire text: the JSON that goes to the API, encoded once and never again.
+
+Everything stored is text in the form it is sent. One encoder makes it (`encode`); an array is taken
+apart into slices of its own text (`split`) and put together from them (`join`), so a stored number,
+escape or key order is never rewritten. NUL is safe here because JSON escapes it; lone surrogates
+are not text at all and are replaced where text enters (`clean`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from conversations.context.errors import WireError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACE = re.compile(r"[ \t\n\r]*")
+_decoder = json.JSONDecoder()
+
+
+def clean(text: str) -> str:
+    """Replace what no encoding can carry (lone surrogates) by U+FFFD."""
+    return _SURROGATE.sub("�", text)
+
+
+def encode(value: object) -> str:
+    """Encode compactly, keys in the given order; refuses NaN and infinities."""
+    try:
+        return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WireError(f"not JSON: {error}") from error
+
+
+def decode(text: str) -> Any:
+    """Decode strictly: no NaN, no infinities, bounded depth and digits."""
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"not JSON: {error}") from error
+    return value
+
+
+def split(array: str) -> list[str]:
+    """Give the elements of a JSON array as slices of its own text."""
+    at = _skip(array, 0)
+    if array[at : at + 1] != "[":
+        raise WireError("not a JSON array")
+    at = _skip(array, at + 1)
+    slices: list[str] = []
+    if array[at : at + 1] == "]":
+        _end(array, at)
+        return slices
+    while True:
+        end = _value_end(array, at)
+        slices.append(array[at:end])
+        at = _skip(array, end)
+        mark = array[at : at + 1]
+        if mark == "]":
+            _end(array, at)
+            return slices
+        if mark != ",":
+            raise WireError(f"expected , or ] at {at}")
+        at = _skip(array, at + 1)
+
+
+def join(elements: Iterable[str]) -> str:
+    """Put slices together as one array; the inverse of `split` on compact text."""
+    return "[" + ",".join(elements) + "]"
+
+
+def digest(text: str) -> str:
+    """Name a text by its content: `sha256:` and 64 hex digits of its UTF-8."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _value_end(text: str, at: int) -> int:
+    try:
+        return _decoder.raw_decode(text, at)[1]
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"not JSON: {error}") from error
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _end(text: str, at: int) -> None:
+    if _skip(text, at + 1) != len(text):
+        raise WireError("text after the JSON array")
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{digits} is out of range")
+    return value
