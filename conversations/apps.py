@@ -1,0 +1,19 @@
+"""The app's start: append-only guards follow every migration, checks are registered."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.db.backends.signals import connection_created
+from django.db.models.signals import post_migrate
+
+
+class ConversationsConfig(AppConfig):
+    name = "conversations"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from conversations import checks  # noqa: F401
+        from conversations.services.guards import install_guards, provide_door
+
+        post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")
+        connection_created.connect(provide_door, dispatch_uid="agentweb-door")

@@ -1,0 +1,84 @@
+"""The settings of agentweb: one annotated field each, its default and its meaning.
+
+A field `input_token_budget` is the Django setting `AGENTWEB_INPUT_TOKEN_BUDGET` and the environment
+variable of the same name. Values are looked up live, so `override_settings` works.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+from django.conf import settings
+
+from conversations.context.policy import POLICY_FIELDS, PRESETS, Policy, policy_from
+
+PREFIX = "AGENTWEB_"
+
+
+class Conf:
+    """What can be set; see the README's table for the same list."""
+
+    #: Model of new conversations; must be in the catalogue with a price.
+    model: str = "claude-sonnet-5-5"
+    #: Model that writes summaries and titles; empty means the conversation's own.
+    summary_model: str = ""
+    #: Most tokens one answer may have.
+    max_output_tokens: int = 16_000
+    #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim or off.
+    policy: str = "classic"
+    #: Model calls in one turn before it stops.
+    max_rounds: int = 40
+    #: Tool calls in one turn before it stops.
+    max_tool_calls: int = 200
+    #: Seconds one turn may take.
+    max_turn_seconds: int = 900
+    #: Tool calls of one answer that run at the same time.
+    max_parallel_tools: int = 8
+    #: Attempts at one model call before the turn fails.
+    max_attempts: int = 4
+    #: Longest wait, in seconds, between two attempts; a longer `retry-after` fails the turn.
+    max_backoff_seconds: int = 60
+    #: Seconds until the first event of an answer.
+    first_event_seconds: int = 60
+    #: Seconds of silence within an answer.
+    silence_seconds: int = 90
+    #: Seconds one model call may take.
+    attempt_seconds: int = 600
+    #: Longest message a person may send, in characters.
+    max_prompt_chars: int = 200_000
+    #: Turns of one user that may run at the same time.
+    max_live_turns: int = 4
+    #: Bytes and number of files of one user's workspace, and bytes of one file.
+    workspace_bytes: int = 50_000_000
+    workspace_files: int = 1_000
+    workspace_file_bytes: int = 5_000_000
+    #: host:port pairs that `fetch_url` may reach although they are loopback or private.
+    fetch_private: tuple[str, ...] = ()
+    #: Milliseconds the built-in emulator waits between two pieces of an answer.
+    emulator_delay_ms: int = 12
+
+    def __getattribute__(self, name: str) -> Any:
+        default = object.__getattribute__(self, name)
+        if name.startswith("_"):
+            return default
+        return getattr(settings, PREFIX + name.upper(), default)
+
+
+conf = Conf()
+
+
+def defaults() -> dict[str, Any]:
+    """Give every setting's name and default, the context policy's numbers included."""
+    own = {name: getattr(Conf, name) for name in get_type_hints(Conf)}
+    return own | {name: getattr(PRESETS["classic"], name) for name in POLICY_FIELDS}
+
+
+def site_policy() -> Policy:
+    """Give the site's context policy: the preset and the numbers that were set explicitly."""
+    return policy_from(conf.policy, site_overrides())
+
+
+def site_overrides() -> dict[str, Any]:
+    """Give the context policy's numbers set for the site."""
+    names = ((name, PREFIX + name.upper()) for name in POLICY_FIELDS)
+    return {name: getattr(settings, full) for name, full in names if hasattr(settings, full)}

@@ -1,0 +1,95 @@
+"""Calls: every request that was sent, named so that it can be rebuilt byte for byte.
+
+The body of a reply call is its envelope and the view at its `tip`; other purposes keep their
+messages as a blob. A call without a result is in doubt.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from conversations.models.log import AppendOnly, Blob, Conversation, Message
+from conversations.models.turns import Turn
+
+
+class Envelope(AppendOnly):
+    """Every request parameter but `messages`, as wire text, and the beta headers."""
+
+    digest = models.CharField(max_length=80, primary_key=True)
+    text = models.TextField()
+    headers = models.TextField(default="{}")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+class ApiCall(AppendOnly):
+    class Purpose(models.TextChoices):
+        REPLY = "reply"
+        SUMMARY = "summary"
+        TITLE = "title"
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="calls")
+    turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="calls")
+    #: Rises within the turn; every attempt is a call of its own.
+    number = models.PositiveIntegerField()
+    purpose = models.CharField(max_length=10, choices=Purpose.choices)
+    model = models.CharField(max_length=100)
+    envelope = models.ForeignKey(Envelope, on_delete=models.PROTECT, related_name="+")
+    tip = models.PositiveBigIntegerField()
+    messages = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+    body_digest = models.CharField(max_length=80)
+    body_bytes = models.PositiveBigIntegerField()
+    estimated_tokens = models.PositiveIntegerField()
+    #: The estimates the next gauge is anchored on.
+    view_tokens = models.PositiveIntegerField(default=0)
+    overhead_tokens = models.PositiveIntegerField(default=0)
+    view_edits = models.PositiveIntegerField(default=0)
+    #: Names what thinking of its answer is signed over: model, system prompt and tools.
+    binding = models.CharField(max_length=80)
+    max_tokens = models.PositiveIntegerField()
+    sent_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["turn", "number"], name="apicall_number")]
+        indexes = [models.Index(fields=["conversation", "tip"])]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} call {self.pk}"
+
+
+class ApiResult(AppendOnly):
+    class Status(models.TextChoices):
+        COMPLETE = "complete"
+        STOPPED = "stopped"
+        TRUNCATED = "truncated"
+        REFUSED = "refused"
+        ERROR = "error"
+        LOST = "lost"
+
+    call = models.OneToOneField(ApiCall, on_delete=models.PROTECT, related_name="result")
+    answer = models.OneToOneField(
+        Message, null=True, on_delete=models.PROTECT, related_name="result"
+    )
+    status = models.CharField(max_length=10, choices=Status.choices)
+    request_id = models.CharField(max_length=100, blank=True)
+    http_status = models.PositiveSmallIntegerField(null=True)
+    error_type = models.CharField(max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    stop_reason = models.CharField(max_length=40, blank=True)
+    #: Usage as it was reported, as text; the four counts are None where nothing was reported.
+    usage = models.TextField(default="{}")
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cache_read_tokens = models.PositiveBigIntegerField(null=True)
+    cache_write_tokens = models.PositiveBigIntegerField(null=True)
+    cost_micros = models.PositiveBigIntegerField()
+    #: exact, estimated (cut stream, lost call) or none (released).
+    cost_basis = models.CharField(max_length=10)
+    first_event_ms = models.PositiveIntegerField(null=True)
+    duration_ms = models.PositiveIntegerField()
+    ended_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.call_id}"

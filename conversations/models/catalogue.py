@@ -1,0 +1,56 @@
+"""The catalogue: models with their windows, and their prices as dated rows."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class ApiModel(models.Model):
+    class Thinking(models.TextChoices):
+        ADAPTIVE = "adaptive"
+        ALWAYS = "always"
+        EXTENDED = "extended"
+
+    id = models.CharField("model id", max_length=100, primary_key=True)
+    window = models.PositiveIntegerField(help_text="Context window in tokens.")
+    max_output = models.PositiveIntegerField()
+    thinking = models.CharField(max_length=10, choices=Thinking.choices)
+    is_enabled = models.BooleanField(default=True)
+
+    class Meta:
+        verbose_name = "model"
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ModelPrice(models.Model):
+    """Micro-dollars per million tokens; written once, replaced by closing and inserting."""
+
+    class Kind(models.TextChoices):
+        INPUT = "input"
+        OUTPUT = "output"
+        CACHE_WRITE_5M = "cache_write_5m"
+        CACHE_WRITE_1H = "cache_write_1h"
+        CACHE_READ = "cache_read"
+
+    model = models.ForeignKey(ApiModel, on_delete=models.PROTECT, related_name="prices")
+    kind = models.CharField(max_length=14, choices=Kind.choices)
+    micros_per_million = models.PositiveBigIntegerField()
+    #: Applies to prompts of more than so many tokens, cache reads and writes counted.
+    above_tokens = models.PositiveIntegerField(default=0)
+    effective_from = models.DateTimeField()
+    effective_to = models.DateTimeField(null=True, blank=True)
+    source = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model", "kind", "above_tokens"],
+                condition=models.Q(effective_to=None),
+                name="one_open_price",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model_id} {self.kind}"

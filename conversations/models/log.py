@@ -1,0 +1,159 @@
+"""The log: conversations, and the append-only entries that make their paths.
+
+Messages and transformations share one counter (`Conversation.head`); each names its `parent` entry,
+so a path of the log is a state and a branch is a new path. Rows of classes marked `AppendOnly` are
+never changed or deleted; database triggers hold that too (services/guards.py). Wire text lives in
+TextField, because `jsonb` would rewrite it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+
+
+class AppendOnly(models.Model):
+    """Refuses in Python what the triggers refuse in the database."""
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError(f"{type(self).__name__} is append-only")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        raise TypeError(f"{type(self).__name__} is append-only")
+
+
+class Conversation(models.Model):
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations"
+    )
+    title = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=100)
+    instructions = models.TextField(blank=True)
+    policy = models.JSONField(default=dict, blank=True)
+    #: The last sequence number given out, and the entry at the end of the shown path (0: none).
+    head = models.PositiveBigIntegerField(default=0)
+    tip = models.PositiveBigIntegerField(default=0)
+    pinned_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "-updated_at"])]
+
+    def __str__(self) -> str:
+        return self.title or "New chat"
+
+
+class Blob(AppendOnly):
+    """Text named by its digest: full tool outputs, request messages that are no view."""
+
+    digest = models.CharField(max_length=80, primary_key=True)
+    text = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.digest
+
+
+class Message(AppendOnly):
+    class Kind(models.TextChoices):
+        PROMPT = "prompt", "prompt"
+        ANSWER = "answer", "answer"
+        RESULTS = "results", "results"
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.PROTECT, related_name="messages"
+    )
+    seq = models.PositiveBigIntegerField()
+    parent = models.PositiveBigIntegerField()
+    turn = models.ForeignKey(
+        "conversations.Turn", null=True, on_delete=models.PROTECT, related_name="messages"
+    )
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    #: Wire text of the array of content blocks, and its estimated tokens.
+    content = models.TextField()
+    estimate = models.PositiveIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="message_seq"),
+            models.CheckConstraint(
+                condition=models.Q(parent__lt=models.F("seq")), name="message_parent"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seq}"
+
+
+class Transformation(AppendOnly):
+    class Kind(models.TextChoices):
+        INGEST = "ingest", "ingest (shorten a result before it is first sent)"
+        COMPACTION = "compaction", "compaction (shorten old tool results)"
+        ROUNDS = "rounds", "rounds (summarise finished tool rounds)"
+        SUMMARY = "summary", "summary (replace messages by text)"
+        TRIM = "trim", "trim (drop the oldest exchanges)"
+        SHRINK = "shrink", "shrink (shorten the largest blocks)"
+        REBIND = "rebind", "rebind (drop thinking another request signed)"
+        RESTORE = "restore", "restore (bring an original back)"
+
+    class Outcome(models.TextChoices):
+        APPLIED = "applied", "applied"
+        REJECTED = "rejected", "rejected"
+        VETOED = "vetoed", "vetoed"
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.PROTECT, related_name="transformations"
+    )
+    seq = models.PositiveBigIntegerField()
+    parent = models.PositiveBigIntegerField()
+    turn = models.ForeignKey(
+        "conversations.Turn", null=True, on_delete=models.PROTECT, related_name="transformations"
+    )
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    outcome = models.CharField(max_length=10, choices=Outcome.choices)
+    #: What triggered it: the number, the threshold it passed, how the number is known, the setting.
+    number = models.BigIntegerField()
+    threshold = models.BigIntegerField()
+    source = models.CharField(max_length=10)
+    setting = models.CharField(max_length=40, blank=True)
+    edits = models.TextField()
+    policy = models.TextField()
+    tokens_before = models.PositiveIntegerField()
+    tokens_after = models.PositiveIntegerField()
+    bytes_before = models.PositiveBigIntegerField()
+    bytes_after = models.PositiveBigIntegerField()
+    note = models.TextField()
+    reason = models.TextField(blank=True)
+    summary_call = models.ForeignKey(
+        "conversations.ApiCall", null=True, on_delete=models.PROTECT, related_name="summaries"
+    )
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="transformation_seq"),
+            models.CheckConstraint(
+                name="transformation_shrinks",
+                condition=models.Q(kind="restore")
+                | models.Q(outcome="applied", bytes_after__lt=models.F("bytes_before"))
+                | models.Q(~models.Q(outcome="applied"), edits="[]"),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seq}"

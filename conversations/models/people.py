@@ -1,0 +1,21 @@
+"""People: Django's user with a public id, and the context budget set for them."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+
+class User(AbstractUser):
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    policy = models.JSONField(
+        "context policy",
+        default=dict,
+        blank=True,
+        help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
+    )
+
+    class Meta(AbstractUser.Meta):
+        permissions = [("read_content", "Can read the content of other people's conversations")]

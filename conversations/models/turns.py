@@ -1,0 +1,134 @@
+"""Turns: from a prompt to the last word of its answer, and what is on the way.
+
+The allowed changes of state are one table (`ALLOWED`), used by the services and by the test that
+tries all pairs. A turn has one live row per conversation and a lease whose generation fences a
+worker that was paused and came back.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+from conversations.models.log import Blob, Conversation, Message
+
+
+class TurnState(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    TOOL_WAIT = "tool_wait"
+    APPROVAL_WAIT = "approval_wait"
+    BACKOFF = "backoff"
+    CANCELLING = "cancelling"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+LIVE = ("queued", "running", "tool_wait", "approval_wait", "backoff", "cancelling")
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "queued": ("running", "cancelled", "failed"),
+    "running": ("tool_wait", "backoff", "done", "failed", "cancelling", "interrupted"),
+    "tool_wait": ("approval_wait", "running", "failed", "cancelling", "interrupted"),
+    "approval_wait": ("tool_wait", "cancelling", "failed"),
+    "backoff": ("running", "failed", "cancelling", "interrupted"),
+    "cancelling": ("cancelled", "interrupted"),
+    "done": (), "failed": (), "cancelled": (), "interrupted": (),
+}  # fmt: skip
+
+
+class Turn(models.Model):
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="turns")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=14, choices=TurnState.choices, default=TurnState.QUEUED)
+    finish_reason = models.CharField(max_length=20, blank=True)
+    error_code = models.CharField(max_length=40, blank=True)
+    error_text = models.TextField(blank=True)
+    #: Given by the client before it sends, so that a repeated send is the same send.
+    client_id = models.UUIDField(default=uuid.uuid4)
+    payload_digest = models.CharField(max_length=80)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    retry_at = models.DateTimeField(null=True, blank=True)
+    lease_owner = models.CharField(max_length=80, blank=True)
+    lease_generation = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    stop_requested_at = models.DateTimeField(null=True, blank=True)
+    retry_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "number"], name="turn_number"),
+            models.UniqueConstraint(fields=["conversation", "client_id"], name="turn_client_id"),
+            models.UniqueConstraint(
+                fields=["conversation"], condition=models.Q(state__in=LIVE), name="one_live_turn"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state__in=TurnState.values), name="turn_state"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["lease_until"], condition=models.Q(state__in=LIVE), name="turn_live_lease"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.number}"
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in LIVE
+
+
+class Draft(models.Model):
+    """The answer so far of a running turn, so that a crash keeps what was shown."""
+
+    turn = models.OneToOneField(Turn, on_delete=models.CASCADE, related_name="draft")
+    call = models.ForeignKey("conversations.ApiCall", null=True, on_delete=models.PROTECT)
+    thinking = models.TextField(blank=True)
+    text = models.TextField(blank=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"draft of {self.turn_id}"
+
+
+class ToolCall(models.Model):
+    class State(models.TextChoices):
+        PLANNED = "planned"
+        STARTED = "started"
+        OK = "ok"
+        ERROR = "error"
+        UNKNOWN = "unknown"
+        DENIED = "denied"
+        CANCELLED = "cancelled"
+
+    turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="tool_calls")
+    #: The answer that asked for it, and its place among the calls of that answer.
+    answer = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="tool_calls")
+    position = models.PositiveSmallIntegerField()
+    tool_use_id = models.CharField(max_length=200)
+    name = models.CharField(max_length=128)
+    input = models.TextField()
+    effect = models.CharField(max_length=6)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.PLANNED)
+    #: Wire text of the whole original result content, and what is for people only.
+    output = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+    details = models.JSONField(default=dict)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["answer_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["turn", "tool_use_id"], name="toolcall_id"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.tool_use_id}"
