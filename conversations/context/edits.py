@@ -17,7 +17,7 @@ from typing import Literal, assert_never
 
 from conversations.context import wire
 from conversations.context.errors import EditError
-from conversations.context.view import THINKING, Block, Kind, Message, View
+from conversations.context.view import THINKING, Block, Kind, Message, Trail, View
 
 #: What a transformation can be. `rebind` removes thinking that another envelope signed.
 TransformationKind = Literal[
@@ -104,38 +104,48 @@ def unapplied(
 def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
     """Give the view after the edits, applied in order; raises EditError when one does not fit."""
     messages = list(view.messages)
-    seqs = [message.seq for message in messages]
-    behind = len(messages)
+    tokens, size, behind = view.tokens, view.size, len(messages)
     for edit in edits:
         match edit:
             case SpliceBlocks():
-                at = _index(seqs, edit.seq)
-                messages[at] = _splice_blocks(messages[at], edit, kind)
-                behind = min(behind, at + 1)
+                at = _index(messages, edit.seq)
+                old, new = messages[at : at + 1], [_splice_blocks(messages[at], edit, kind)]
+                first = at + 1
             case SpliceMessages():
-                at = bisect_left(seqs, edit.first)
-                end = bisect_left(seqs, edit.last + 1)
-                put = _inserted(edit)
-                messages[at:end] = put
-                seqs[at:end] = [message.seq for message in put]
-                behind = min(behind, at)
+                at = first = bisect_left(messages, edit.first, key=_seq)
+                old = messages[at : bisect_left(messages, edit.last + 1, key=_seq)]
+                new = _inserted(edit)
             case _:
                 assert_never(edit)
+        messages[at : at + len(old)] = new
+        tokens += _tokens(new) - _tokens(old)
+        size += _size(new) - _size(old)
+        behind = min(behind, first)
     for at in range(behind, len(messages)):
-        if messages[at].has_thinking:
-            messages[at] = _without_thinking(messages[at])
-    return View(
-        tuple(messages),
-        sum(message.tokens for message in messages),
-        2 + sum(message.size for message in messages),
-        view.edits + 1,
-        view.reduced or kind not in ("rebind", "restore"),
-    )
+        old_message = messages[at]
+        if old_message.has_thinking:
+            messages[at] = _without_thinking(old_message)
+            tokens += messages[at].tokens - old_message.tokens
+            size += messages[at].size - old_message.size
+    reduced = view.reduced or kind not in ("rebind", "restore")
+    return View(Trail(messages), len(messages), tokens, size, view.edits + 1, reduced)
 
 
-def _index(seqs: list[int], seq: int) -> int:
-    at = bisect_left(seqs, seq)
-    if at == len(seqs) or seqs[at] != seq:
+def _seq(message: Message) -> int:
+    return message.seq
+
+
+def _tokens(messages: list[Message]) -> int:
+    return sum(message.tokens for message in messages)
+
+
+def _size(messages: list[Message]) -> int:
+    return sum(message.size for message in messages)
+
+
+def _index(messages: list[Message], seq: int) -> int:
+    at = bisect_left(messages, seq, key=_seq)
+    if at == len(messages) or messages[at].seq != seq:
         raise EditError(f"message {seq} is not in view")
     return at
 

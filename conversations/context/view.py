@@ -3,18 +3,25 @@
 A `View` is a value; it grows by `append` and changes only through `edits.apply`. Its body is joined
 from stored text, so a view costs nothing to keep and little to send. Blocks are parsed only when a
 step has to look inside a message, and remembered.
+
+Views that grew out of one another share a `Trail`: the messages, and what was learned by reading
+them in order. So a step that finds nothing to do reads only what was appended since it last looked,
+whatever the length of the history.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from conversations.context import wire
 from conversations.context.errors import WireError
 from conversations.context.estimate import FRAME, block_tokens
+from conversations.context.shape import Shape, shape_of
 
+S = TypeVar("S")
 Kind = Literal["prompt", "answer", "results"]
 _HEAD = {
     "prompt": '{"role":"user","content":',
@@ -104,7 +111,11 @@ class Message:
     @cached_property
     def size(self) -> int:
         """Bytes on the wire, the comma that follows included."""
-        return 0 if self.is_empty else len(self.text.encode()) + 1
+        if self.is_empty:
+            return 0
+        text = self.content
+        length = len(text) if text.isascii() else len(text.encode())
+        return len(_HEAD[self.kind]) + length + 2
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -112,30 +123,66 @@ class Message:
         return tuple(map(Block, slices, self.by or ("",) * len(slices)))
 
     @cached_property
+    def shape(self) -> Shape:
+        return shape_of(self.role, self.content)
+
+    @cached_property
     def has_thinking(self) -> bool:
         # The quick look can be wrong only by saying yes (a tool input may hold such an object).
-        if not any(f'"type":"{name}"' in self.content for name in THINKING):
+        if self.kind != "answer" or 'thinking"' not in self.content:
             return False
         return any(block.type in THINKING for block in self.blocks)
 
 
-@dataclass(frozen=True, slots=True)
+class Trail:
+    """Messages in order, growing at the end only, and what reading them has taught.
+
+    `learned` holds under each key how many messages were read and the state after them.
+    """
+
+    __slots__ = ("learned", "messages")
+
+    def __init__(self, messages: list[Message] | None = None) -> None:
+        self.messages: list[Message] = messages or []
+        self.learned: dict[Hashable, tuple[int, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """The messages the model is given, with running totals.
+    """The first `length` messages of a trail, with running totals.
 
     `tokens` and `size` are sums over the messages; `edits` counts the transformations applied, and
     `reduced` says that some original is no longer in view (so that `recall` is offered).
     """
 
-    messages: tuple[Message, ...] = ()
+    trail: Trail = field(default_factory=Trail, repr=False)
+    length: int = 0
     tokens: int = 0
     size: int = 2
     edits: int = 0
     reduced: bool = False
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(self.trail.messages[: self.length])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        mine = (self.messages, self.tokens, self.size, self.edits, self.reduced)
+        return mine == (other.messages, other.tokens, other.size, other.edits, other.reduced)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def append(self, message: Message) -> View:
+        trail = self.trail
+        if len(trail.messages) != self.length:
+            # Another view grew from here; from now on the two differ.
+            trail = Trail(trail.messages[: self.length])
+        trail.messages.append(message)
         return View(
-            (*self.messages, message),
+            trail,
+            self.length + 1,
             self.tokens + message.tokens,
             self.size + message.size,
             self.edits,
@@ -146,3 +193,17 @@ class View:
     def body(self) -> str:
         """The `messages` array as sent; messages left without blocks are not sent."""
         return wire.join(message.text for message in self.messages if not message.is_empty)
+
+    def learn(
+        self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]
+    ) -> S:
+        """Give the state after reading every message, each of a trail only once per key."""
+        trail = self.trail
+        # Taken out while reading: what fails halfway is never continued.
+        done, state = trail.learned.pop(key, (0, None))
+        if state is None or done > self.length:
+            done, state = 0, start()
+        for message in trail.messages[done : self.length]:
+            read(state, message)
+        trail.learned[key] = (self.length, state)
+        return state  # type: ignore[no-any-return]

@@ -5,7 +5,14 @@ from __future__ import annotations
 from conversations.models.budgets import Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.catalogue import ApiModel, ModelPrice
-from conversations.models.log import AppendOnly, Blob, Conversation, Message, Transformation
+from conversations.models.log import (
+    AppendOnly,
+    Blob,
+    Chained,
+    Conversation,
+    Message,
+    Transformation,
+)
 from conversations.models.people import User
 from conversations.models.turns import ALLOWED, LIVE, Draft, ToolCall, Turn, TurnState
 
@@ -19,6 +26,7 @@ __all__ = [
     "Blob",
     "Budget",
     "BudgetWindow",
+    "Chained",
     "Conversation",
     "Draft",
     "Envelope",

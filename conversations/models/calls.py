@@ -7,8 +7,9 @@ messages as a blob. A call without a result is in doubt.
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
-from conversations.models.log import AppendOnly, Blob, Conversation, Message
+from conversations.models.log import AppendOnly, Blob, Chained, Conversation, Message
 from conversations.models.turns import Turn
 
 
@@ -24,7 +25,7 @@ class Envelope(AppendOnly):
         return self.digest
 
 
-class ApiCall(AppendOnly):
+class ApiCall(Chained):
     class Purpose(models.TextChoices):
         REPLY = "reply"
         SUMMARY = "summary"
@@ -49,7 +50,7 @@ class ApiCall(AppendOnly):
     #: Names what thinking of its answer is signed over: model, system prompt and tools.
     binding = models.CharField(max_length=80)
     max_tokens = models.PositiveIntegerField()
-    sent_at = models.DateTimeField(auto_now_add=True)
+    sent_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["turn", "number"], name="apicall_number")]
@@ -59,7 +60,7 @@ class ApiCall(AppendOnly):
         return f"{self.purpose} call {self.pk}"
 
 
-class ApiResult(AppendOnly):
+class ApiResult(Chained):
     class Status(models.TextChoices):
         COMPLETE = "complete"
         STOPPED = "stopped"
@@ -89,7 +90,7 @@ class ApiResult(AppendOnly):
     cost_basis = models.CharField(max_length=10)
     first_event_ms = models.PositiveIntegerField(null=True)
     duration_ms = models.PositiveIntegerField()
-    ended_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
         return f"{self.status} {self.call_id}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 
 class AppendOnly(models.Model):
@@ -30,6 +31,16 @@ class AppendOnly(models.Model):
         raise TypeError(f"{type(self).__name__} is append-only")
 
 
+class Chained(AppendOnly):
+    """A row of a conversation's hash chain: changing, losing or swapping one shows at its link."""
+
+    link = models.PositiveBigIntegerField(default=0)
+    chain = models.CharField(max_length=80)
+
+    class Meta:
+        abstract = True
+
+
 class Conversation(models.Model):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     owner = models.ForeignKey(
@@ -42,6 +53,9 @@ class Conversation(models.Model):
     #: The last sequence number given out, and the entry at the end of the shown path (0: none).
     head = models.PositiveBigIntegerField(default=0)
     tip = models.PositiveBigIntegerField(default=0)
+    #: The end of the hash chain over this conversation's append-only rows.
+    links = models.PositiveBigIntegerField(default=0)
+    chain = models.CharField(max_length=80, blank=True)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -65,7 +79,7 @@ class Blob(AppendOnly):
         return self.digest
 
 
-class Message(AppendOnly):
+class Message(Chained):
     class Kind(models.TextChoices):
         PROMPT = "prompt", "prompt"
         ANSWER = "answer", "answer"
@@ -83,7 +97,7 @@ class Message(AppendOnly):
     #: Wire text of the array of content blocks, and its estimated tokens.
     content = models.TextField()
     estimate = models.PositiveIntegerField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [
@@ -97,7 +111,7 @@ class Message(AppendOnly):
         return f"{self.kind} {self.seq}"
 
 
-class Transformation(AppendOnly):
+class Transformation(Chained):
     class Kind(models.TextChoices):
         INGEST = "ingest", "ingest (shorten a result before it is first sent)"
         COMPACTION = "compaction", "compaction (shorten old tool results)"
@@ -142,7 +156,7 @@ class Transformation(AppendOnly):
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [

@@ -36,7 +36,7 @@ def guarded_tables() -> list[str]:
     return sorted(
         kind._meta.db_table
         for kind in classes
-        if isinstance(kind, type) and issubclass(kind, AppendOnly) and kind is not AppendOnly
+        if isinstance(kind, type) and issubclass(kind, AppendOnly) and not kind._meta.abstract
     )
 
 

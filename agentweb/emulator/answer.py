@@ -1,0 +1,192 @@
+"""A scene's reply turned into what the API would send: thinking first, ids, limits, token
+counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agentweb.emulator import wire
+from agentweb.emulator.catalogue import Model, Tokenizer
+from agentweb.emulator.ids import make_id
+from agentweb.emulator.scenes.scene import Block, Raw, Reply, Text, ToolUse
+from agentweb.emulator.signatures import Chain, Seal
+from agentweb.emulator.tokens import count_text, fit_text
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One content block: how it opens, what its deltas carry, what it is in the end."""
+
+    opening: wire.Object
+    block: wire.Object
+    #: Text of the deltas; None for a block that arrives whole.
+    text: str | None
+    tokens: int
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    pieces: tuple[Piece, ...]
+    stop_reason: str
+    stop_sequence: str | None
+    stop_details: wire.Object | None
+    output_tokens: int
+    thinking_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the request lets the answer be."""
+
+    model: Model
+    account: str
+    thinking: bool
+    #: Thinking is off, but narration between tool calls still comes as thinking.
+    updates: bool
+    display: str
+    max_tokens: int
+    #: Tokens left in the window; the smaller of the two limits stops the answer.
+    room: int
+    stop_sequences: tuple[str, ...]
+    nonce: bytes
+
+
+def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
+    """Lay out the reply within the terms; the chain takes in what is sent."""
+    pieces: list[Piece] = []
+    stop, sequence = reply.effective_stop, None
+    left = min(terms.max_tokens, terms.room)
+    for index, block in enumerate(_order(reply, terms)):
+        said, sequence = _stop_at(block, terms.stop_sequences)
+        piece = _lay_out(said, index, terms, chain)
+        cut = _fit(piece, left, terms.model.tokenizer)
+        if cut is not None:
+            pieces.append(cut)
+            _absorb(chain, cut)
+            left -= cut.tokens
+        if cut is not piece:
+            stop = (
+                "max_tokens" if terms.max_tokens <= terms.room else "model_context_window_exceeded"
+            )
+            break
+        if sequence is not None:
+            stop = "stop_sequence"
+            break
+    thinking = sum(p.tokens for p in pieces if p.block["type"].endswith("thinking"))
+    total = max(1, sum(p.tokens for p in pieces) + 2)
+    return Answer(
+        tuple(pieces),
+        stop,
+        sequence,
+        reply.stop_details,
+        min(total, max(1, terms.max_tokens)),
+        thinking,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Thought:
+    text: str
+
+
+def _order(reply: Reply, terms: Terms) -> list[Block | _Thought]:
+    """Thinking comes first; narration joins it where the model has that habit."""
+    ordered: list[Block | _Thought] = []
+    if terms.thinking:
+        ordered.append(
+            _Thought(reply.thinking or "The request is clear; I answer it from what is in view.")
+        )
+    calls = any(isinstance(block, ToolUse) for block in reply.blocks)
+    moves = calls and (terms.updates or (terms.thinking and terms.model.narrates_in_thinking))
+    for block in reply.blocks:
+        if isinstance(block, Text) and block.narration and moves:
+            ordered.append(_Thought(block.text))
+        else:
+            ordered.append(block)
+    return ordered
+
+
+def _lay_out(block: Block | _Thought, index: int, terms: Terms, chain: Chain) -> Piece:
+    tokenizer = terms.model.tokenizer
+    match block:
+        case _Thought(text):
+            return _think(text, terms, chain)
+        case Text(text):
+            whole = {"type": "text", "text": text}
+            return Piece({"type": "text", "text": ""}, whole, text, count_text(text, tokenizer))
+        case ToolUse():
+            return _use_tool(block, index, terms)
+        case Raw(raw):
+            return Piece(raw, raw, None, count_text(wire.encode(raw).decode(), tokenizer))
+
+
+def _think(text: str, terms: Terms, chain: Chain) -> Piece:
+    tokens = count_text(text, terms.model.tokenizer)
+    shown = "" if terms.display == "omitted" and not terms.updates else text
+    seal = chain.seal(model=terms.model.id, account=terms.account, text=shown, tokens=tokens)
+    signature = seal.encode()
+    return Piece(
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "thinking", "thinking": shown, "signature": signature},
+        shown,
+        tokens,
+        signature,
+    )
+
+
+def _use_tool(use: ToolUse, index: int, terms: Terms) -> Piece:
+    text = use.broken_json or wire.encode(use.input).decode(errors="replace")
+    call_id = use.id or make_id("toolu", terms.nonce, str(index).encode())
+    head: wire.Object = {"type": "tool_use", "id": call_id, "name": use.name}
+    tokens = count_text(use.name + text, terms.model.tokenizer) + 12
+    return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
+
+
+def _stop_at(
+    block: Block | _Thought, sequences: tuple[str, ...]
+) -> tuple[Block | _Thought, str | None]:
+    if not isinstance(block, Text) or block.narration:
+        return block, None
+    found = [(at, sequence) for sequence in sequences if (at := block.text.find(sequence)) >= 0]
+    if not found:
+        return block, None
+    at, sequence = min(found)
+    return Text(block.text[:at]), sequence
+
+
+def _fit(piece: Piece, left: int, tokenizer: Tokenizer) -> Piece | None:
+    """The piece as far as it fits; None when not even its start does."""
+    if piece.tokens <= left:
+        return piece
+    if left <= 0 or piece.text is None or piece.block["type"] == "thinking":
+        return None
+    text = fit_text(piece.text, left, tokenizer)
+    if piece.block["type"] == "text":
+        block: wire.Object = {"type": "text", "text": text}
+        return replace(piece, block=block, text=text, tokens=left) if text else None
+    half = piece.text[: max(1, min(len(text), len(piece.text) - 2))]
+    return replace(
+        piece, block=piece.block | {"input": _whole_fields(half)}, text=half, tokens=left
+    )
+
+
+def _whole_fields(partial: str) -> wire.Object:
+    """What can be read of a cut object: its complete fields."""
+    for end in range(len(partial), max(0, len(partial) - 4_000), -1):
+        if partial[end - 1] in '"]}':
+            try:
+                value = wire.decode((partial[:end] + "}").encode())
+            except wire.NotJson:
+                continue
+            return value if isinstance(value, dict) else {}
+    return {}
+
+
+def _absorb(chain: Chain, piece: Piece) -> None:
+    if piece.block["type"] in {"thinking", "redacted_thinking"}:
+        seal = Seal.decode(piece.signature or str(piece.block.get("data", "")))
+        chain.previous = seal.id if seal else chain.previous
+    else:
+        chain.absorb("assistant", piece.block)

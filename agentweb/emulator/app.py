@@ -1,0 +1,93 @@
+"""The ASGI app: routes, and nothing that a route does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentweb.emulator import accounts, control, models_endpoint
+from agentweb.emulator.asgi import Disconnected, Receive, Scope, Send, read_body
+from agentweb.emulator.clock import Clock
+from agentweb.emulator.errors import ApiError, TooLarge
+from agentweb.emulator.exchange import Exchange
+from agentweb.emulator.messages_endpoint import count_tokens, create_message
+from agentweb.emulator.scenes import SCENES
+from agentweb.emulator.scenes.scene import Scene
+from agentweb.emulator.state import Emulator
+
+#: Seconds between deltas when people watch.
+DEMO_PACE = 0.012
+MAX_BODY = 32 * 1_048_576
+
+
+class EmulatorApp:
+    """An ASGI app over one `Emulator`."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self.emulator = emulator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+            return
+        exchange = Exchange(self.emulator, scope, receive, send)
+        try:
+            await _route(exchange)
+        except ApiError as error:
+            await exchange.refuse(error)
+        except Disconnected:
+            return
+
+
+def create_app(
+    *,
+    scenes: Sequence[Scene] = SCENES,
+    clock: Clock | None = None,
+    seed: int = 0,
+    record: bool = False,
+    pace: float = 0.0,
+    **settings: Any,
+) -> EmulatorApp:
+    """Build an emulator; `app.emulator` holds its bills, log and cache."""
+    if clock is not None:
+        settings["clock"] = clock
+    return EmulatorApp(Emulator(scenes=scenes, seed=seed, record=record, pace=pace, **settings))
+
+
+async def _route(exchange: Exchange) -> None:
+    path, method = exchange.path.rstrip("/"), exchange.scope["method"]
+    if path.startswith(control.PREFIX):
+        await control.handle(exchange, await _read(exchange))
+        return
+    declared = exchange.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > MAX_BODY:
+        raise TooLarge
+    exchange.identify(b"")
+    body = await _read(exchange)
+    nonce = exchange.identify(body)
+    exchange.account = account = accounts.admit(exchange.headers, exchange.emulator.bad_keys)
+    accounts.check_version(exchange.headers)
+    match method, path:
+        case "POST", "/v1/messages":
+            await create_message(exchange, account, nonce)
+        case "POST", "/v1/messages/count_tokens":
+            await count_tokens(exchange, account)
+        case "GET", _ if path == "/v1/models" or path.startswith("/v1/models/"):
+            await models_endpoint.handle(exchange)
+        case _, "/v1/messages" | "/v1/messages/count_tokens" | "/v1/models":
+            raise ApiError(405, "Method Not Allowed")
+        case _:
+            raise ApiError(404, "Not Found")
+
+
+async def _read(exchange: Exchange) -> bytes:
+    body = await read_body(exchange.receive, MAX_BODY)
+    if body is None:
+        raise TooLarge
+    return body
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while (await receive())["type"] == "lifespan.startup":
+        await send({"type": "lifespan.startup.complete"})
+    await send({"type": "lifespan.shutdown.complete"})

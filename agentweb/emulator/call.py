@@ -1,0 +1,100 @@
+"""One validated call to the Messages API: what was asked, by whom, on which model, and what the
+model will see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentweb.emulator import wire
+from agentweb.emulator.accounts import Account
+from agentweb.emulator.blocks import as_blocks
+from agentweb.emulator.catalogue import Model
+from agentweb.emulator.ids import digest
+from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.units import Level, Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    body: wire.Object
+    model: Model
+    account: Account
+    betas: frozenset[str]
+
+    @property
+    def streaming(self) -> bool:
+        return bool(self.body.get("stream"))
+
+    @property
+    def thinking_type(self) -> str:
+        config = self.body.get("thinking")
+        if config:
+            return str(config["type"])
+        return "adaptive" if self.model.always_thinking else "disabled"
+
+    @property
+    def thinks(self) -> bool:
+        return self.thinking_type in {"adaptive", "enabled"}
+
+    @property
+    def display(self) -> str:
+        return str((self.body.get("thinking") or {}).get("display") or self.model.display)
+
+    @property
+    def effort(self) -> str:
+        config: Mapping[str, str] = self.body.get("output_config") or {}
+        return config.get("effort") or self.model.default_effort
+
+    @property
+    def automatic_cache(self) -> Lifetime | None:
+        control = self.body.get("cache_control")
+        return (control.get("ttl") or "5m") if control else None
+
+    @property
+    def us_only(self) -> bool:
+        return self.body.get("inference_geo") == "us"
+
+
+def view_of(body: wire.Object) -> Request:
+    """What the scenes get to see."""
+    system = "\n".join(str(block.get("text", "")) for block in as_blocks(body.get("system") or []))
+    return Request(
+        model=body["model"],
+        system=system,
+        tools=tuple(str(tool.get("name", "")) for tool in body.get("tools") or ()),
+        messages=tuple(message for message in body["messages"] if message["role"] != "system"),
+        max_tokens=body.get("max_tokens", 0),
+    )
+
+
+def cache_salts(call: Call) -> dict[Level, bytes]:
+    """What, besides the blocks themselves, a cached prefix depends on from each level down."""
+    body = call.body
+    images = any(_has_image(block) for m in body["messages"] for block in as_blocks(m["content"]))
+    toggles = {
+        "search": any(
+            str(t.get("type", "")).startswith("web_search") for t in body.get("tools") or ()
+        ),
+        "speed": body.get("speed"),
+    }
+    choices = {
+        "tool_choice": body.get("tool_choice"),
+        "thinking": body.get("thinking"),
+        "effort": call.effort,
+        "images": images,
+    }
+    home = [call.account.organization, call.account.workspace, call.model.id]
+    return {
+        "tools": digest(wire.encode(home)),
+        "system": digest(wire.encode(toggles)),
+        "messages": digest(wire.encode(choices)),
+    }
+
+
+def _has_image(block: wire.Object) -> bool:
+    if block.get("type") == "image":
+        return True
+    content = block.get("content") if block.get("type") == "tool_result" else None
+    return isinstance(content, list) and any(_has_image(part) for part in content)

@@ -1,0 +1,36 @@
+"""Time is an argument: cache lifetimes, rate windows and headers read a clock that a test can
+turn.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+
+class VirtualClock:
+    """Stands still until told to move."""
+
+    def __init__(self, start: float = 1_795_219_200.0) -> None:
+        self._now = start
+
+    def now(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+
+
+def rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,93 @@
+"""The emulator's own price list and its bill, an independent witness of the one the application
+keeps.
+
+Rates are micro-dollars per million tokens; a bill is rounded up once, over all iterations of a
+request. The sheet gives no one-hour rate for Fable 5.2; twice the input rate is charged, as on
+every other model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from agentweb.emulator.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    fresh: int
+    output: int
+    write_5m: int
+    write_1h: int
+    read: int
+
+    def charge(self, usage: Usage) -> int:
+        """Micro-dollars times a million."""
+        return (
+            usage.fresh * self.fresh
+            + usage.read * self.read
+            + usage.write_5m * self.write_5m
+            + usage.write_1h * self.write_1h
+            + usage.output * self.output
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    base: Rates
+    #: Rates above this many prompt tokens, reads and writes counted.
+    above: int | None = None
+    dear: Rates | None = None
+
+    def rates(self, prompt_tokens: int) -> Rates:
+        if self.above is not None and self.dear is not None and prompt_tokens > self.above:
+            return self.dear
+        return self.base
+
+
+def _rates(fresh: str, output: str, write_5m: str, write_1h: str, read: str) -> Rates:
+    return Rates(
+        *(int(Decimal(usd) * 1_000_000) for usd in (fresh, output, write_5m, write_1h, read))
+    )
+
+
+_FABLE_5_1 = Price(_rates("10", "50", "12.50", "20", "0.25"))
+_FABLE_5 = Price(_rates("10", "50", "12.50", "20", "1"))
+_OPUS = Price(_rates("5", "25", "6.25", "10", "0.50"))
+_SONNET_4 = Price(_rates("3", "15", "3.75", "6", "0.30"))
+
+PRICES: Mapping[str, Price] = {
+    "claude-fable-5-2": Price(_rates("8", "40", "10", "16", "0.20")),
+    "claude-fable-5-1": _FABLE_5_1,
+    "claude-mythos-5-1": _FABLE_5_1,
+    "claude-opus-5-5": Price(_rates("4", "20", "5", "8", "0.20")),
+    "claude-sonnet-5-5": Price(_rates("2", "10", "2.50", "4", "0.10")),
+    "claude-haiku-5-5": Price(
+        _rates("0.10", "0.50", "0.125", "0.20", "0.01"),
+        above=100_000,
+        dear=_rates("0.50", "2.50", "0.625", "1.00", "0.05"),
+    ),
+    "claude-fable-5": _FABLE_5,
+    "claude-mythos-5": _FABLE_5,
+    "claude-opus-5": _OPUS,
+    "claude-sonnet-5": Price(_rates("2", "10", "2.50", "4", "0.20")),
+    "claude-opus-4-8": _OPUS,
+    "claude-opus-4-7": _OPUS,
+    "claude-opus-4-6": _OPUS,
+    "claude-sonnet-4-6": _SONNET_4,
+    "claude-haiku-4-5-20251001": Price(_rates("1", "5", "1.25", "2", "0.10")),
+    "claude-sonnet-4-5-20250929": _SONNET_4,
+    "claude-opus-4-5-20251101": _OPUS,
+}
+
+
+def cost_micros(model_id: str, iterations: Iterable[Usage], *, us_only: bool = False) -> int:
+    """The exact bill of one request: every iteration, compaction included, rounded up once."""
+    price = PRICES[model_id]
+    total = sum(price.rates(usage.prompt).charge(usage) for usage in iterations)
+    scale = 1_000_000
+    if us_only:
+        total, scale = total * 11, scale * 10
+    return -(-total // scale)

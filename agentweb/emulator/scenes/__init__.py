@@ -1,0 +1,22 @@
+"""The scripted model: the first scene that answers wins."""
+
+from __future__ import annotations
+
+from agentweb.emulator.scenes.jobsearch import job_search
+from agentweb.emulator.scenes.longform import long_answer
+from agentweb.emulator.scenes.results import tell_results
+from agentweb.emulator.scenes.scene import Scene
+from agentweb.emulator.scenes.summary import summarise
+from agentweb.emulator.scenes.talk import talk
+from agentweb.emulator.scenes.title import name_conversation
+from agentweb.emulator.scenes.tooling import use_tools
+
+SCENES: tuple[Scene, ...] = (
+    summarise,
+    name_conversation,
+    job_search,
+    tell_results,
+    use_tools,
+    long_answer,
+    talk,
+)

@@ -1,0 +1,116 @@
+"""What the model writes down about a job, in words it can read again when the page is gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentweb.emulator.scenes.jobs.page import field, plain
+
+_NOTE = re.compile(
+    r"Noted: (?P<title>[^\n]+?) — (?P<url>https?://\S+) — (?P<rate>\d+) EUR/day — "
+    r"(?P<remote>[^—\n]+) — "
+    r"stack: (?P<stack>[^—\n]+) — growth (?P<growth>\d)/5"
+)
+_ROW = re.compile(
+    r"\|\s*(?P<score>\d{1,3})\s*\|\s*(?P<title>[^|\n]+?)\s*\|\s*(?P<url>https?://[^\s|]+)\s*"
+    r"\|\s*(?P<rate>\d+) EUR/day\s*\|\s*(?P<remote>[^|\n]+?)\s*\|"
+)
+_RANKED = re.compile(
+    r"\*\*(?P<title>[^*\n]+)\*\* — (?P<score>\d{1,3}) points — (?P<rate>\d+) EUR/day — "
+    r"(?P<remote>[^—\n]+) — "
+    r"(?P<url>https?://[^\s)>\]]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The raw facts of one job."""
+
+    title: str
+    url: str
+    rate: int
+    remote: str
+    stack: tuple[str, ...]
+    growth: int
+
+    @property
+    def fully_remote(self) -> bool:
+        return self.remote.startswith("fully remote")
+
+    def line(self) -> str:
+        return (
+            f"- Noted: {self.title} — {self.url} — {self.rate} EUR/day — {self.remote} — "
+            f"stack: {', '.join(self.stack)} — growth {self.growth}/5"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One scored job."""
+
+    score: int
+    title: str
+    url: str
+    rate: int
+    remote: str
+
+    def row(self) -> str:
+        return f"| {self.score} | {self.title} | {self.url} | {self.rate} EUR/day | {self.remote} |"
+
+    def sentence(self) -> str:
+        return (
+            f"**{self.title}** — {self.score} points — {self.rate} EUR/day — {self.remote} "
+            f"— {self.url}"
+        )
+
+
+def read_page(url: str, text: str) -> Note | None:
+    """The facts of a job page; None if they are not all in view."""
+    words = plain(text)
+    title, rate, remote = (
+        field(words, "Position"),
+        field(words, "Day rate"),
+        field(words, "Working model"),
+    )
+    amount, growth = re.match(r"\d+", rate), re.match(r"\d", field(words, "Growth"))
+    if not (title and amount and remote and growth):
+        return None
+    stack = tuple(name.strip() for name in field(words, "Stack").split(",") if name.strip())
+    return Note(title, url, int(amount[0]), remote, stack, int(growth[0]))
+
+
+def find_notes(text: str) -> dict[str, Note]:
+    """Every note in a text, the latest of each address."""
+    return {
+        found["url"]: Note(
+            found["title"],
+            found["url"],
+            int(found["rate"]),
+            found["remote"].strip(),
+            tuple(name.strip() for name in found["stack"].split(",")),
+            int(found["growth"]),
+        )
+        for found in _NOTE.finditer(text)
+    }
+
+
+def find_ranks(text: str) -> list[Rank]:
+    """Every scored job in a text, tables and lists alike."""
+    return [
+        Rank(
+            int(found["score"]),
+            found["title"],
+            found["url"],
+            int(found["rate"]),
+            found["remote"].strip(),
+        )
+        for pattern in (_ROW, _RANKED)
+        for found in pattern.finditer(text)
+    ]
+
+
+def table(ranks: Iterable[Rank]) -> str:
+    head = "| Score | Title | URL | Rate | Remote |\n|---:|---|---|---|---|\n"
+    return head + "\n".join(rank.row() for rank in ranks) + "\n"

@@ -1,0 +1,62 @@
+"""The rubric, read from words in view, and the score it gives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agentweb.emulator.scenes.jobs.notes import Note
+
+_WEIGHT = r"\b{name}\b\W{{0,6}}(\d{{1,3}})\s*%"
+_STACK = re.compile(r"wanted stack:\s*([^\n]+)", re.IGNORECASE)
+_PAY = re.compile(r"pay:\s*(\d{3,4}) to (\d{3,4}) a day", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    stack: int
+    remote: int
+    pay: int
+    growth: int
+    wanted: tuple[str, ...]
+    lowest: int
+    highest: int
+
+    def words(self) -> str:
+        return (
+            f"stack {self.stack} %, remote {self.remote} %, pay {self.pay} %, growth "
+            f"{self.growth} %"
+        )
+
+    def score(self, note: Note) -> int:
+        """0 to 100, in whole points, halves rounded up."""
+        share = sum(name in note.stack for name in self.wanted) * 100 // max(1, len(self.wanted))
+        place = 100 if note.fully_remote else 50 if note.remote.startswith("hybrid") else 0
+        span = max(1, self.highest - self.lowest)
+        pay = max(0, min(100, (note.rate - self.lowest) * 100 // span))
+        total = (
+            share * self.stack
+            + place * self.remote
+            + pay * self.pay
+            + note.growth * 20 * self.growth
+        )
+        return (total + 50) // 100
+
+
+def find_weights(text: str) -> tuple[int, ...] | None:
+    """The four weights, if all of them are in the text."""
+    found = [
+        re.search(_WEIGHT.format(name=name), text, re.IGNORECASE)
+        for name in ("stack", "remote", "pay", "growth")
+    ]
+    return tuple(int(match[1]) for match in found if match) if all(found) else None
+
+
+def find_rubric(text: str) -> Rubric | None:
+    """The whole rubric with the criteria it counts by; None if a part is not in the text."""
+    weights, stack, pay = find_weights(text), _STACK.search(text), _PAY.search(text)
+    if weights is None or stack is None or pay is None:
+        return None
+    wanted = tuple(name.strip(" *`") for name in stack[1].rstrip(". ").split(","))
+    stack_weight, remote, pay_weight, growth = weights
+    return Rubric(stack_weight, remote, pay_weight, growth, wanted, int(pay[1]), int(pay[2]))

@@ -1,0 +1,176 @@
+"""The search itself, one step per request: read the prompt, list, open, note, score, write,
+answer.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks, table
+from agentweb.emulator.scenes.jobs.rubric import Rubric
+from agentweb.emulator.scenes.jobs.sight import PROMPT_FILE, Sight
+from agentweb.emulator.scenes.scene import Reply, ToolUse, call, say
+from agentweb.emulator.scenes.view import Request
+
+RESULT_FILE = "todays-jobs.md"
+_BATCH = 6
+_BEST = 5
+_NEEDED = ("read_file", "fetch_url", "write_file")
+
+
+def search(request: Request, *, first: bool) -> Reply:
+    missing = [name for name in _NEEDED if name not in request.tools]
+    if missing:
+        return say(
+            f"I would need the tool `{missing[0]}` for the job search, and it is not offered to me."
+        )
+    sight = Sight(request)
+    return (
+        _read_prompt(request, sight, first=first)
+        or _open_lists(request, sight)
+        or _open_jobs(request, sight)
+        or _write(request, sight)
+        or _answer(request, sight)
+    )
+
+
+def wanted_pages(prompt: str, *, first: bool) -> set[int]:
+    return {int(number) for number in re.findall(r"\bpage (\d+)", prompt, re.IGNORECASE)} | (
+        {1} if first else set()
+    )
+
+
+def _pages(request: Request) -> set[int]:
+    return wanted_pages(request.prompt, first=PROMPT_FILE in request.prompt)
+
+
+def _called(request: Request, name: str, value: str) -> bool:
+    return any(
+        use.name == name and value in map(str, use.input.values()) for use in request.turn_uses
+    )
+
+
+def _read_prompt(request: Request, sight: Sight, *, first: bool) -> Reply | None:
+    tried = [use for use in request.turn_uses if PROMPT_FILE in map(str, use.input.values())]
+    if tried and tried[-1].failed:
+        return say(f"I cannot read `{PROMPT_FILE}`: {tried[-1].result}")
+    if tried or (sight.list_address and not first):
+        return None
+    return call(
+        ToolUse("read_file", {"path": PROMPT_FILE}),
+        saying=f"I'll read `{PROMPT_FILE}` first.",
+        thinking="The instructions are in a file, so I read it before anything else.",
+    )
+
+
+def _open_lists(request: Request, sight: Sight) -> Reply | None:
+    if not sight.list_address:
+        return say(
+            f"I can't see the address of a list page in `{PROMPT_FILE}`, so I cannot search."
+        )
+    pages = sorted(_pages(request))
+    urls = [re.sub(r"page=\d+", f"page={page}", sight.list_address) for page in pages]
+    due = [url for url in urls if not _called(request, "fetch_url", url)]
+    if not due:
+        return None
+    uses = [ToolUse("fetch_url", {"url": url}) for url in due]
+    return call(*uses, saying="Now the list of openings.", thinking="Next comes the list page.")
+
+
+def _open_jobs(request: Request, sight: Sight) -> Reply | None:
+    jobs = sight.jobs_on(_pages(request))
+    due = [url for url in jobs if url not in sight.notes and not _called(request, "fetch_url", url)]
+    if not due:
+        return None
+    batch = due if "check" in request.prompt.lower() else due[:_BATCH]
+    noting = _fresh_notes(request, sight)
+    if not any(url in _said(request) for url in jobs):
+        noting = "To open:\n" + "\n".join(f"- {url}" for url in jobs)
+    return call(
+        *(ToolUse("fetch_url", {"url": url}) for url in batch),
+        saying=f"Opening {len(batch)} of {len(due)} pages that are left.",
+        noting=noting,
+        thinking=(
+            "I note what the last pages said before they get too far away, then open the next ones."
+        ),
+    )
+
+
+def _said(request: Request) -> str:
+    later = request.messages[request.prompt_at + 1 :]
+    return "\n".join(
+        block["text"]
+        for message in later
+        if message["role"] == "assistant" and isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "text"
+    )
+
+
+def _fresh_notes(request: Request, sight: Sight) -> str:
+    urls = [
+        str(use.input.get("url", "")) for use in request.last_results if use.name == "fetch_url"
+    ]
+    return "\n".join(sight.notes[url].line() for url in urls if url in sight.notes)
+
+
+def _write(request: Request, sight: Sight) -> Reply | None:
+    if any(use.name == "write_file" for use in request.turn_uses):
+        return None
+    notes = _fresh_notes(request, sight)
+    rubric = sight.rubric
+    if rubric is None:
+        return _look_up_rubric(request, sight, notes)
+    ranks = ranked(sight, rubric)
+    if not ranks:
+        return say("None of the jobs I can see meets your wishes, so I wrote nothing.")
+    content = f"# Today's jobs\n\n{table(ranks)}\nScored by: {rubric.words()}.\n"
+    return call(
+        ToolUse("write_file", {"path": RESULT_FILE, "content": content}),
+        saying=f"All pages are read; I write `{RESULT_FILE}`.",
+        noting=notes,
+        thinking="Every page is noted. I score with the rubric and write the table.",
+    )
+
+
+def _look_up_rubric(request: Request, sight: Sight, notes: str) -> Reply | None:
+    """The rubric went out of view: recall it, or read the file again."""
+    call_id = sight.recallable(PROMPT_FILE)
+    if call_id and "recall" in request.tools and not _called(request, "recall", call_id):
+        use = ToolUse("recall", {"id": call_id})
+    elif sum(use.name == "read_file" for use in request.turn_uses) < 2:
+        use = ToolUse("read_file", {"path": PROMPT_FILE})
+    else:
+        return say("I can't see the rubric any more, so I cannot score the jobs.")
+    return call(use, saying="The rubric is out of view; I look it up again.", noting=notes)
+
+
+def ranked(sight: Sight, rubric: Rubric) -> list[Rank]:
+    """All jobs in view that meet the wishes, best first; old scores stand where only they are
+    left.
+    """
+    ranks = {rank.url: rank for rank in find_ranks(sight.told)}
+    for note in sight.notes.values():
+        ranks[note.url] = Rank(rubric.score(note), note.title, note.url, note.rate, note.remote)
+    kept = (
+        rank
+        for rank in ranks.values()
+        if rank.rate >= sight.least_pay
+        and (rank.remote.startswith("fully remote") or not sight.remote_only)
+    )
+    return sorted(kept, key=lambda rank: (-rank.score, -rank.rate, rank.url))
+
+
+def _answer(request: Request, sight: Sight) -> Reply:
+    written = [use for use in request.turn_uses if use.name == "write_file"][-1]
+    if written.failed:
+        return say(f"I could not write `{RESULT_FILE}`: {written.result}")
+    ranks = find_ranks(str(written.input.get("content", "")))
+    lines = "\n".join(f"{place}. {rank.sentence()}" for place, rank in enumerate(ranks[:_BEST], 1))
+    filters = [f"at least {sight.least_pay} a day"] if sight.least_pay else []
+    filters += ["fully remote only"] if sight.remote_only else []
+    said = f" Filters: {', '.join(filters)}." if filters else ""
+    return say(
+        f"## Best jobs\n\n{lines}\n\n{len(ranks)} jobs are in `{RESULT_FILE}`, best first.{said}",
+        thinking="The file is written; the user wants a short ranking.",
+    )

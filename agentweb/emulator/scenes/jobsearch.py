@@ -1,0 +1,29 @@
+"""The job search of the demonstration: a long tool-using task, refined twice, then asked about.
+
+The scene keeps no memory. What it needs later it writes into its own words, as a model does; what
+was cut it recalls if a stub or a summary names the id; what is gone it says it cannot see.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agentweb.emulator.scenes.jobs.questions import answer_question
+from agentweb.emulator.scenes.jobs.sight import PROMPT_FILE
+from agentweb.emulator.scenes.jobs.work import search, wanted_pages
+from agentweb.emulator.scenes.scene import Reply
+from agentweb.emulator.scenes.view import Request
+
+_START = re.compile(
+    rf"\b(?:execute|run|do|start|follow)\b[^\n]*{re.escape(PROMPT_FILE)}", re.IGNORECASE
+)
+_REFINE = re.compile(r"\bjobs?\b|\bremote\b|\ba day\b", re.IGNORECASE)
+
+
+def job_search(request: Request) -> Reply | None:
+    words = request.prompt
+    if _START.search(words):
+        return search(request, first=True)
+    if wanted_pages(words, first=False) and _REFINE.search(words):
+        return search(request, first=False)
+    return answer_question(request)

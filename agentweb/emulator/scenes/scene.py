@@ -1,0 +1,76 @@
+"""A scene is the model: it looks at a request and answers it, or leaves it to the next scene.
+
+Plain Python functions, chosen against a script file format: a scene decides only from what is in
+view of the request, and reading a view takes code. Nothing is kept between requests, so a fact
+trimmed away is really gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agentweb.emulator import wire
+from agentweb.emulator.scenes.view import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+    #: Said between tool calls; some models send that as thinking.
+    narration: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    name: str
+    input: wire.Object
+    #: Given only to break a rule on purpose.
+    id: str = ""
+    #: What is streamed instead of the input, to break a rule on purpose.
+    broken_json: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A block that arrives whole in its start event."""
+
+    block: wire.Object
+
+
+Block: TypeAlias = Text | ToolUse | Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    blocks: tuple[Block, ...]
+    #: Empty means: `tool_use` if a tool is called, else `end_turn`.
+    stop_reason: str = ""
+    stop_details: wire.Object | None = None
+    #: What the model thinks first, if the request lets it think.
+    thinking: str = ""
+
+    @property
+    def effective_stop(self) -> str:
+        if self.stop_reason:
+            return self.stop_reason
+        calls = any(isinstance(block, ToolUse) for block in self.blocks)
+        return "tool_use" if calls else "end_turn"
+
+
+Scene: TypeAlias = Callable[[Request], Reply | None]
+
+
+def say(text: str, *, thinking: str = "") -> Reply:
+    return Reply((Text(text),), thinking=thinking)
+
+
+def call(*uses: ToolUse, saying: str = "", noting: str = "", thinking: str = "") -> Reply:
+    """Call tools, after a narration that may turn into thinking and notes that stay text."""
+    spoken: list[Block] = []
+    if saying:
+        spoken.append(Text(saying, narration=True))
+    if noting:
+        spoken.append(Text(noting))
+    return Reply((*spoken, *uses), thinking=thinking)

@@ -1,0 +1,68 @@
+"""The context summary: extractive and honest, so that nothing is in it that was not in view.
+
+It keeps what people and later steps refer to: requests, criteria and decisions, scored findings
+with their addresses and the ids under which originals can be recalled, files, identifiers, and
+where the work stands. On demand (`emulator:summary=empty|blank|long|refusal|toolcall|cut|error`) it
+is bad in every way.
+"""
+
+from __future__ import annotations
+
+from agentweb.emulator.errors import ApiError
+from agentweb.emulator.faults.fault import summary_fault_in
+from agentweb.emulator.scenes.background import wants_summary
+from agentweb.emulator.scenes.extract import Extract
+from agentweb.emulator.scenes.scene import Reply, Text, ToolUse, say
+from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.tokens import count_text
+
+_MOST_TOKENS = 4_096
+_LONG = "This summary repeats itself because it was asked to be bad. "
+
+
+def summarise(request: Request) -> Reply | None:
+    if not wants_summary(request):
+        return None
+    bad = _bad(summary_fault_in(request.visible), request)
+    if bad is not None:
+        return bad
+    most = min(_MOST_TOKENS, request.max_tokens or _MOST_TOKENS)
+    return say(extractive_summary(request, most), thinking="I keep what later steps will need.")
+
+
+def extractive_summary(request: Request, most_tokens: int) -> str:
+    """The summary of everything in view, within a number of tokens."""
+    extract = Extract(request)
+    kept: list[str] = []
+    left = most_tokens * 9 // 10
+    for title, lines in extract.sections():
+        body: list[str] = []
+        for line in lines:
+            cost = count_text(line, "newer") + 1
+            if cost <= left:
+                body.append(line)
+                left -= cost
+        if body:
+            kept += [f"## {title}", *body, ""]
+            left -= 6
+    return "\n".join(kept).strip() or "Nothing was said that later steps need."
+
+
+def _bad(kind: str, request: Request) -> Reply | None:
+    match kind:
+        case "empty":
+            return Reply((), "end_turn")
+        case "blank":
+            return say(" \n ")
+        case "long":
+            return say(_LONG * (2 + len(request.visible) // len(_LONG)))
+        case "refusal":
+            return Reply((Text("I'd rather not."),), "refusal")
+        case "toolcall":
+            return Reply((ToolUse("read_file", {"path": "notes.txt"}),))
+        case "cut":
+            return Reply((Text(extractive_summary(request, 200)),), "max_tokens")
+        case "error":
+            raise ApiError(529, "Overloaded")
+        case _:
+            return None

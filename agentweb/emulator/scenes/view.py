@@ -1,0 +1,135 @@
+"""What a request shows: the only thing a scene may decide from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from agentweb.emulator import wire
+
+_SUMMARY = "[CONTEXT SUMMARY]"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A tool call in view, with its result if that is in view too."""
+
+    message: int
+    id: str
+    name: str
+    input: wire.Object
+    result: str | None
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Request:
+    """A validated request as the model sees it: edits and compaction blocks applied."""
+
+    model: str
+    system: str
+    tools: tuple[str, ...]
+    messages: tuple[wire.Object, ...]
+    max_tokens: int
+
+    @cached_property
+    def prompt_at(self) -> int:
+        """Index of the user message that carries the latest words of the user; -1 if none does."""
+        for index in range(len(self.messages) - 1, -1, -1):
+            if self.messages[index]["role"] == "user" and own_text(self.messages[index]):
+                return index
+        return -1
+
+    @cached_property
+    def prompt(self) -> str:
+        return own_text(self.messages[self.prompt_at]) if self.prompt_at >= 0 else ""
+
+    @cached_property
+    def prompts(self) -> tuple[str, ...]:
+        """Every message of the user, oldest first."""
+        texts = (own_text(m) for m in self.messages if m["role"] == "user")
+        return tuple(text for text in texts if text)
+
+    @cached_property
+    def uses(self) -> tuple[Use, ...]:
+        """Every tool call in view, oldest first."""
+        results: dict[str, wire.Object] = {
+            block["tool_use_id"]: block
+            for message in self.messages
+            for block in blocks(message)
+            if block["type"] == "tool_result"
+        }
+        return tuple(
+            _use(index, block, results.get(block["id"]))
+            for index, message in enumerate(self.messages)
+            for block in blocks(message)
+            if block["type"] == "tool_use"
+        )
+
+    @cached_property
+    def turn_uses(self) -> tuple[Use, ...]:
+        """The tool calls made since the user last spoke."""
+        return tuple(use for use in self.uses if use.message > self.prompt_at)
+
+    @property
+    def after_results(self) -> bool:
+        last = self.messages[-1]
+        return any(block["type"] == "tool_result" for block in blocks(last))
+
+    @cached_property
+    def last_results(self) -> tuple[Use, ...]:
+        """The calls answered by the last message."""
+        ids = {b["tool_use_id"] for b in blocks(self.messages[-1]) if b["type"] == "tool_result"}
+        return tuple(use for use in self.uses if use.id in ids)
+
+    @cached_property
+    def visible(self) -> str:
+        """All text in view, in order."""
+        return "\n".join(part for message in self.messages for part in texts(message))
+
+
+def blocks(message: wire.Object) -> list[wire.Object]:
+    content = message["content"]
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def own_text(message: wire.Object) -> str:
+    """The words of a message itself, without a context summary put behind them."""
+    words = (block["text"] for block in blocks(message) if block["type"] == "text")
+    return "\n".join(text for text in words if not text.lstrip().startswith(_SUMMARY)).strip()
+
+
+def result_text(block: wire.Object) -> str:
+    content = block.get("content", "")
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        str(part.get("text", "")) for part in content or () if part.get("type") == "text"
+    )
+
+
+def texts(message: wire.Object) -> Iterator[str]:
+    for block in blocks(message):
+        match block["type"]:
+            case "text":
+                yield block["text"]
+            case "tool_result":
+                yield result_text(block)
+            case "tool_use":
+                yield f"{block['name']} {wire.encode(block['input']).decode(errors='replace')}"
+            case "compaction":
+                yield block.get("content") or ""
+
+
+def _use(index: int, block: wire.Object, result: wire.Object | None) -> Use:
+    return Use(
+        message=index,
+        id=block["id"],
+        name=block["name"],
+        input=block["input"],
+        result=None if result is None else result_text(result),
+        failed=bool(result and result.get("is_error")),
+    )

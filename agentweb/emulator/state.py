@@ -1,0 +1,110 @@
+"""What one emulator remembers: its cache, its buckets, its bills and, if asked, every request it
+saw.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentweb.emulator.cache import PromptCache
+from agentweb.emulator.clock import Clock, SystemClock
+from agentweb.emulator.errors import ApiError
+from agentweb.emulator.ids import digest
+from agentweb.emulator.limits import Buckets, Limits
+from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.scenes.scene import Scene
+from agentweb.emulator.units import Counter
+from agentweb.emulator.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What one request costs: the last figures announced to the client, priced."""
+
+    request_id: str
+    model: str
+    #: Every sampling iteration, compaction included.
+    iterations: tuple[Usage, ...]
+    cost_micros: int
+    #: The final figures were announced, so the answer was not cut short.
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One request as it came in, and the status it got."""
+
+    request_id: str
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    status: int
+    at: float
+
+
+@dataclass(kw_only=True)
+class Emulator:
+    scenes: Sequence[Scene]
+    clock: Clock = field(default_factory=SystemClock)
+    seed: int = 0
+    #: Seconds between two deltas.
+    pace: float = 0.0
+    record: bool = False
+    limits: Limits = field(default_factory=Limits)
+    #: What a changed prefix does when the request does not say; older accounts drop.
+    prefix_mismatch: str = "error"
+    #: API keys that fail, besides the built-in ones.
+    bad_keys: dict[str, ApiError] = field(default_factory=dict)
+    bills: dict[str, Bill] = field(default_factory=dict)
+    log: list[Recorded] = field(default_factory=list)
+    cache: PromptCache = field(default_factory=PromptCache)
+    counter: Counter = field(default_factory=Counter)
+    #: Faults ordered by the control endpoint, taken in order.
+    ordered_faults: list[str] = field(default_factory=list)
+    _buckets: dict[str, Buckets] = field(default_factory=dict)
+    _seen: Tally[bytes] = field(default_factory=Tally)
+
+    def nonce(self, *parts: bytes) -> bytes:
+        """Unlike for every request, and the same again in a second run with the same seed."""
+        key = digest(str(self.seed).encode(), *parts)
+        return digest(key, str(self.times(key)).encode())
+
+    def times(self, key: bytes) -> int:
+        """How often this key was asked about, this time included."""
+        self._seen[key] += 1
+        return self._seen[key]
+
+    def buckets(self, organization: str) -> Buckets:
+        if organization not in self._buckets:
+            self._buckets[organization] = Buckets(self.limits, self.clock.now())
+        return self._buckets[organization]
+
+    def bill(
+        self,
+        request_id: str,
+        model: str,
+        iterations: tuple[Usage, ...],
+        *,
+        us_only: bool,
+        complete: bool,
+    ) -> Bill:
+        cost = cost_micros(model, iterations, us_only=us_only)
+        self.bills[request_id] = bill = Bill(request_id, model, iterations, cost, complete)
+        return bill
+
+    @property
+    def billed_micros(self) -> int:
+        """Everything billed so far."""
+        return sum(bill.cost_micros for bill in self.bills.values())
+
+    def reset(self) -> None:
+        """Forget everything that was seen."""
+        self.bills.clear()
+        self.log.clear()
+        self.cache.clear()
+        self.ordered_faults.clear()
+        self._buckets.clear()
+        self._seen.clear()

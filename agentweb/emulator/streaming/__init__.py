@@ -1,0 +1,1 @@
+"""An answer as server-sent events."""

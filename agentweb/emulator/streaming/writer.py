@@ -1,0 +1,80 @@
+"""Puts steps on the wire at a pace, and stops at once when the client is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import assert_never
+
+from agentweb.emulator.asgi import Receive, Send
+from agentweb.emulator.streaming.steps import End, Frame, Silence, Steps
+
+#: At no pace, frames travel together up to this many bytes.
+_BATCH = 2_048
+
+
+@asynccontextmanager
+async def watched(receive: Receive) -> AsyncIterator[asyncio.Event]:
+    """An event that is set when the client disconnects."""
+    gone = asyncio.Event()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone.set()
+
+    task = asyncio.create_task(watch())
+    try:
+        yield gone
+    finally:
+        task.cancel()
+
+
+async def pause(gone: asyncio.Event, seconds: float) -> None:
+    """Stay silent, but not longer than the client listens."""
+    try:
+        async with asyncio.timeout(None if seconds == float("inf") else seconds):
+            await gone.wait()
+    except TimeoutError:
+        return
+
+
+async def write_steps(steps: Steps, send: Send, gone: asyncio.Event, pace: float) -> None:
+    batch = bytearray()
+
+    async def flush() -> None:
+        if batch:
+            await send({"type": "http.response.body", "body": bytes(batch), "more_body": True})
+            batch.clear()
+            await asyncio.sleep(0)
+
+    for step in steps:
+        if gone.is_set():
+            return
+        match step:
+            case Frame(_, data, paced):
+                if paced and pace:
+                    await flush()
+                    await asyncio.sleep(pace)
+                batch += data
+                if pace or len(batch) >= _BATCH:
+                    await flush()
+            case Silence(seconds):
+                await flush()
+                await pause(gone, seconds)
+            case End(how):
+                await flush()
+                await _end(how, send)
+                return
+            case _:
+                assert_never(step)
+    await flush()
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _end(how: str, send: Send) -> None:
+    if how == "clean":
+        await send({"type": "http.response.body", "body": b""})
+    elif how == "reset":
+        await send({"type": "emulator.reset"})

@@ -1,0 +1,61 @@
+"""Tokens of one sampling iteration, split the way they are billed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentweb.emulator import wire
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    fresh: int = 0
+    read: int = 0
+    write_5m: int = 0
+    write_1h: int = 0
+    output: int = 0
+    thinking: int = 0
+
+    @property
+    def prompt(self) -> int:
+        return self.fresh + self.read + self.write_5m + self.write_1h
+
+    def start(self) -> wire.Object:
+        """As `message_start` and a whole message say it."""
+        return self._input() | {
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": self.write_5m,
+                "ephemeral_1h_input_tokens": self.write_1h,
+            },
+            "output_tokens": self.output,
+            "output_tokens_details": {"thinking_tokens": self.thinking},
+            "service_tier": "standard",
+            "inference_geo": "global",
+        }
+
+    def delta(self) -> wire.Object:
+        """As `message_delta` says it: cumulative."""
+        return self._input() | {
+            "output_tokens": self.output,
+            "output_tokens_details": {"thinking_tokens": self.thinking},
+        }
+
+    def iteration(self, kind: str) -> wire.Object:
+        return {
+            "type": kind,
+            "input_tokens": self.fresh,
+            "output_tokens": self.output,
+            "cache_read_input_tokens": self.read,
+            "cache_creation_input_tokens": self.write_5m + self.write_1h,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": self.write_5m,
+                "ephemeral_1h_input_tokens": self.write_1h,
+            },
+        }
+
+    def _input(self) -> wire.Object:
+        return {
+            "input_tokens": self.fresh,
+            "cache_creation_input_tokens": self.write_5m + self.write_1h,
+            "cache_read_input_tokens": self.read,
+        }

@@ -1,0 +1,1 @@
+"""What the API refuses, in its order and its words."""

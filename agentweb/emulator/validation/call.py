@@ -1,0 +1,82 @@
+"""One door: bytes in, a valid call out, or the refusal the API would give, in its order.
+
+JSON, shape, model, parameters, tools, messages, pairs, cache marks; thinking signatures and the
+window come after, because they need the chain and the count.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from agentweb.emulator import wire
+from agentweb.emulator.accounts import Account
+from agentweb.emulator.call import Call
+from agentweb.emulator.catalogue import Model, find_model
+from agentweb.emulator.errors import ApiError, Invalid
+from agentweb.emulator.validation.cache_marks import check_cache_marks
+from agentweb.emulator.validation.compaction import check_compaction
+from agentweb.emulator.validation.legacy import check_thinking_start
+from agentweb.emulator.validation.messages import check_end, check_messages
+from agentweb.emulator.validation.pairing import check_pairs
+from agentweb.emulator.validation.params import (
+    check_effort,
+    check_max_tokens,
+    check_sampling,
+    check_thinking,
+)
+from agentweb.emulator.validation.shape import request_shape
+from agentweb.emulator.validation.spec import Check, Misfit
+from agentweb.emulator.validation.system_messages import check_system_messages
+from agentweb.emulator.validation.tools import check_tools
+
+_COMPACTION_BETA = "compact-2026-09-04"
+
+
+def validate_call(body: bytes, *, account: Account, betas: frozenset[str], counting: bool) -> Call:
+    value = _decode(body)
+    if value.get("compaction") is not None and _COMPACTION_BETA not in betas:
+        raise Invalid(f"compaction: requires anthropic-beta: {_COMPACTION_BETA}")
+    if counting:
+        # The count ignores it, so nothing in it is looked at.
+        value = {name: field for name, field in value.items() if name != "compaction"}
+    try:
+        _shape(betas, counting)(value)
+    except Misfit as misfit:
+        raise misfit.refusal() from None
+    model = find_model(value["model"])
+    if model is None:
+        raise ApiError(404, f"model: {value['model']}")
+    _check_rules(value, model, betas, counting=counting)
+    return Call(value, model, account, betas)
+
+
+def _check_rules(body: wire.Object, model: Model, betas: frozenset[str], *, counting: bool) -> None:
+    if not counting:
+        check_max_tokens(body, model)
+        check_sampling(body, model)
+    check_thinking(body, model)
+    check_effort(body, model)
+    check_tools(body, model)
+    check_messages(body, model)
+    check_system_messages(body["messages"], model)
+    check_pairs(body["messages"])
+    if not body.get("compaction"):
+        check_end(body, model)
+    check_thinking_start(body)
+    check_cache_marks(body)
+    check_compaction(body, model, betas)
+
+
+def _decode(body: bytes) -> wire.Object:
+    try:
+        value = wire.decode(body)
+    except wire.NotJson as error:
+        raise Invalid(f"The request body is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Invalid("Input should be a valid dictionary or object to extract fields from")
+    return value
+
+
+@lru_cache(maxsize=64)
+def _shape(betas: frozenset[str], counting: bool) -> Check:
+    return request_shape(betas, counting=counting)

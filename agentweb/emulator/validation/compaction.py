@@ -1,0 +1,109 @@
+"""Compaction in a request: who may ask for it, what it does not go with, and where its blocks
+may stand.
+"""
+
+from __future__ import annotations
+
+from agentweb.emulator import wire
+from agentweb.emulator.blocks import as_blocks
+from agentweb.emulator.catalogue import Model
+from agentweb.emulator.errors import Invalid
+from agentweb.emulator.signatures import Seal, content_hash
+
+ON_DEMAND_BETA = "compact-2026-09-04"
+AUTOMATIC_BETA = "compact-2026-01-12"
+_LONGEST_INSTRUCTIONS = 16_384
+
+
+def check_compaction(body: wire.Object, model: Model, betas: frozenset[str]) -> None:
+    _check_blocks(body["messages"], betas)
+    _check_edits(body, model, betas)
+    if body.get("compaction"):
+        _check_order(body, model)
+
+
+def _check_order(body: wire.Object, model: Model) -> None:
+    if not model.on_demand_compaction:
+        raise Invalid("compaction: not supported for this model")
+    if len(body["compaction"].get("instructions") or "") > _LONGEST_INSTRUCTIONS:
+        raise Invalid(
+            f"compaction.instructions: String should have at most "
+            f"{_LONGEST_INSTRUCTIONS} characters"
+        )
+    output = body.get("output_config") or {}
+    for wrong, what in (
+        (body.get("context_management"), "context_management"),
+        (body.get("stop_sequences"), "stop_sequences"),
+        (output.get("format"), "output_config.format"),
+        ((output.get("task_budget") or {}).get("remaining") is not None, "task_budget.remaining"),
+        ((body.get("tool_choice") or {}).get("type") in {"any", "tool"}, "a forced tool_choice"),
+    ):
+        if wrong:
+            raise Invalid(f"compaction: cannot be combined with {what}")
+    spoken = [m for m in body["messages"] if not _only_summary(m)]
+    if not spoken:
+        raise Invalid(
+            "compaction: there is nothing to summarize", code="compaction_nothing_to_summarize"
+        )
+
+
+def _only_summary(message: wire.Object) -> bool:
+    return all(block["type"] == "compaction" for block in as_blocks(message["content"]))
+
+
+def _check_edits(body: wire.Object, model: Model, betas: frozenset[str]) -> None:
+    edits = (body.get("context_management") or {}).get("edits") or []
+    kinds = [edit["type"] for edit in edits]
+    if len(set(kinds)) != len(kinds):
+        raise Invalid("context_management.edits: each edit type may be given only once")
+    if "clear_thinking_20251015" in kinds[1:]:
+        raise Invalid("context_management.edits: `clear_thinking_20251015` must be listed first")
+    if "compact_20260112" in kinds:
+        if AUTOMATIC_BETA not in betas:
+            raise Invalid(
+                f"context_management.edits: `compact_20260112` requires anthropic-beta: "
+                f"{AUTOMATIC_BETA}"
+            )
+        if not model.auto_compaction:
+            raise Invalid(
+                "context_management.edits: `compact_20260112` is not supported for this model"
+            )
+
+
+def _check_blocks(messages: list[wire.Object], betas: frozenset[str]) -> None:
+    signed = 0
+    for index, message in enumerate(messages):
+        for at, block in enumerate(as_blocks(message["content"])):
+            if block["type"] != "compaction":
+                continue
+            path = f"messages.{index}.content.{at}"
+            if not betas & {ON_DEMAND_BETA, AUTOMATIC_BETA}:
+                raise Invalid(
+                    f"{path}: `compaction` blocks require anthropic-beta: {ON_DEMAND_BETA}"
+                )
+            if message["role"] != "assistant":
+                raise Invalid(f"{path}: `compaction` blocks can only be in `assistant` messages")
+            if block.get("signature") is not None:
+                signed += 1
+                _check_signed(path, block, index, at)
+    if signed > 1:
+        raise Invalid(
+            "messages: more than one signed `compaction` block", code="compaction_block_ambiguous"
+        )
+
+
+def _check_signed(path: str, block: wire.Object, index: int, at: int) -> None:
+    if index or at:
+        text = f"{path}: a signed `compaction` block must be the first block of the first message"
+        raise Invalid(text, code="compaction_block_misplaced")
+    seal = Seal.decode(block["signature"])
+    if seal is None:
+        raise Invalid(
+            f"{path}: Invalid `signature` in `compaction` block",
+            code="compaction_signature_invalid",
+        )
+    if content_hash(block.get("content") or "") != seal.content:
+        text = (
+            f"{path}: the content of the `compaction` block is not what its signature was made for"
+        )
+        raise Invalid(text, code="compaction_content_mismatch")

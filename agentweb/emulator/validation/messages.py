@@ -1,0 +1,89 @@
+"""The messages: somebody speaks first, nothing is empty, each block is said by who may say it,
+nobody prefills.
+"""
+
+from __future__ import annotations
+
+from agentweb.emulator import wire
+from agentweb.emulator.blocks import as_blocks
+from agentweb.emulator.catalogue import Model
+from agentweb.emulator.errors import Invalid
+
+_PREFILL = (
+    "This model does not support assistant message prefill. The conversation must end with "
+    "a user message."
+)
+_OF_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
+_OF_USER = frozenset({"tool_result"})
+_EMPTY = "all messages must have non-empty content except for the optional final assistant message"
+
+
+def check_messages(body: wire.Object, model: Model) -> None:
+    messages = body["messages"]
+    if not messages:
+        raise Invalid("messages: at least one message is required")
+    _check_first(messages[0])
+    last = len(messages) - 1
+    for index, message in enumerate(messages):
+        if not message["content"] and not (index == last and message["role"] == "assistant"):
+            raise Invalid(f"messages.{index}: {_EMPTY}")
+        _check_blocks(index, message)
+    _check_system_text(body.get("system"))
+
+
+def check_end(body: wire.Object, model: Model) -> None:
+    """Newer models refuse to go on from words put in their mouth."""
+    final = body["messages"][-1]
+    if final["role"] != "assistant":
+        return
+    content = as_blocks(final["content"])
+    server_work = content and content[-1]["type"].endswith("_tool_result")
+    if content and (server_work or content[-1]["type"] == "compaction" or _paused(content)):
+        return
+    if not model.prefill:
+        raise Invalid(_PREFILL)
+    if (
+        content
+        and content[-1]["type"] == "text"
+        and content[-1]["text"] != content[-1]["text"].rstrip()
+    ):
+        raise Invalid("messages: final assistant content cannot end with trailing whitespace")
+
+
+def _paused(content: list[wire.Object]) -> bool:
+    """A turn the server paused is sent back as it is."""
+    return any(block["type"] == "server_tool_use" for block in content)
+
+
+def _check_first(message: wire.Object) -> None:
+    holds_summary = any(block["type"] == "compaction" for block in as_blocks(message["content"]))
+    # A system message in the first place has a refusal of its own.
+    if message["role"] == "assistant" and not holds_summary:
+        raise Invalid('messages: first message must use the "user" role')
+
+
+def _check_blocks(index: int, message: wire.Object) -> None:
+    role = message["role"]
+    for at, block in enumerate(as_blocks(message["content"])):
+        kind = block["type"]
+        if kind == "text":
+            check_text(block["text"], "messages", final_empty=not message["content"])
+        elif role != "assistant" and kind in _OF_ASSISTANT:
+            raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `assistant` messages")
+        elif role != "user" and kind in _OF_USER:
+            raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `user` messages")
+        elif role == "system":
+            raise Invalid(f"messages.{index}.content.{at}: `system` messages can only contain text")
+
+
+def check_text(text: str, where: str, *, final_empty: bool = False) -> None:
+    if not text and not final_empty:
+        raise Invalid(f"{where}: text content blocks must be non-empty")
+    if text and text.isspace():
+        raise Invalid(f"{where}: text content blocks must contain non-whitespace text")
+
+
+def _check_system_text(system: wire.Value) -> None:
+    if isinstance(system, list):
+        for block in system:
+            check_text(block["text"], "system")

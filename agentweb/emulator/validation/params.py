@@ -1,0 +1,85 @@
+"""Parameters that depend on the model: output length, sampling, thinking, effort."""
+
+from __future__ import annotations
+
+from agentweb.emulator import wire
+from agentweb.emulator.catalogue import Model
+from agentweb.emulator.errors import Invalid
+
+_USE_ADAPTIVE = (
+    'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
+)
+_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+def check_max_tokens(body: wire.Object, model: Model) -> None:
+    asked = body["max_tokens"]
+    if asked > model.max_output:
+        raise Invalid(
+            f"max_tokens: {asked} > {model.max_output}, which is the maximum allowed "
+            f"number of output tokens "
+            f"for {model.id}"
+        )
+    if asked == 0:
+        _check_prewarm(body)
+
+
+def _check_prewarm(body: wire.Object) -> None:
+    config = body.get("thinking") or {}
+    for wrong, what in (
+        (body.get("stream"), "stream: true"),
+        (config.get("type") == "enabled", "thinking enabled"),
+        ((body.get("output_config") or {}).get("format"), "output_config.format"),
+        ((body.get("tool_choice") or {}).get("type") in {"any", "tool"}, "a forced tool_choice"),
+    ):
+        if wrong:
+            raise Invalid(f"max_tokens: 0 cannot be combined with {what}")
+
+
+def check_sampling(body: wire.Object, model: Model) -> None:
+    given = [name for name in ("temperature", "top_p", "top_k") if body.get(name) is not None]
+    if given and not model.sampling:
+        raise Invalid(f"`{given[0]}` is deprecated for this model.")
+    if "temperature" in given and "top_p" in given:
+        raise Invalid(
+            "`temperature` and `top_p` cannot both be specified for this model. Please "
+            "use only one."
+        )
+
+
+def check_thinking(body: wire.Object, model: Model) -> None:
+    config = body.get("thinking")
+    if not config:
+        return
+    kind = config["type"]
+    if kind not in model.thinking:
+        if kind == "adaptive":
+            raise Invalid("adaptive thinking is not supported on this model")
+        raise Invalid(f'"thinking.type.{kind}" is not supported for this model. {_USE_ADAPTIVE}')
+    effort = (body.get("output_config") or {}).get("effort") or model.default_effort
+    if kind == "disabled" and _EFFORTS.index(effort) > _EFFORTS.index(model.disable_up_to):
+        raise Invalid(
+            f'"thinking.type.disabled" is not supported for this model at effort '
+            f'"{effort}". {_USE_ADAPTIVE}'
+        )
+    if kind == "enabled":
+        _check_budget(body, config)
+
+
+def _check_budget(body: wire.Object, config: wire.Object) -> None:
+    if "max_tokens" in body and body["max_tokens"] <= config["budget_tokens"]:
+        raise Invalid("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    if body.get("temperature") not in (None, 1):
+        raise Invalid("`temperature` may only be set to 1 when thinking is enabled.")
+    if (body.get("tool_choice") or {}).get("type") in {"any", "tool"}:
+        raise Invalid("Thinking may not be enabled when tool_choice forces tool use.")
+
+
+def check_effort(body: wire.Object, model: Model) -> None:
+    effort = (body.get("output_config") or {}).get("effort")
+    if effort and effort not in model.efforts:
+        raise Invalid(
+            "This model does not support the effort parameter."
+            if not model.efforts
+            else f"output_config.effort: '{effort}' is not supported for this model"
+        )

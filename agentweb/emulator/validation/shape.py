@@ -1,0 +1,167 @@
+"""The shape of a request: its fields, their types, and nothing else.
+
+Fields of a beta are unknown without its header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentweb.emulator.validation.blocks import cache_control, message, text_block
+from agentweb.emulator.validation.spec import (
+    Check,
+    anything,
+    boolean,
+    either,
+    integer,
+    listing,
+    mapping,
+    matching,
+    nullable,
+    number,
+    one_of,
+    record,
+    string,
+    tagged,
+)
+from agentweb.emulator.validation.tools import tool
+
+_display = nullable(one_of("summarized", "omitted", "updates"))
+_binding = nullable(
+    record({}, {"prefix_mismatch_behavior": nullable(one_of("error", "drop_block"))})
+)
+
+
+def _thinking(*, bound: bool) -> Check:
+    more: dict[str, Check] = {"display": _display} | ({"block_binding": _binding} if bound else {})
+    return tagged(
+        {
+            "enabled": record({"type": one_of("enabled"), "budget_tokens": integer(1024)}, more),
+            "disabled": record({"type": one_of("disabled")}),
+            "between_tools": record({"type": one_of("between_tools")}),
+            "adaptive": record({"type": one_of("adaptive")}, more),
+        }
+    )
+
+
+_single = {"disable_parallel_tool_use": boolean}
+_tool_choice = tagged(
+    {
+        "auto": record({"type": one_of("auto")}, _single),
+        "any": record({"type": one_of("any")}, _single),
+        "tool": record({"type": one_of("tool"), "name": string}, _single),
+        "none": record({"type": one_of("none")}),
+    }
+)
+_output_config = record(
+    {},
+    {
+        "effort": nullable(one_of("low", "medium", "high", "xhigh", "max")),
+        "format": nullable(record({"type": one_of("json_schema"), "schema": mapping})),
+        "task_budget": nullable(mapping),
+    },
+)
+_tokens_above = record({"type": one_of("input_tokens"), "value": integer(1)})
+_uses_above = record({"type": one_of("tool_uses"), "value": integer(1)})
+_trigger = tagged({"input_tokens": _tokens_above, "tool_uses": _uses_above})
+_names = nullable(listing(string))
+_turns = record({"type": one_of("thinking_turns"), "value": integer(1)})
+
+
+def _keep_thinking(value: object) -> None:
+    if value in ("all", {"type": "all"}):
+        return
+    _turns(value)
+
+
+def _clear_inputs(value: object) -> None:
+    if value is None or isinstance(value, bool):
+        return
+    listing(string)(value)
+
+
+_edit = tagged(
+    {
+        "clear_tool_uses_20250919": record(
+            {"type": one_of("clear_tool_uses_20250919")},
+            {
+                "trigger": _trigger,
+                "keep": record({"type": one_of("tool_uses"), "value": integer(0)}),
+                "clear_at_least": nullable(_tokens_above),
+                "exclude_tools": _names,
+                "clear_tool_inputs": _clear_inputs,
+            },
+        ),
+        "clear_thinking_20251015": record(
+            {"type": one_of("clear_thinking_20251015")}, {"keep": _keep_thinking}
+        ),
+        "compact_20260112": record(
+            {"type": one_of("compact_20260112")},
+            {
+                "trigger": nullable(
+                    record({"type": one_of("input_tokens"), "value": integer(50_000)})
+                ),
+                "pause_after_compaction": boolean,
+                "instructions": nullable(string),
+            },
+        ),
+    }
+)
+
+_METADATA = record({}, {"user_id": nullable(string)})
+_BETA_FIELDS: Mapping[str, tuple[str, Check]] = {
+    "context_management": (
+        "context-management-2025-06-27|compact-2026-01-12",
+        nullable(record({}, {"edits": listing(_edit)})),
+    ),
+    "compaction": (
+        "compact-2026-09-04",
+        nullable(record({"type": one_of("summarize")}, {"instructions": nullable(string)})),
+    ),
+    "mcp_servers": ("mcp-client", listing(mapping)),
+    "fallbacks": ("server-side-fallback", anything),
+    "fallback_credit_token": ("server-side-fallback", anything),
+    "billing_policy": ("", anything),
+    "thread": ("", anything),
+}
+
+
+def request_shape(betas: frozenset[str], *, counting: bool) -> Check:
+    """The check for one request, given the betas it asks for."""
+    joined = " ".join(sorted(betas))
+    optional: dict[str, Check] = {
+        "system": either(string, listing(tagged({"text": text_block}))),
+        "tools": listing(tool),
+        "tool_choice": nullable(_tool_choice),
+        "thinking": nullable(_thinking(bound="thinking-binding-controls-2026-08-01" in betas)),
+        "output_config": nullable(_output_config),
+        "cache_control": cache_control,
+        "speed": nullable(one_of("standard", "fast")),
+    }
+    for name, (headers, check) in _BETA_FIELDS.items():
+        if any(header in joined for header in headers.split("|")):
+            optional[name] = check
+    required: dict[str, Check] = {
+        "model": matching("^.+$"),
+        "messages": listing(message, most=100_000),
+    }
+    if not counting:
+        required["max_tokens"] = integer(0)
+        optional |= _SAMPLING
+    return record(required, optional)
+
+
+_SAMPLING: Mapping[str, Check] = {
+    "metadata": nullable(_METADATA),
+    "stop_sequences": nullable(listing(string)),
+    "stream": nullable(boolean),
+    "temperature": nullable(number(0, 1)),
+    "top_k": nullable(integer(0)),
+    "top_p": nullable(number(0, 1)),
+    "service_tier": one_of("auto", "standard_only"),
+    "container": anything,
+    "diagnostics": nullable(record({}, {"previous_message_id": nullable(string)})),
+    "inference_geo": nullable(string),
+    "user_profile_id": string,
+    "workspace_id": string,
+}

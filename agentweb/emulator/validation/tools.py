@@ -1,0 +1,132 @@
+"""Tools: their shape, and what holds between them and the choice of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agentweb.emulator import wire
+from agentweb.emulator.catalogue import Model
+from agentweb.emulator.errors import Invalid
+from agentweb.emulator.validation.blocks import cache_control
+from agentweb.emulator.validation.spec import (
+    Check,
+    Misfit,
+    boolean,
+    listing,
+    mapping,
+    matching,
+    nullable,
+    one_of,
+    record,
+    string,
+)
+from agentweb.emulator.wire import Value
+
+_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+_BAD_SCHEMA = (
+    "JSON schema is invalid. It must match JSON Schema draft 2020-12 "
+    "(https://json-schema.org/draft/2020-12). "
+    "Learn more about tool use at https://docs.claude.com/en/docs/tool-use."
+)
+#: Tools the API brings itself; `type` starts with one of these.
+_BUILT_IN = (
+    "bash_",
+    "browser_",
+    "code_execution_",
+    "computer_",
+    "mcp_toolset",
+    "memory_",
+    "advisor_",
+    "text_editor_",
+    "tool_search_tool_",
+    "web_fetch_",
+    "web_search_",
+)
+
+
+def _schema(value: Value) -> None:
+    mapping(value)
+    if "type" not in value:
+        raise Misfit("Field required", "type")
+    if value["type"] != "object":
+        raise Misfit("Input should be 'object'", "type")
+    if not _plausible(value):
+        raise Misfit(_BAD_SCHEMA)
+
+
+def _plausible(schema: Value) -> bool:
+    """The mistakes people make, not a whole meta-schema."""
+    if isinstance(schema, bool):
+        return True
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type", "object")
+    kinds = kind if isinstance(kind, list) else [kind]
+    needed = schema.get("required", [])
+    properties = schema.get("properties") or {}
+    if not isinstance(needed, list) or not all(isinstance(name, str) for name in needed):
+        return schema.get("required") is None
+    if not all(isinstance(name, str) and name in _TYPES for name in kinds) or len(
+        set(needed)
+    ) != len(needed):
+        return False
+    return isinstance(properties, dict) and all(_plausible(inner) for inner in properties.values())
+
+
+_custom: Check = record(
+    {"name": matching("^[a-zA-Z0-9_-]{1,128}$"), "input_schema": _schema},
+    {
+        "type": nullable(one_of("custom")),
+        "description": string,
+        "cache_control": cache_control,
+        "allowed_callers": listing(string),
+        "defer_loading": boolean,
+        "eager_input_streaming": nullable(boolean),
+        "input_examples": listing(mapping),
+        "strict": boolean,
+    },
+)
+_built_in: Check = record({"type": string}, {"cache_control": cache_control}, open=True)
+
+
+def tool(value: Value) -> None:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if isinstance(kind, str) and kind.startswith(_BUILT_IN):
+        inner, tag = _built_in, kind
+    elif kind is None or kind == "custom":
+        inner, tag = _custom, "custom"
+    else:
+        raise Misfit(
+            f"Input tag '{kind}' found using 'type' does not match any of the expected "
+            f"tags: 'custom'"
+        )
+    try:
+        inner(value)
+    except Misfit as misfit:
+        raise misfit.within(tag) from None
+
+
+def check_tools(body: wire.Object, model: Model) -> None:
+    tools = body.get("tools") or []
+    names = Counter(tool["name"] for tool in tools if "name" in tool)
+    if any(count > 1 for count in names.values()):
+        raise Invalid("tools: Tool names must be unique.")
+    if tools and all(tool.get("defer_loading") for tool in tools):
+        raise Invalid(
+            "tools: All tools have defer_loading: true. At least one tool must be loaded."
+        )
+    choice = body.get("tool_choice")
+    if choice:
+        _check_choice(choice, set(names), model)
+
+
+def _check_choice(choice: wire.Object, names: set[str], model: Model) -> None:
+    if not names and choice["type"] != "none":
+        raise Invalid("tool_choice may only be specified while providing tools")
+    if choice["type"] not in {"any", "tool"}:
+        return
+    if not model.forced_tools:
+        kinds = 'tool_choice types "any" and "tool" are not supported for this model.'
+        raise Invalid(f'{kinds} Use tool_choice type "auto".')
+    if choice["type"] == "tool" and choice["name"] not in names:
+        raise Invalid(f"tool_choice.tool.name: Tool '{choice['name']}' not found in provided tools")

@@ -1,0 +1,156 @@
+"""The runner's ports over services, tools and the API client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from django.conf import settings
+
+from conversations.answer import ToolUse
+from conversations.claude import Claude
+from conversations.conf import conf
+from conversations.context import wire
+from conversations.context.edits import Transformation
+from conversations.context.pipeline import Veto
+from conversations.context.policy import Policy
+from conversations.context.view import Message
+from conversations.db import db
+from conversations.ports import Ending, Head, Loaded, Piece, Sending, Sent, ToolDone
+from conversations.queries.conversations import conversation_by_id
+from conversations.queries.originals import original
+from conversations.queries.path import state
+from conversations.services import calls, log, toolcalls
+from conversations.services.calls import Timing
+from conversations.services.leases import Lease
+from conversations.signals import transformation_proposed
+from tools import registry
+from tools.access import WebAccess
+from tools.base import ToolContext
+from tools.workspace import Workspace
+
+
+class TurnLog:
+    """The Log port: the conversation of one lease."""
+
+    def __init__(self, lease: Lease, model: str) -> None:
+        self._lease, self._model = lease, model
+
+    async def load(self) -> Loaded:
+        return await db(self._load)
+
+    def _load(self) -> Loaded:
+        return state(conversation_by_id(self._lease.conversation_id), self._model)
+
+    async def record(
+        self, transformation: Transformation, policy: Policy, summary_call: int | None
+    ) -> Veto | None:
+        return await db(self._record, transformation, policy, summary_call)
+
+    def _record(
+        self, change: Transformation, policy: Policy, summary_call: int | None
+    ) -> Veto | None:
+        if change.outcome == "applied":
+            answers = transformation_proposed.send(
+                sender=Transformation, conversation_id=self._lease.conversation_id, change=change
+            )
+            reasons = [str(reason) for _, reason in answers if reason]
+            if reasons:
+                return Veto("; ".join(reasons))
+        log.record_transformation(
+            lease=self._lease, change=change, policy=policy, summary_call=summary_call
+        )
+        return None
+
+    async def store_results(self, content: str) -> Message:
+        message = Message.parse(0, "results", content)
+        row = await db(
+            log.store_results, lease=self._lease, content=content, estimate=message.tokens
+        )
+        return Message(row.seq, "results", content, message.tokens)
+
+
+class TurnCalls:
+    """The Calls and Model ports: one clock tells how long each call took."""
+
+    def __init__(self, lease: Lease, claude: Claude) -> None:
+        self._lease, self._claude = lease, claude
+        self._opened = 0.0
+        self._first: float | None = None
+
+    async def open(self, sending: Sending) -> Sent:
+        sent = await db(calls.open_call, lease=self._lease, sending=sending)
+        self._opened, self._first = time.monotonic(), None
+        return sent
+
+    async def stream(self, body: str) -> AsyncIterator[Head | Piece]:
+        async for item in self._claude.stream(body):
+            if self._first is None and isinstance(item, Piece):
+                self._first = time.monotonic()
+            yield item
+
+    async def close(self, sent: Sent, ending: Ending) -> Message | None:
+        first = None if self._first is None else _milliseconds(self._first - self._opened)
+        timing = Timing(first, _milliseconds(time.monotonic() - self._opened))
+        effects: dict[str, str] = {name: tool.effect for name, tool in registry.TOOLS.items()}
+        row = await db(
+            calls.close_call,
+            lease=self._lease,
+            call_id=sent.call,
+            ending=ending,
+            timing=timing,
+            effects=effects,
+        )
+        return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
+
+
+class TurnTools:
+    """The Tools port: the registry, given the user's own things."""
+
+    def __init__(self, lease: Lease, cancelled: partial[bool]) -> None:
+        self._lease = lease
+        self._context = ToolContext(
+            user_id=str(lease.user_id),
+            workspace=workspace_of(lease.user_id),
+            originals=_Originals(lease.conversation_id),
+            web=WebAccess(allowed_private=frozenset(conf.fetch_private)),
+            now=lambda: datetime.now(UTC),
+            cancelled=cancelled,
+        )
+
+    async def started(self, use: ToolUse) -> None:
+        await db(toolcalls.start_tool, lease=self._lease, tool_use_id=use.id)
+
+    async def run(self, use: ToolUse) -> ToolDone:
+        result = await registry.run(use.name, wire.decode(use.input), self._context)
+        content = wire.encode(result.content)
+        return ToolDone(content, "error" if result.is_error else "ok", result.details)
+
+    async def finished(self, use: ToolUse, done: ToolDone) -> None:
+        await db(toolcalls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
+
+
+class _Originals:
+    def __init__(self, conversation_id: int) -> None:
+        self._conversation_id = conversation_id
+
+    async def find(self, id: str) -> str | None:
+        return await db(original, self._conversation_id, id)
+
+
+def workspace_of(user_id: int) -> Workspace:
+    """Give a user's folder; it is made on first use."""
+    root = Path(settings.DATA_DIR) / "workspaces" / str(user_id)
+    return Workspace(
+        root,
+        max_bytes=conf.workspace_bytes,
+        max_files=conf.workspace_files,
+        max_file_bytes=conf.workspace_file_bytes,
+    )
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, round(seconds * 1000))

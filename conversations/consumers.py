@@ -1,0 +1,108 @@
+"""The socket of a chat: it tells, the page's forms ask.
+
+Sending and stopping are plain POSTs, stored before anything is announced, so a socket carries
+nothing that could be lost. On connect, and whenever it fell behind, the page gets a snapshot of
+everything behind the turn it was rendered with, then frames as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from channels.exceptions import DenyConnection
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.http import Http404
+
+from conversations import frames
+from conversations.db import db
+from conversations.hub import Topic, hub
+from conversations.queries.conversations import conversation_for
+from conversations.queries.people import is_logged_in
+
+logger = logging.getLogger("agentweb.sockets")
+#: Seconds between two looks at whether the session is still good.
+RECHECK_SECONDS = 15
+#: Frames the page may send in one period; it has nothing to say but acknowledgements.
+MOST_RECEIVED = 200
+
+
+class ChatConsumer(AsyncWebsocketConsumer):
+    """One tab on one conversation."""
+
+    topic: Topic | None = None
+    follower: asyncio.Task[None] | None = None
+    received = 0
+
+    async def connect(self) -> None:
+        user = self.scope["user"]
+        if not user.is_authenticated:
+            raise DenyConnection
+        try:
+            self.conversation = await db(
+                conversation_for, user, self.scope["url_route"]["kwargs"]["public_id"]
+            )
+        except Http404:
+            raise DenyConnection from None
+        self.after = _after(self.scope["query_string"])
+        self.topic = hub.enter(self.conversation.pk)
+        self.topic.sockets += 1
+        await self.accept()
+        self.follower = asyncio.create_task(self._follow(self.topic))
+
+    async def disconnect(self, code: int) -> None:
+        if self.follower is not None:
+            self.follower.cancel()
+        if self.topic is not None:
+            self.topic.sockets -= 1
+            hub.leave(self.conversation.pk)
+            self.topic = None
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        # The page has nothing to say here; one that talks on and on is not the page.
+        self.received += 1
+        if self.received > MOST_RECEIVED:
+            await self.close(4008)
+
+    async def _follow(self, topic: Topic) -> None:
+        try:
+            position = await self._snapshot(topic)
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(RECHECK_SECONDS):
+                        await topic.news(position)
+                if topic.position == position:
+                    await self._recheck()
+                    continue
+                found = topic.after(position)
+                if found is None:
+                    position = await self._snapshot(topic)
+                    continue
+                position = topic.position
+                await self.send(text_data="\n".join(found))
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("a socket failed; the page reconnects")
+            await self.close(1011)
+
+    async def _snapshot(self, topic: Topic) -> int:
+        """Send the present state; repeated when an event came in while it was read."""
+        while True:
+            changes, live, position = topic.changes, topic.live, topic.position
+            html = await db(frames.snapshot, self.conversation.pk, self.after, live)
+            if changes == topic.changes and position == topic.position:
+                await self.send(text_data=html)
+                return position
+
+    async def _recheck(self) -> None:
+        self.received = 0
+        session = self.scope["session"].session_key
+        if not await db(is_logged_in, session, self.conversation.owner_id):
+            await self.close(4401)
+
+
+def _after(query: bytes) -> int:
+    name, _, value = query.decode("ascii", "replace").partition("=")
+    return int(value) if name == "after" and value.isdigit() and len(value) < 10 else 0

@@ -1,0 +1,179 @@
+"""Everything that must hold, as one command: style, types, layers, migrations, then the tests.
+
+`manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
+SQLite; what touches the database runs again on a real PostgreSQL that it starts itself. Two runs
+are used, against two connections in one run, because Django has one default connection and the
+code under test uses it. The last line sums up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from conversations.management.locks import complaints
+
+ON_BOTH_DATABASES = ("tests/services", "tests/web", "tests/faults")
+WHOLLY_COVERED = "conversations/context/*,conversations/runner.py"
+PRODUCTION = {
+    "AGENTWEB_HTTPS": "true",
+    "AGENTWEB_HOSTS": "chat.example.org",
+    "SECRET_KEY": "long, random and only for this check: 7Hq2-vX9z_Lm4sTb8RcWd1KpYf6",
+}
+_PYTHON = (sys.executable, "-m")
+_SETTINGS = "--ds=tests.settings"
+_LINT = str(Path(sys.executable).with_name("lint-imports"))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    run: Callable[[Path], tuple[bool, str]]
+
+
+def command(*words: str, **environment: str) -> Callable[[Path], tuple[bool, str]]:
+    """Make a check of a command that succeeds or says why not."""
+
+    def run(data: Path) -> tuple[bool, str]:
+        env = os.environ | {"AGENTWEB_DATA_DIR": str(data)} | environment
+        done = subprocess.run(
+            words, check=False, cwd=settings.BASE_DIR, env=env, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        return done.returncode == 0, done.stdout
+
+    return run
+
+
+def locks(_: Path) -> tuple[bool, str]:
+    found = complaints(settings.BASE_DIR)
+    return not found, "\n".join(found)
+
+
+_MANAGE = (sys.executable, "manage.py")
+CHECKS = (
+    Check("mypy", command(*_PYTHON, "mypy")),
+    Check("ruff check", command(*_PYTHON, "ruff", "check", "--quiet", ".")),
+    Check("ruff format", command(*_PYTHON, "ruff", "format", "--check", ".")),
+    Check("lint-imports", command(_LINT)),
+    Check("locks", locks),
+    Check("makemigrations", command(*_MANAGE, "makemigrations", "--check", "--dry-run")),
+    Check(
+        "check --deploy",
+        command(*_MANAGE, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION),
+    ),
+)
+
+
+class Command(BaseCommand):
+    help = "Checks and tests everything; with arguments, runs pytest with them."
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Leave the arguments to pytest, which would not pass Django's own reader."""
+        if argv[2:] in (["--help"], ["-h"]):
+            self.stdout.write(f"{self.help}\nTry `manage.py test --co -q` or `-k WORD`.")
+            return
+        sys.exit(self._pytest(*argv[2:]) if argv[2:] else self._everything())
+
+    def _everything(self) -> int:
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="agentweb-check-") as folder:
+            data = Path(folder)
+            broken = self._checks(data)
+            tallies = [data / "sqlite.json", data / "postgres.json"]
+            broken += self._measured("sqlite", data, tallies[0])
+            broken += self._measured("postgres", data, tallies[1], *ON_BOTH_DATABASES)
+            broken += self._coverage(data)
+            passed, failed, skipped = summed(tallies)
+        if broken:
+            self.stdout.write(f"not good: {', '.join(broken)}")
+        self.stdout.write(f"{time.monotonic() - started:.0f} s in all")
+        # A run that is not good never closes on "0 failed", whatever it was that failed.
+        failed = max(failed, len(broken))
+        closing = f"{passed} passed, {failed} failed"
+        self.stdout.write(f"{closing}, {skipped} skipped" if skipped else closing)
+        return 1 if failed else 0
+
+    def _checks(self, data: Path) -> list[str]:
+        def timed(check: Check) -> tuple[bool, str, float]:
+            started = time.monotonic()
+            return (*check.run(data), time.monotonic() - started)
+
+        broken = []
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            for check, (good, output, took) in zip(CHECKS, pool.map(timed, CHECKS), strict=True):
+                self._line(check.name, good, took)
+                if not good:
+                    self.stdout.write(output)
+                    broken.append(check.name)
+        return broken
+
+    def _measured(self, database: str, data: Path, tally: Path, *paths: str) -> list[str]:
+        """Run pytest under coverage on one database."""
+        environment = {
+            "AGENTWEB_TEST_DATABASE": database,
+            "AGENTWEB_TEST_TALLY": str(tally),
+            "COVERAGE_FILE": str(data / "coverage"),
+        }
+        run = (
+            *_PYTHON,
+            "coverage",
+            "run",
+            "--parallel-mode",
+            "-m",
+            "pytest",
+            "--ds=tests.settings",
+        )
+        started = time.monotonic()
+        code = self._stream(*run, "-q", *paths, **environment)
+        self._line(f"tests on {database}", code == 0, time.monotonic() - started)
+        return [f"tests on {database}"] if code else []
+
+    def _pytest(self, *arguments: str) -> int:
+        return self._stream(*_PYTHON, "pytest", _SETTINGS, *arguments)
+
+    def _coverage(self, data: Path) -> list[str]:
+        """Say the branch coverage, and hold the core to all of it."""
+        environment = {"COVERAGE_FILE": str(data / "coverage")}
+        tool = (*_PYTHON, "coverage")
+        command(*tool, "combine", "--quiet", str(data), **environment)(data)
+        _, total = command(*tool, "report", "--format=total", **environment)(data)
+        core = ("report", f"--include={WHOLLY_COVERED}", "--fail-under=100")
+        good, report = command(*tool, *core, **environment)(data)
+        self._line(f"coverage {total.strip()} %, the core 100 %", good, None)
+        if not good:
+            self.stdout.write(report)
+        return [] if good else ["coverage"]
+
+    def _stream(self, *words: str, **environment: str) -> int:
+        self.stdout.flush()
+        env = os.environ | environment
+        return subprocess.run(words, check=False, cwd=settings.BASE_DIR, env=env).returncode
+
+    def _line(self, name: str, good: bool, took: float | None) -> None:
+        mark = self.style.SUCCESS("ok    ") if good else self.style.ERROR("FAILED")
+        self.stdout.write(f"{mark} {name:32}" + (f" {took:6.1f} s" if took is not None else ""))
+        self.stdout.flush()
+
+
+def summed(tallies: list[Path]) -> tuple[int, int, int]:
+    """Add up the runs; one that left no counts did not end, which is a failure."""
+    passed = failed = skipped = 0
+    for tally in tallies:
+        lost = {"passed": 0, "failed": 1, "error": 0, "skipped": 0}
+        counts = json.loads(tally.read_text(encoding="ascii")) if tally.exists() else lost
+        passed += counts["passed"]
+        failed += counts["failed"] + counts["error"]
+        skipped += counts["skipped"]
+    return passed, failed, skipped

@@ -1,0 +1,225 @@
+"""What the runner needs of the world, and the values that pass between them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from conversations.answer import ToolUse
+from conversations.context.edits import Transformation
+from conversations.context.envelope import Envelope
+from conversations.context.gauge import Report
+from conversations.context.pipeline import Veto
+from conversations.context.policy import Policy
+from conversations.context.view import Message, View
+from conversations.events import Event
+from conversations.switch import Switch
+from conversations.usage import Usage
+
+Purpose = Literal["reply", "summary", "title"]
+Effect = Literal["read", "keyed", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Limits of one turn; waits in seconds."""
+
+    rounds: int = 40
+    tool_calls: int = 200
+    parallel_tools: int = 8
+    attempts: int = 4
+    backoff_seconds: float = 60.0
+    overflows: int = 3
+    pauses: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One turn to run. `envelope` gives the reply envelope with or without the recall tool."""
+
+    model: str
+    window: int
+    policy: Policy
+    envelope: Callable[[bool], Envelope]
+    summary_envelope: Callable[[str, int], Envelope]
+    caps: Caps = field(default_factory=Caps)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The conversation as it stands: what the model sees, and what is known of the last call."""
+
+    view: View
+    report: Report | None
+    bound_to: str
+    rejected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A request about to be sent. `messages` is the wire text of its messages array.
+
+    `view` is None when the messages are no view of the log (a summary call).
+    """
+
+    purpose: Purpose
+    envelope: Envelope
+    messages: str
+    estimated_tokens: int
+    view: View | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call that is open: admitted, reserved and recorded. `body` is what goes on the wire."""
+
+    call: int
+    body: str
+
+
+@dataclass(eq=False)
+class Refused(Exception):
+    """A call was not admitted: no budget, no price. `code` names why; the text is for people."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(eq=False)
+class ModelFailed(Exception):
+    """A call failed at the API or on the way; the closed set that the rest of the app knows.
+
+    `code` is one of: rate_limited, overloaded, upstream, unreachable, timeout, cut, protocol_error,
+    overflow, too_large, invalid_request, authentication, permission, not_found, billing.
+    """
+
+    code: str
+    text: str
+    http_status: int | None = None
+    retry_after: float | None = None
+    request_id: str = ""
+    may_retry: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The answer's response has begun."""
+
+    request_id: str
+    http_status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One event of the stream, as the API sent it."""
+
+    event: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a call ended. `blocks` is what is kept of the answer; empty keeps nothing."""
+
+    status: Literal["complete", "stopped", "truncated", "refused", "error"]
+    usage: Usage | None = None
+    stop_reason: str = ""
+    blocks: tuple[str, ...] = ()
+    tools: tuple[ToolUse, ...] = ()
+    #: Estimate of the text that came, for the bill of an answer that was cut.
+    received_tokens: int = 0
+    failure: ModelFailed | None = None
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDone:
+    """What a tool gave: `content` is the wire text of a tool_result's content."""
+
+    content: str
+    state: Literal["ok", "error", "denied", "cancelled"]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How the turn ended; `code` and `text` say what went wrong, for people."""
+
+    state: Literal["done", "failed", "cancelled", "interrupted"]
+    reason: str = ""
+    code: str = ""
+    text: str = ""
+
+
+class Log(Protocol):
+    """The conversation's log; every write is one transaction."""
+
+    async def load(self) -> Loaded: ...
+    async def record(
+        self, transformation: Transformation, policy: Policy, summary_call: int | None
+    ) -> Veto | None:
+        """Record it, or give the veto of a receiver instead."""
+        ...
+
+    async def store_results(self, content: str) -> Message:
+        """Append the results message that answers the last answer's tool calls."""
+        ...
+
+
+class Calls(Protocol):
+    """Opening and closing calls, money included: law 5."""
+
+    async def open(self, sending: Sending) -> Sent:
+        """Reserve and record; raises Refused."""
+        ...
+
+    async def close(self, sent: Sent, ending: Ending) -> Message | None:
+        """Settle and store what is kept of the answer, with its planned tool calls."""
+        ...
+
+
+class Model(Protocol):
+    def stream(self, body: str) -> AsyncIterator[Head | Piece]:
+        """Send exactly this body; raises ModelFailed."""
+        ...
+
+
+class Tools(Protocol):
+    async def started(self, use: ToolUse) -> None:
+        """Commit that the call leaves, before it leaves."""
+        ...
+
+    async def run(self, use: ToolUse) -> ToolDone:
+        """Run it; unknown tools, bad input and exceptions are results that say so."""
+        ...
+
+    async def finished(self, use: ToolUse, done: ToolDone) -> None: ...
+
+
+class Stage(Protocol):
+    """Where the turn is seen: its state, its events, its growing text."""
+
+    async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None: ...
+    async def tell(self, event: Event) -> None: ...
+    def grow(self, text: str, thinking: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    log: Log
+    calls: Calls
+    model: Model
+    tools: Tools
+    stage: Stage
+    switch: Switch
+    #: Wait so many seconds; a stop interrupts it.
+    pause: Callable[[float], Any]
+    #: A number from 0 to 1, for jitter.
+    chance: Callable[[], float]

@@ -1,0 +1,61 @@
+"""One tool call as a card: from the answer that asked, the row that ran, the result that came."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from conversations.context import wire
+from conversations.models import Conversation, ToolCall
+from conversations.queries.shapes import ToolCard
+
+SHOWN = 4_000
+BRIEF = 120
+
+
+def tool_card(
+    conversation: Conversation,
+    use: dict[str, Any],
+    call: ToolCall | None,
+    result: dict[str, Any] | None,
+) -> ToolCard:
+    """Show a call; imported ones have no row, running ones no result yet."""
+    output = result_text(result.get("content", "")) if result else ""
+    if not result and call is not None and call.output is not None:
+        output = result_text(wire.decode(call.output.text))
+    is_error = bool(result and result.get("is_error"))
+    state = "error" if is_error else "ok" if result else "planned"
+    return ToolCard(
+        id=use["id"],
+        name=use["name"],
+        brief=brief(use["input"]),
+        input=json.dumps(use["input"], ensure_ascii=False, indent=2),
+        state=call.state if call is not None else state,
+        output=output[:SHOWN],
+        is_cut=len(output) > SHOWN,
+        is_error=is_error or (call is not None and call.state in ("error", "denied", "unknown")),
+        milliseconds=_milliseconds(call),
+    )
+
+
+def brief(value: dict[str, Any]) -> str:
+    """Give the main input on one line."""
+    words = [str(item) for item in value.values() if isinstance(item, str | int | float)]
+    line = " ".join(words[0].split()) if words else ""
+    return line if len(line) <= BRIEF else line[: BRIEF - 1] + "…"
+
+
+def result_text(content: Any) -> str:
+    """Give a tool_result's content as text for people."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        block.get("text", "") if block.get("type") == "text" else f"[{block.get('type')}]"
+        for block in content
+    )
+
+
+def _milliseconds(call: ToolCall | None) -> int | None:
+    if call is None or call.started_at is None or call.ended_at is None:
+        return None
+    return round((call.ended_at - call.started_at).total_seconds() * 1000)

@@ -1,0 +1,43 @@
+"""What a turn runs with: its model's facts, the effective policy, the instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context.errors import ContextError
+from conversations.context.policy import Policy
+from conversations.models import ApiModel, Conversation
+from conversations.queries.meters import effective_policy
+
+
+class ModelUnknown(ContextError):
+    code = "model_unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    model: str
+    window: int
+    max_output: int
+    thinking: str
+    policy: Policy
+    instructions: str
+
+
+def job_facts(conversation_id: int) -> JobFacts:
+    """Read them; raises ModelUnknown or PolicyError with words for the person."""
+    conversation = Conversation.objects.get(pk=conversation_id)
+    model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
+    if model is None:
+        raise ModelUnknown(
+            f"The model {conversation.model} is not in the catalogue or not enabled;"
+            " an administrator can change that."
+        )
+    return JobFacts(
+        model.pk,
+        model.window,
+        model.max_output,
+        model.thinking,
+        effective_policy(conversation),
+        conversation.instructions,
+    )

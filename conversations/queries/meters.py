@@ -1,0 +1,96 @@
+"""How full the context is and how much money is left, as the page shows it."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from conversations.conf import conf, site_overrides
+from conversations.context.errors import ContextError
+from conversations.context.policy import Policy, policy_from
+from conversations.models import (
+    ApiModel,
+    ApiResult,
+    Budget,
+    BudgetWindow,
+    Conversation,
+    Transformation,
+    User,
+)
+from conversations.queries.shapes import BudgetPill, Meter, Tick
+from conversations.services.budgets import window_bounds
+
+
+def effective_policy(conversation: Conversation) -> Policy:
+    """Give the site's policy with the owner's and the conversation's numbers on top."""
+    owner = User.objects.only("policy").get(pk=conversation.owner_id)
+    return policy_from(conf.policy, site_overrides(), owner.policy, conversation.policy)
+
+
+def meter(conversation: Conversation) -> Meter:
+    """Give the figure of the last reply, moved by what was reduced since."""
+    model = ApiModel.objects.filter(pk=conversation.model).first()
+    window = model.window if model else 200_000
+    last = (
+        ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
+        .exclude(input_tokens=None)
+        .select_related("call")
+        .defer("usage")
+        .order_by("-pk")
+        .first()
+    )
+    if last is None:
+        return Meter(0, window, 0, "none", None, _ticks(conversation, window))
+    context = (
+        (last.input_tokens or 0) + (last.cache_read_tokens or 0) + (last.cache_write_tokens or 0)
+    )
+    freed = sum(
+        row.tokens_before - row.tokens_after
+        for row in Transformation.objects.filter(
+            conversation=conversation, outcome="applied", seq__gt=last.call.tip
+        ).only("tokens_before", "tokens_after")
+    )
+    tokens = max(0, context + (last.output_tokens or 0) - freed)
+    cached = (last.cache_read_tokens or 0) * 100 // context if context else None
+    source = "estimated" if freed else "reported"
+    percent = min(100, tokens * 100 // window)
+    return Meter(tokens, window, percent, source, cached, _ticks(conversation, window))
+
+
+def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
+    try:
+        policy = effective_policy(conversation)
+    except ContextError:
+        return ()
+    marks = [(policy.input_token_budget, _("tool results are compacted"))]
+    if policy.compaction_enabled:
+        marks.append((policy.compaction_threshold_tokens, _("a summary is built")))
+    return tuple(
+        Tick(threshold * 100 // window, f"{threshold:,}: {label}")
+        for threshold, label in marks
+        if 0 < threshold < window
+    )
+
+
+def budget_pill(user_id: int) -> BudgetPill:
+    """Give the tightest of the user's budgets; two queries."""
+    budgets = list(Budget.objects.filter(user_id=user_id, is_active=True))
+    if not budgets:
+        return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
+    now = timezone.now()
+    starts = {budget.pk: window_bounds(budget.period, now) for budget in budgets}
+    windows = {
+        row.budget_id: row
+        for row in BudgetWindow.objects.filter(budget__in=budgets)
+        if row.starts_at == starts[row.budget_id][0]
+    }
+    pills = [_pill(budget, windows.get(budget.pk), starts[budget.pk][1]) for budget in budgets]
+    return max(pills, key=lambda pill: pill.percent)
+
+
+def _pill(budget: Budget, window: BudgetWindow | None, resets: object) -> BudgetPill:
+    spent = window.spent_micros + window.overrun_micros if window else 0
+    limit = budget.limit_micros
+    percent = min(100, spent * 100 // limit) if limit else 100
+    label = {"day": _("today"), "month": _("this month"), "lifetime": _("in all")}[budget.period]
+    return BudgetPill(True, spent, limit, percent, label, resets, spent >= limit)  # type: ignore[arg-type]

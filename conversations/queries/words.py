@@ -1,0 +1,32 @@
+"""How things ended, in words for people."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+
+def chip(state: str, reason: str) -> str:
+    """Say how a turn ended when it did not end plainly; "" when it did."""
+    match state, reason:
+        case "cancelled", _reason:
+            return _("Stopped")
+        case "interrupted", _reason:
+            return _("Interrupted. What was written is kept.")
+        case "failed", "budget":
+            return _("Over budget")
+        case "failed", "context":
+            return _("Too long for the model")
+        case "failed", _reason:
+            return _("Failed")
+        case _state, "max_tokens":
+            return _("Cut at the length limit")
+        case _state, "refusal":
+            return _("The model declined to answer")
+        case _state, "loop_limit":
+            return _("Stopped at the limit of steps for one turn")
+        case _state, "context":
+            return _("The context is full")
+        case _state, "truncated":
+            return _("The answer ended unexpectedly")
+        case _:
+            return ""

@@ -1,0 +1,133 @@
+"""Rendering an answer on its way: each block once when it is closed, and its unfinished tail.
+
+A top-level block is closed when the next one has begun on a whole line: what can still come cannot
+change it (a reference definition can, which is why the finished answer is rendered once in full).
+The total cost is linear in the answer whatever its shape: a long code block is closed in slices, a
+long list item by item, any other long tail is rendered again only when it has grown by a sixteenth,
+and past `MAX_BLOCK` it is shown as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it.token import Token
+
+from conversations.rendering.markdown import MAX_BLOCK, Parsed, TooCostly, parse, to_html
+from conversations.rendering.plain import plain, printable
+from conversations.rendering.sanitise import clean
+
+#: Tails up to this many characters are rendered each time; longer ones are cut or wait.
+SHORT = 800
+_EMPTY = SafeString("")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class Incremental:
+    """Feed it text; it gives the HTML to append and the HTML of the tail to show after that."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        #: A carriage return that may be the first half of a line end.
+        self._held = ""
+        self._shown = 0
+        self._tail = _EMPTY
+        #: The tail continues a code block whose beginning is closed.
+        self._is_continued = False
+        #: Characters parsed so far: the measure of the cost.
+        self.parsed = 0
+
+    def feed(self, text: str) -> tuple[SafeString, SafeString]:
+        """Take more text; the tail is the same as before when there was too little of it."""
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        self._text += printable(text.removesuffix(self._held))
+        if len(self._text) > SHORT and len(self._text) < self._shown * 17 // 16:
+            return _EMPTY, self._tail
+        self.parsed += len(self._text)
+        try:
+            closed = self._advance(parse(self._text))
+        except TooCostly:
+            closed = self._as_written()
+        self._shown = len(self._text)
+        return closed, self._tail
+
+    def _advance(self, parsed: Parsed) -> SafeString:
+        tokens, env = parsed
+        env["is_continued"] = self._is_continued
+        lines = _LINE.findall(self._text)
+        last, line = _last_block(tokens, lines)
+        closed = _safe(to_html(tokens[:last], env)) if last else _EMPTY
+        if last:
+            self._text, self._is_continued = "".join(lines[line:]), False
+        if len(self._text) > SHORT and (cut := self._cut(tokens[last:], lines)):
+            return SafeString(closed + cut)
+        if len(self._text) > MAX_BLOCK:
+            return SafeString(closed + self._as_written())
+        self._tail = _safe(to_html(tokens[last:], env))
+        return closed
+
+    def _cut(self, tokens: list[Token], lines: list[str]) -> SafeString:
+        """Close the finished part of a long block, leaving the rest as a block of its kind."""
+        if not tokens or not tokens[0].map:
+            return _EMPTY
+        block, own = tokens[0], lines[tokens[0].map[0] :]
+        if block.type == "fence" and (rest := _open_fence(block, own)):
+            head, tail, is_continued = "".join(own[:-1]), rest, True
+        elif block.type.endswith("list_open") and (at := _last_item(tokens, lines)):
+            head, tail, is_continued = "".join(own[:-at]), "".join(own[-at:]), False
+        else:
+            return _EMPTY
+        try:
+            closed = self._slice(head, is_continued=self._is_continued)
+            self._tail = self._slice(tail, is_continued=is_continued)
+        except TooCostly:
+            return _EMPTY
+        self._text, self._is_continued = tail, is_continued
+        return closed
+
+    def _slice(self, text: str, *, is_continued: bool) -> SafeString:
+        self.parsed += len(text)
+        tokens, env = parse(text)
+        env["is_continued"] = is_continued
+        return _safe(to_html(tokens, env))
+
+    def _as_written(self) -> SafeString:
+        if len(self._text) > MAX_BLOCK:
+            closed, self._text, self._tail = plain(self._text), "", _EMPTY
+            return closed
+        self._tail = plain(self._text)
+        return _EMPTY
+
+
+def _safe(fragment: str) -> SafeString:
+    return mark_safe(clean(fragment))  # noqa: S308 - cleaned in this line
+
+
+def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:
+    """Find the last top-level block whose first line is whole: its token and its line."""
+    starts: dict[int, int] = {}
+    for at, token in enumerate(tokens):
+        if token.level == 0 and token.nesting >= 0 and token.map:
+            starts.setdefault(token.map[0], at)
+    whole = [(at, line) for line, at in starts.items() if lines[line].endswith("\n")]
+    return whole[-1] if whole else (0, 0)
+
+
+def _open_fence(block: Token, lines: list[str]) -> str:
+    """Give what an open code block goes on with: its opening line and the line being written."""
+    closing = re.compile(rf" {{0,3}}{re.escape(block.markup)}{re.escape(block.markup[0])}*\s*")
+    has_closed = any(closing.fullmatch(line) for line in lines[1:])
+    return "" if has_closed or len(lines) < 3 else lines[0] + lines[-1]
+
+
+def _last_item(tokens: list[Token], lines: list[str]) -> int:
+    """Count the lines of the last item of a list, when it is whole and not the first."""
+    items = [token.map[0] for token in tokens if _is_item(token) and token.map]
+    whole = [line for line in items if lines[line].endswith("\n")]
+    return len(lines) - whole[-1] if len(whole) > 1 else 0
+
+
+def _is_item(token: Token) -> bool:
+    return token.type == "list_item_open" and token.level == 1

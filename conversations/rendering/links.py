@@ -1,0 +1,98 @@
+"""Links go to http, https and mailto; images become links; a misleading link shows its host.
+
+An image would be loaded without a question, and its address can carry away what the model has read.
+Shown as a link with its host, it is a choice.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from django.utils.html import escape
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+
+_HOST = re.compile(r"(?:https?://)?((?:[\w-]{1,63}\.){1,8}[\w-]{2,63})", re.IGNORECASE)
+_BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
+
+
+def host(url: str) -> str:
+    """Name the host a URL leads to; empty when it leads nowhere."""
+    try:
+        return (urlsplit(url).hostname or "").removeprefix("www.")
+    except ValueError:
+        return ""
+
+
+def is_allowed(url: str) -> bool:
+    """Say whether a link may be made of this address."""
+    scheme, _, rest = url.strip().partition(":")
+    match scheme.lower():
+        case "http" | "https":
+            return rest.startswith("//") and bool(host(url))
+        case "mailto":
+            return "@" in rest
+        case _:
+            return False
+
+
+def finish(state: StateCore) -> None:
+    """Turn images into links, show hosts, draw check boxes."""
+    is_item = False
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = _finished(token.children or [])
+            if is_item and token.children:
+                _draw_box(token.children[0])
+        is_item = token.type == "list_item_open" or (is_item and token.type == "paragraph_open")
+
+
+def _finished(children: list[Token]) -> list[Token]:
+    done: list[Token] = []
+    opened: Token | None = None
+    words = ""
+    for child in children:
+        match child.type:
+            case "link_open":
+                opened, words = child, ""
+                done.append(child)
+            case "link_close":
+                done.append(child)
+                done += _host_note(str(opened.attrs["href"]) if opened else "", words)
+                opened = None
+            case "image":
+                done += _image(child, is_inside=opened is not None)
+            case _:
+                words += child.content
+                done.append(child)
+    return done
+
+
+def _image(image: Token, *, is_inside: bool) -> list[Token]:
+    url = str(image.attrs["src"])
+    words = Token("text", "", 0, content=f"▧ {image.content or url}")
+    if is_inside:
+        return [words]
+    opening = Token("link_open", "a", 1, attrs={"href": url})
+    return [opening, words, Token("link_close", "a", -1), _note(host(url))]
+
+
+def _host_note(url: str, words: str) -> list[Token]:
+    """Name the true host of a link whose words name another."""
+    claim = _HOST.match(words.strip()[:200])
+    true = host(url)
+    if not claim or not true:
+        return []
+    claimed = claim[1].lower().removeprefix("www.")
+    return [] if true == claimed or true.endswith(f".{claimed}") else [_note(true)]
+
+
+def _note(name: str) -> Token:
+    return Token("html_inline", "", 0, content=f' <span class="host">{escape(name)}</span>')
+
+
+def _draw_box(first: Token) -> None:
+    box = _BOX.get(first.content[:4]) if first.type == "text" else None
+    if box:
+        first.content = box + first.content[4:]

@@ -1,0 +1,128 @@
+"""The parser: CommonMark with tables and strikethrough, without HTML and images, with limits.
+
+markdown-it-py takes 2.6 s for 50 KB of `![`. Steps are counted, not time, so that a text has the
+same HTML on every machine: about one step for six characters is usual, and the limits below are
+three times that and more. When the inline limit is reached, the rest of the paragraphs are shown as
+they were written; when the block limit is, or the nesting is deeper than the parser follows (it
+would drop text), the whole text is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from typing import Any, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+
+from conversations.rendering import links, tables
+from conversations.rendering.code import LANGUAGES, Allowance, highlighted
+from conversations.rendering.plain import plain, printable
+
+#: Most characters of a text, and of one paragraph of it, that are parsed at all.
+MAX_SOURCE, MAX_BLOCK = 200_000, 20_000
+#: What is opened at this level has content that the parser does not follow.
+_DEEPEST = 19
+
+
+class TooCostly(Exception):
+    """The text asks for more steps than its length allows."""
+
+
+class Parsed(NamedTuple):
+    tokens: list[Token]
+    env: MutableMapping[str, Any]
+
+
+def _count_line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    return _step(state.env, "lines")
+
+
+def _count_inline(state: StateInline, silent: bool) -> bool:
+    return _step(state.env, "steps")
+
+
+def _step(env: MutableMapping[str, Any], of: str) -> bool:
+    env[of] -= 1
+    if env[of] < 0:
+        raise TooCostly
+    return False
+
+
+def _inline(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        token.children = []
+        try:
+            if len(token.content) > MAX_BLOCK:
+                raise TooCostly
+            state.md.inline.parse(token.content, state.md, state.env, token.children)
+        except TooCostly:
+            token.children = _as_written(token.content)
+
+
+def _as_written(text: str) -> list[Token]:
+    children: list[Token] = []
+    for line in text.split("\n"):
+        children += (Token("text", "", 0, content=line), Token("hardbreak", "br", 0))
+    return children[:-1]
+
+
+def _fence(
+    renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any
+) -> str:
+    words = tokens[at].info.lower().split()
+    language = words[0] if words and words[0] in LANGUAGES else "text"
+    code = highlighted(tokens[at].content, language, env["allowance"])
+    opening = '<pre class="more">' if env.pop("is_continued", False) else "<pre>"
+    return f'{opening}<code class="language-{language}">{code}</code></pre>\n'
+
+
+def _parser() -> MarkdownIt:
+    md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    md.disable(["html_inline", "html_block"])
+    md.validateLink = links.is_allowed  # type: ignore[method-assign]
+    md.inline.ruler.before("text", "count", _count_inline)
+    alt = {"alt": ["paragraph", "reference", "blockquote", "list", "table"]}
+    md.block.ruler.before("table", "count", _count_line, alt)
+    md.block.ruler.at("table", tables.bounded, {"alt": ["paragraph", "reference"]})
+    md.core.ruler.at("inline", _inline)
+    md.core.ruler.after("inline", "links", links.finish)
+    md.core.ruler.after("links", "tables", tables.finish)
+    md.add_render_rule("fence", _fence)
+    return md
+
+
+_MD = _parser()
+
+
+def parse(text: str) -> Parsed:
+    """Parse a text whose `printable` form it is; raise TooCostly when it is no text for people."""
+    size = len(text)
+    if size > MAX_SOURCE:
+        raise TooCostly
+    env: dict[str, Any] = {"lines": 2_000 + size // 2, "steps": 2_000 + size // 2}
+    env["allowance"] = Allowance(size)
+    tokens = _MD.parse(text, env)
+    if any(token.nesting == 1 and token.level >= _DEEPEST for token in tokens):
+        raise TooCostly
+    return Parsed(tokens, env)
+
+
+def to_html(tokens: list[Token], env: MutableMapping[str, Any]) -> str:
+    return str(_MD.renderer.render(tokens, _MD.options, env))
+
+
+def html(source: str) -> str:
+    """Give the HTML of a whole text, not yet cleaned."""
+    text = printable(source)
+    try:
+        return to_html(*parse(text))
+    except TooCostly:
+        return plain(text)

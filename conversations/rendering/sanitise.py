@@ -1,0 +1,40 @@
+"""The second wall: the tags, attributes and class names that model text may have in the page.
+
+Class names are closed lists, so text of a model cannot dress up as a part of the page; there are no
+ids (no DOM clobbering), no images, styles or data attributes (nothing loads, nothing acts).
+"""
+
+from __future__ import annotations
+
+import nh3
+
+from conversations.rendering.code import CLASSES, LANGUAGES
+
+_TAGS = set(
+    ["p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "a", "span", "div"]
+)
+_ALIGNMENTS = {"start", "center", "end"}
+
+_CLEANER = nh3.Cleaner(
+    tags=_TAGS,
+    clean_content_tags={"script", "style"},
+    attributes={"a": {"href"}, "ol": {"start"}},
+    allowed_classes={
+        "p": {"plain"},
+        "pre": {"more"},
+        "div": {"table"},
+        "span": {"host", *CLASSES},
+        "code": {f"language-{name}" for name in LANGUAGES},
+        "th": _ALIGNMENTS,
+        "td": _ALIGNMENTS,
+    },
+    url_schemes={"http", "https", "mailto"},
+    url_relative="deny",
+    link_rel="noopener noreferrer nofollow",
+    set_tag_attribute_values={"a": {"target": "_blank"}},
+)
+
+
+def clean(fragment: str) -> str:
+    """Keep what the list allows; everything else loses its tags or is dropped."""
+    return _CLEANER.clean(fragment)

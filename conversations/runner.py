@@ -1,0 +1,238 @@
+"""The agent loop: prepare the context, ask the model, run its tools, again until it is done.
+
+Pure: it knows ports, not Django, not the SDK, no clock. It decides what may be tried again and when
+a tool may run; every fact is committed through a port before the next step relies on it. It never
+starts a second attempt once text was shown, and never runs a tool whose call is not whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from conversations.answer import Answer, ToolUse
+from conversations.attempt import attempt
+from conversations.context import pipeline, wire
+from conversations.context.errors import ContextError
+from conversations.context.estimate import text_tokens
+from conversations.context.gauge import Report
+from conversations.context.pipeline import Prepared, Situation, SummaryReply, SummaryWanted, Veto
+from conversations.context.view import View
+from conversations.endings import finished, stopped
+from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
+from conversations.ports import (
+    Finish,
+    Job,
+    Loaded,
+    ModelFailed,
+    Ports,
+    Refused,
+    Sending,
+    ToolDone,
+)
+from conversations.switch import Stopped
+
+CANCELLED = "Cancelled: the turn was stopped before this tool finished."
+TOO_MANY = "Not run: this turn has reached its limit of tool calls."
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """An answer that is stored: the view with it, what it wants, and its new report."""
+
+    view: View
+    report: Report | None
+    stop_reason: str
+    tools: tuple[ToolUse, ...]
+
+
+class Runner:
+    """One run of one turn."""
+
+    def __init__(self, job: Job, ports: Ports, turn: int) -> None:
+        self.job, self.ports, self.turn = job, ports, turn
+        self.round = self.tool_calls = self.pauses = self.overflows = 0
+
+    async def run(self) -> Finish:
+        """Run to the end; everything that can go wrong is a Finish."""
+        try:
+            return await self._loop(await self.ports.log.load())
+        except Stopped as stop:
+            return stopped(stop.reason)
+        except Refused as error:
+            return Finish(
+                "failed", "budget" if error.code == "budget" else "", error.code, error.text
+            )
+        except ModelFailed as error:
+            return Finish("failed", "", error.code, error.text)
+        except ContextError as error:
+            reason = "context" if error.code == "context_full" else ""
+            return Finish("failed", reason, error.code, str(error))
+
+    async def _loop(self, state: Loaded) -> Finish:
+        while True:
+            self.ports.switch.check()
+            if self.round >= self.job.caps.rounds:
+                return Finish("done", "loop_limit")
+            self.round += 1
+            got = await self._reply(state)
+            state = replace(state, view=got.view, report=got.report, bound_to=self._bound(got.view))
+            if got.stop_reason == "tool_use":
+                state = replace(state, view=await self._use_tools(got))
+                if self.tool_calls > self.job.caps.tool_calls:
+                    return Finish("done", "loop_limit")
+            elif got.stop_reason == "pause_turn" and self.pauses < self.job.caps.pauses:
+                self.pauses += 1
+            else:
+                return finished(got.stop_reason)
+
+    def _bound(self, view: View) -> str:
+        return self.job.envelope(view.reduced).binding
+
+    async def _reply(self, state: Loaded) -> Got:
+        """Prepare and ask; an overflow reduces harder and asks again, a bounded number of times."""
+        harder = 0
+        while True:
+            prepared, state = await self._prepare(state, harder)
+            try:
+                return await self._ask_for_reply(prepared, state)
+            except ModelFailed as error:
+                if error.code != "overflow" or self.overflows >= self.job.caps.overflows:
+                    raise
+                self.overflows += 1
+                harder += 1
+
+    async def _prepare(self, state: Loaded, harder: int) -> tuple[Prepared, Loaded]:
+        """Drive the pipeline: record what it proposes, fetch the summaries it wants."""
+        situation = Situation(
+            model=self.job.model,
+            window=self.job.window,
+            overhead=self.job.envelope(state.view.reduced).overhead,
+            report=state.report,
+            bound_to=state.bound_to,
+            binding=lambda recall: self.job.envelope(recall).binding,
+            rejected=state.rejected,
+        )
+        steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
+        summary_call: int | None = None
+        reply: SummaryReply | Veto | None = None
+        rejected = state.rejected
+        while True:
+            self.ports.switch.check()
+            try:
+                wish = steps.send(reply)
+            except StopIteration as stop:
+                prepared: Prepared = stop.value
+                return prepared, replace(state, view=prepared.view, rejected=rejected)
+            if isinstance(wish, SummaryWanted):
+                reply, summary_call = await self._summarise(wish)
+                continue
+            is_summary = wish.kind == "summary"
+            reply = await self.ports.log.record(
+                wish, self.job.policy, summary_call if is_summary else None
+            )
+            if is_summary and wish.outcome != "vetoed":
+                rejected = 0 if wish.outcome == "applied" else rejected + 1
+
+    async def _summarise(self, wish: SummaryWanted) -> tuple[SummaryReply | None, int | None]:
+        """Ask the model for a summary; any failure is None and the deterministic steps go on."""
+        messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": wish.text}]}])
+        envelope = self.job.summary_envelope(wish.system, wish.max_tokens)
+        estimate = envelope.overhead + text_tokens(wish.text)
+        sending = Sending("summary", envelope, messages, estimate, None, 1)
+        try:
+            sent = await self.ports.calls.open(sending)
+        except Refused:
+            return None, None
+        try:
+            answer, _ = await attempt(self.ports, sent, shows=False)
+        except ModelFailed:
+            return None, sent.call
+        return SummaryReply(answer.text, answer.stop_reason), sent.call
+
+    async def _ask_for_reply(self, prepared: Prepared, state: Loaded) -> Got:
+        """Open a call, listen, close it; try again while nothing was shown and it may help."""
+        view = prepared.view
+        envelope = self.job.envelope(prepared.recall)
+        tries = 1
+        await self.ports.stage.tell(MeterMoved())
+        while True:
+            self.ports.switch.check()
+            sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
+            sent = await self.ports.calls.open(sending)
+            await self.ports.stage.enter("running", attempt=tries)
+            await self.ports.stage.tell(RoundOpened(self.turn, self.round))
+            try:
+                answer, message = await attempt(self.ports, sent, shows=True)
+            except ModelFailed as error:
+                await self._back_off(error, tries)
+                tries += 1
+                continue
+            after = view.append(message) if message else view
+            report = _report(answer, after, envelope.overhead) or state.report
+            await self.ports.stage.tell(RoundChanged(self.turn, self.round))
+            await self.ports.stage.tell(MeterMoved())
+            return Got(after, report, answer.stop_reason, answer.tool_uses)
+
+    async def _back_off(self, error: ModelFailed, tries: int) -> None:
+        """Wait before another attempt, or raise when there must be none."""
+        caps = self.job.caps
+        wait = error.retry_after
+        if wait is None:
+            wait = min(8.0, 0.5 * 2**tries) * (0.75 + self.ports.chance() / 2)
+        if not error.may_retry or tries >= caps.attempts or wait > caps.backoff_seconds:
+            raise error
+        await self.ports.stage.enter("backoff", attempt=tries + 1, wait=wait)
+        await self.ports.stage.tell(TurnChanged(self.turn))
+        with self.ports.switch.interruptible():
+            await self.ports.pause(wait)
+
+    async def _use_tools(self, got: Got) -> View:
+        """Run the calls side by side, within the caps; results are in the order of the calls."""
+        gate = asyncio.Semaphore(self.job.caps.parallel_tools)
+        first = self.tool_calls
+        self.tool_calls += len(got.tools)
+        done = await asyncio.gather(
+            *(
+                self._use_tool(use, gate, is_allowed=first + at < self.job.caps.tool_calls)
+                for at, use in enumerate(got.tools)
+            )
+        )
+        content = wire.join(map(_result, got.tools, done))
+        message = await self.ports.log.store_results(content)
+        return got.view.append(message)
+
+    async def _use_tool(
+        self, use: ToolUse, gate: asyncio.Semaphore, *, is_allowed: bool
+    ) -> ToolDone:
+        """Run one call; a stop makes it a cancelled one, committed like any other."""
+        tools, switch = self.ports.tools, self.ports.switch
+        async with gate:
+            if not is_allowed:
+                done = ToolDone(wire.encode(TOO_MANY), "denied")
+            else:
+                try:
+                    switch.check()
+                    await tools.started(use)
+                    await self.ports.stage.tell(RoundChanged(self.turn, self.round))
+                    with switch.interruptible():
+                        done = await tools.run(use)
+                except Stopped:
+                    done = ToolDone(wire.encode(CANCELLED), "cancelled")
+            await tools.finished(use, done)
+            await self.ports.stage.tell(RoundChanged(self.turn, self.round))
+            return done
+
+
+def _result(use: ToolUse, done: ToolDone) -> str:
+    head = wire.encode({"type": "tool_result", "tool_use_id": use.id})
+    is_error = "" if done.state == "ok" else ',"is_error":true'
+    return f'{head[:-1]},"content":{done.content}{is_error}}}'
+
+
+def _report(answer: Answer, view: View, overhead: int) -> Report | None:
+    """Anchor the gauge on what this answer reported; None when it reported nothing."""
+    usage = answer.usage
+    if usage is None or not usage.context:
+        return None
+    return Report(usage.context + usage.output, view.tokens, overhead, view.edits)

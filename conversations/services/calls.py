@@ -1,0 +1,188 @@
+"""Calls: opened and closed, each in one transaction with the money it moves (law 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from conversations.context import wire
+from conversations.context.envelope import Envelope as Parameters
+from conversations.context.envelope import body
+from conversations.context.view import Message as ViewMessage
+from conversations.models import ApiCall, ApiResult, Envelope, Message, ToolCall
+from conversations.ports import Ending, Refused, Sending, Sent
+from conversations.prices import PriceList, PriceMissing
+from conversations.queries.prices import price_list
+from conversations.services import budgets
+from conversations.services.chain import append, locked
+from conversations.services.leases import Lease, hold
+from conversations.services.log import append_message, keep_blob
+from conversations.usage import Usage
+
+#: An answer is not asked for with less room than this, in tokens.
+LEAST_OUTPUT = 1_024
+#: What an estimate may be too low by, in percent, where money depends on it.
+MARGIN = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds until the first event (None: there was none) and to the end."""
+
+    first_event: int | None
+    duration: int
+
+
+@transaction.atomic
+def open_call(*, lease: Lease, sending: Sending) -> Sent:
+    """Record a call and hold the most it can cost; raises Refused."""
+    hold(lease)
+    model = str(dict(sending.envelope.parameters)["model"])
+    prices = price_list(model, timezone.now())
+    windows = budgets.open_windows(lease.user_id)
+    try:
+        envelope = _affordable(sending, prices, budgets.room(windows))
+        worst = prices.worst(_padded(sending), envelope.max_tokens)
+    except PriceMissing as error:
+        raise Refused(error.code, str(error)) from error
+    text = envelope.text
+    sent = body(text, sending.messages)
+    call = _record(lease, sending, envelope, text, sent, model)
+    if windows:
+        budgets.hold_micros(windows=windows, call_id=call.pk, micros=worst)
+    return Sent(call.pk, sent)
+
+
+def _padded(sending: Sending) -> int:
+    return sending.estimated_tokens * (100 + MARGIN) // 100
+
+
+def _affordable(sending: Sending, prices: PriceList, room: int | None) -> Parameters:
+    """Shrink the answer's limit to what the budget still allows, but not below a minimum."""
+    envelope = sending.envelope
+    if room is None or prices.worst(_padded(sending), envelope.max_tokens) <= room:
+        return envelope
+    most = prices.affordable_output(_padded(sending), room)
+    return envelope.limited(min(envelope.max_tokens, max(LEAST_OUTPUT, most)))
+
+
+def _record(
+    lease: Lease, sending: Sending, envelope: Parameters, text: str, sent: str, model: str
+) -> ApiCall:
+    digest = wire.digest(text)
+    Envelope.objects.bulk_create([Envelope(digest=digest, text=text)], ignore_conflicts=True)
+    last = ApiCall.objects.filter(turn_id=lease.turn_id).aggregate(last=Max("number"))["last"]
+    view = sending.view
+    conversation = locked(lease.conversation_id)
+    row = ApiCall(
+        conversation=conversation,
+        turn_id=lease.turn_id,
+        number=(last or 0) + 1,
+        purpose=sending.purpose,
+        model=model,
+        envelope_id=digest,
+        tip=conversation.tip,
+        messages_id=None if view is not None else keep_blob(sending.messages),
+        body_digest=wire.digest(sent),
+        body_bytes=len(sent.encode()),
+        estimated_tokens=sending.estimated_tokens,
+        view_tokens=view.tokens if view is not None else 0,
+        view_edits=view.edits if view is not None else 0,
+        overhead_tokens=envelope.overhead,
+        binding=envelope.binding,
+        max_tokens=envelope.max_tokens,
+    )
+    append(row, conversation)
+    return row
+
+
+@transaction.atomic
+def close_call(
+    *, lease: Lease, call_id: int, ending: Ending, timing: Timing, effects: dict[str, str]
+) -> Message | None:
+    """Settle a call and store what is kept of its answer, with the tool calls it plans."""
+    hold(lease, **({"state": "tool_wait"} if ending.tools else {}))
+    call = ApiCall.objects.get(pk=call_id)
+    answer = _store_answer(lease, ending)
+    if answer is not None:
+        ToolCall.objects.bulk_create(
+            ToolCall(
+                turn_id=lease.turn_id,
+                answer=answer,
+                position=position,
+                tool_use_id=use.id,
+                name=use.name[:128],
+                input=use.input,
+                effect=effects.get(use.name, "write"),
+            )
+            for position, use in enumerate(ending.tools)
+        )
+    cost, basis = _cost(call, ending)
+    _record_result(call, ending, answer, cost, basis, timing)
+    budgets.settle(call_id=call_id, cost_micros=cost)
+    return answer
+
+
+def _store_answer(lease: Lease, ending: Ending) -> Message | None:
+    if not ending.blocks:
+        return None
+    content = wire.join(ending.blocks)
+    return append_message(
+        conversation_id=lease.conversation_id,
+        turn_id=lease.turn_id,
+        kind="answer",
+        content=content,
+        estimate=ViewMessage.parse(0, "answer", content).tokens,
+    )
+
+
+def _cost(call: ApiCall, ending: Ending) -> tuple[int, str]:
+    """Give the cost and how it is known: exact, estimated from a cut stream, or none."""
+    if ending.usage is None:
+        return 0, "none"
+    prices = price_list(call.model, call.sent_at)
+    if ending.stop_reason and ending.failure is None:
+        return prices.cost(ending.usage), "exact"
+    usage = ending.usage
+    seen = Usage(
+        usage.input,
+        max(usage.output, ending.received_tokens),
+        usage.cache_read,
+        usage.cache_write_5m,
+        usage.cache_write_1h,
+    )
+    return prices.cost(seen), "estimated"
+
+
+def _record_result(
+    call: ApiCall,
+    ending: Ending,
+    answer: Message | None,
+    cost: int,
+    basis: str,
+    timing: Timing,
+) -> None:
+    usage, failure = ending.usage, ending.failure
+    row = ApiResult(
+        call=call,
+        answer=answer,
+        status=ending.status,
+        request_id=ending.request_id,
+        http_status=failure.http_status if failure else 200,
+        error_type=failure.code if failure else "",
+        error_message=failure.text if failure else "",
+        stop_reason=ending.stop_reason,
+        usage=usage.raw if usage else "{}",
+        input_tokens=usage.input if usage else None,
+        output_tokens=usage.output if usage else None,
+        cache_read_tokens=usage.cache_read if usage else None,
+        cache_write_tokens=usage.cache_write if usage else None,
+        cost_micros=cost,
+        cost_basis=basis,
+        first_event_ms=timing.first_event,
+        duration_ms=timing.duration,
+    )
+    append(row, locked(call.conversation_id))

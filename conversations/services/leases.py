@@ -1,0 +1,97 @@
+"""Leases: who may write for a turn.
+
+A worker claims a turn by raising its generation; every write of the worker first renews the lease
+under that generation and so takes the row lock. One that was paused and came back finds another
+generation and stops. Times are the database's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from conversations.models import ALLOWED, LIVE, Turn
+from conversations.switch import Stopped
+
+#: How long a worker may be silent before its turn is taken from it.
+TTL = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write for one turn, as long as the generation stands."""
+
+    turn_id: int
+    conversation_id: int
+    user_id: int
+    number: int
+    generation: int
+
+
+class StateError(Exception):
+    """A turn cannot go from its state to the one asked for."""
+
+    code = "turn_state"
+
+
+@transaction.atomic
+def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
+    """Take a queued turn; None when another worker has it or nothing is left to do."""
+    taken = Turn.objects.filter(pk=turn_id, state="queued").update(
+        state="running",
+        lease_owner=owner,
+        lease_generation=F("lease_generation") + 1,
+        lease_until=Now() + TTL,
+        started_at=Now(),
+    )
+    if not taken:
+        return None
+    turn = Turn.objects.select_related("conversation").get(pk=turn_id)
+    return Lease(
+        turn.pk,
+        turn.conversation_id,
+        turn.conversation.owner_id,
+        turn.number,
+        turn.lease_generation,
+    )
+
+
+def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
+    """Renew the lease inside a transaction, and enter a state; raises Stopped when it is lost."""
+    turns = Turn.objects.filter(pk=lease.turn_id, lease_generation=lease.generation)
+    if state is not None:
+        changes["state"] = state
+        sources = [old for old, new in ALLOWED.items() if state in new]
+        turns = turns.filter(Q(state__in=sources) | Q(state=state))
+    if not turns.filter(state__in=LIVE).update(lease_until=Now() + TTL, **changes):
+        raise Stopped("lease")
+
+
+@transaction.atomic
+def renew_lease(*, lease: Lease) -> bool:
+    """Keep the lease alive; gives whether a stop was requested meanwhile."""
+    hold(lease)
+    return Turn.objects.filter(pk=lease.turn_id, stop_requested_at__isnull=False).exists()
+
+
+@transaction.atomic
+def back_off(*, lease: Lease, attempt: int, seconds: float) -> None:
+    """Wait for another attempt, visibly."""
+    hold(
+        lease,
+        state="backoff",
+        attempt=attempt,
+        retry_at=timezone.now() + timedelta(seconds=seconds),
+    )
+
+
+@transaction.atomic
+def go_on(*, lease: Lease, attempt: int) -> None:
+    """Run again after a wait."""
+    hold(lease, state="running", attempt=attempt, retry_at=None)

@@ -1,0 +1,88 @@
+"""Appending to a conversation's log; the row lock on the conversation orders the writers."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from conversations.context import edits, wire
+from conversations.context.edits import Transformation as Change
+from conversations.context.policy import Policy, snapshot
+from conversations.models import Blob, Message, Transformation
+from conversations.services.chain import append, locked
+from conversations.services.leases import Lease, hold
+from conversations.signals import transformation_recorded
+
+
+def append_message(
+    *, conversation_id: int, turn_id: int | None, kind: str, content: str, estimate: int
+) -> Message:
+    """Append one message; the caller's transaction is the fact it belongs to."""
+    conversation = locked(conversation_id)
+    row = Message(
+        conversation=conversation,
+        seq=conversation.head + 1,
+        parent=conversation.tip,
+        turn_id=turn_id,
+        kind=kind,
+        content=content,
+        estimate=estimate,
+    )
+    conversation.head = conversation.tip = row.seq
+    append(row, conversation)
+    return row
+
+
+@transaction.atomic
+def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
+    """Append the results message of the running turn; its tools are no longer waited for."""
+    hold(lease, state="running")
+    return append_message(
+        conversation_id=lease.conversation_id,
+        turn_id=lease.turn_id,
+        kind="results",
+        content=content,
+        estimate=estimate,
+    )
+
+
+@transaction.atomic
+def record_transformation(
+    *, lease: Lease, change: Change, policy: Policy, summary_call: int | None
+) -> Transformation:
+    """Append one transformation with the policy of the day."""
+    hold(lease)
+    conversation = locked(lease.conversation_id)
+    row = Transformation(
+        conversation=conversation,
+        seq=conversation.head + 1,
+        parent=conversation.tip,
+        turn_id=lease.turn_id,
+        kind=change.kind,
+        outcome=change.outcome,
+        number=change.trigger.number,
+        threshold=change.trigger.threshold,
+        source=change.trigger.source,
+        setting=change.trigger.setting,
+        edits=edits.dump(change.edits),
+        policy=wire.encode(snapshot(policy)),
+        tokens_before=change.tokens_before,
+        tokens_after=change.tokens_after,
+        bytes_before=change.bytes_before,
+        bytes_after=change.bytes_after,
+        note=change.note,
+        reason=change.reason,
+        summary_call_id=summary_call,
+    )
+    conversation.head = conversation.tip = row.seq
+    append(row, conversation)
+    transaction.on_commit(
+        lambda: transformation_recorded.send_robust(sender=Transformation, transformation=row)
+    )
+    return row
+
+
+def keep_blob(text: str) -> str:
+    """Store a text under its digest, once, and give the digest."""
+    digest = wire.digest(text)
+    Blob.objects.bulk_create([Blob(digest=digest, text=text)], ignore_conflicts=True)
+    return digest

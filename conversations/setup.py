@@ -1,0 +1,49 @@
+"""First run: a one-time link in which the first administrator is created.
+
+The token lies in the data folder, readable by its owner only, and goes with its use; once there is
+an administrator the page is not found, whatever the token.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.debug import sensitive_post_parameters
+
+from conversations.forms import SetupForm
+from conversations.queries.people import has_administrator
+
+
+def _path() -> Path:
+    return Path(settings.DATA_DIR) / "setup_token"
+
+
+def setup_token() -> str | None:
+    """Give the token of the set-up link, made on first use; None once it is not needed."""
+    if has_administrator():
+        _path().unlink(missing_ok=True)
+        return None
+    if not _path().exists():
+        _path().touch(mode=0o600)
+        _path().write_text(secrets.token_urlsafe(24), encoding="ascii")
+    return _path().read_text(encoding="ascii")
+
+
+@sensitive_post_parameters()
+def page(request: HttpRequest, token: str) -> HttpResponse:
+    known = setup_token()
+    if known is None or not constant_time_compare(token, known):
+        raise Http404("no such page")
+    form = SetupForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user = form.save()
+        _path().unlink(missing_ok=True)
+        login(request, user)
+        return redirect("home")
+    return render(request, "setup.html", {"form": form}, status=400 if form.errors else 200)

@@ -1,0 +1,56 @@
+"""The stop switch of a turn: state first, interruption second.
+
+A stop is a fact the turn reads at every border; only while it waits for the model, a tool or a
+pause is it also interrupted, never in the middle of a write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Stopped(Exception):
+    """The turn was told to stop; `reason` says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Switch:
+    """One turn's switch; the first reason stands."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._waiting: set[asyncio.Task[object]] = set()
+
+    def request(self, reason: str) -> None:
+        """Ask the turn to stop; wakes its tasks where they wait. Call it on the turn's loop."""
+        if not self.reason:
+            self.reason = reason
+            for task in self._waiting:
+                task.cancel()
+
+    def check(self) -> None:
+        """Raise Stopped once a stop was requested."""
+        if self.reason:
+            raise Stopped(self.reason)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let a stop interrupt the awaits inside; raises Stopped then and on entry."""
+        self.check()
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  (only coroutines of a turn come here)
+        self._waiting.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            # Someone else's cancellation (a shutdown) goes through.
+            if self.reason and task.uncancel() == 0:
+                raise Stopped(self.reason) from None
+            raise
+        finally:
+            self._waiting.discard(task)

@@ -1,0 +1,3 @@
+"""What templates may ask for."""
+
+from __future__ import annotations

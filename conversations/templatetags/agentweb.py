@@ -1,0 +1,109 @@
+"""Numbers as people read them, and the one door by which made HTML enters a page.
+
+No template says `safe`: HTML goes through `prose`, which lets our own rendering pass as it is and
+cleans anything else again (text that crossed the channel layer is a plain string).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeData, SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from conversations.queries.shapes import Turn
+from conversations.rendering import clean
+
+register = template.Library()
+
+_TOOL_ICONS = {
+    "list_files": "folder",
+    "read_file": "file",
+    "write_file": "pen",
+    "fetch_url": "globe",
+    "recall": "recall",
+    "current_time": "clock",
+}
+
+
+@register.filter
+def prose(html: str) -> SafeString:
+    """Let rendered HTML into the page."""
+    if isinstance(html, SafeData):
+        return SafeString(html)
+    return mark_safe(clean(html))  # noqa: S308 - cleaned in this line
+
+
+@register.filter
+def dollars(micros: int | None) -> str:
+    """Show micro-dollars with as many digits as they are worth."""
+    if micros is None:
+        return ""
+    sign, size = ("-" if micros < 0 else ""), abs(micros)
+    if 0 < size < 50:
+        return f"{sign}<$0.0001"
+    places = 2 if size >= 1_000_000 or size == 0 else 3 if size >= 10_000 else 4
+    unit = 10 ** (6 - places)
+    whole, rest = divmod((size + unit // 2) // unit, 10**places)
+    return f"{sign}${whole:,}.{rest:0{places}d}"
+
+
+@register.filter
+def tokens(count: int | None) -> str:
+    """Show a count of tokens short: 96301 is 96k."""
+    if count is None:
+        return ""
+    if count < 1_000:
+        return str(count)
+    if count < 9_950:
+        return f"{(count + 50) // 100 / 10:g}k"
+    if count < 999_500:
+        return f"{(count + 500) // 1_000}k"
+    return f"{(count + 5_000) // 10_000 / 100:g}M"
+
+
+@register.filter
+def duration(milliseconds: int | None) -> str:
+    """Show a duration in the unit that fits it."""
+    if milliseconds is None:
+        return ""
+    if milliseconds < 1_000:
+        return _("%(number)d ms") % {"number": milliseconds}
+    if milliseconds < 60_000:
+        return _("%(number)s s") % {"number": f"{milliseconds / 1000:.1f}"}
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": seconds}
+
+
+@register.filter
+def share(part: int, whole: int) -> int:
+    """Give a part as whole percent, between 0 and 100."""
+    return max(0, min(100, part * 100 // whole)) if whole else 0
+
+
+@register.filter
+def minus(number: int, other: int) -> int:
+    return max(0, number - other)
+
+
+@register.filter
+def has_live(turns: Iterable[Turn]) -> bool:
+    return any(turn.is_live for turn in turns)
+
+
+@register.filter
+def has_error(cards: Iterable[object]) -> bool:
+    return any(getattr(card, "is_error", False) for card in cards)
+
+
+@register.filter
+def tool_icon(name: str) -> str:
+    return _TOOL_ICONS.get(name, "tool")
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """Draw an icon of the page's sheet."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)

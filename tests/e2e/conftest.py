@@ -1,0 +1,152 @@
+"""A real browser on the served app; what it complains about fails the test it happened in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.e2e import served as app
+
+ARTEFACTS = app.PROJECT / "test-artifacts"
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+_FAILED = pytest.StashKey[bool]()
+_running: list[app.Served] = []
+
+
+@dataclass(slots=True)
+class Watch:
+    """What the browser said and asked for during one test."""
+
+    #: Errors of the console and uncaught exceptions; refusals of the CSP are among them.
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    @property
+    def outside(self) -> list[str]:
+        """Requests that left this machine."""
+        local = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:")
+        return [url for url in self.requests if not url.startswith(local)]
+
+
+Serve = Callable[..., app.Served]
+Snap = Callable[[str], Awaitable[Path]]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Keep that a test failed, for its picture, and show what the server printed."""
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+        report.sections += [(f"served on {one.port}", one.tail()) for one in _running]
+    return report
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Find Chromium; only a machine of a person may be without."""
+    wanted = (os.environ.get("AGENTWEB_CHROMIUM"), "/usr/bin/chromium", "chromium")
+    for name in (*wanted, "chromium-browser", "google-chrome"):
+        if found := name and shutil.which(name):
+            return found
+    missing = "Chromium was not found: apt install chromium, or set AGENTWEB_CHROMIUM"
+    if os.environ.get("CI") == "true":
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=chromium, args=[*FLAGS])
+        yield running
+        await running.close()
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(
+    browser: Browser, watch: Watch, request: pytest.FixtureRequest
+) -> AsyncIterator[Page]:
+    """Give a page without cookies; clear `watch.errors` where errors are what is tested."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
+    context.set_default_timeout(15_000)
+    page = await context.new_page()
+    observe(page, watch)
+    yield page
+    if request.node.stash.get(_FAILED, False):
+        await page.screenshot(path=artefact(f"{request.node.name} failed"))
+    await context.close()
+    assert watch.errors == []
+    assert watch.outside == []
+
+
+def observe(page: Page, watch: Watch) -> None:
+    """Write down what a page says; a second tab of a test is watched with this too."""
+
+    def heard(message: object) -> None:
+        if message.type == "error":  # type: ignore[attr-defined]
+            watch.errors.append(f"{message.text} ({message.location['url']})")  # type: ignore[attr-defined]
+
+    page.on("console", heard)
+    page.on("pageerror", lambda error: watch.errors.append(str(error)))
+    page.on("request", lambda request: watch.requests.append(request.url))
+    page.on("websocket", lambda socket: watch.requests.append(socket.url))
+
+
+@pytest.fixture
+def snap(page: Page) -> Snap:
+    """Keep a picture under test-artifacts/: `await snap("after the summary")`."""
+
+    async def take(name: str) -> Path:
+        path = artefact(name)
+        await page.screenshot(path=path, full_page=True)
+        return path
+
+    return take
+
+
+def artefact(name: str) -> Path:
+    ARTEFACTS.mkdir(exist_ok=True)
+    return ARTEFACTS / (re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower() + ".png")
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[app.Served]:
+    """Give the app that the tests share, first started by this run."""
+    running = app.start(tmp_path_factory.mktemp("served") / "data")
+    _running.append(running)
+    yield running
+    _running.remove(running)
+    running.stop()
+
+
+@pytest.fixture
+def serve_app(tmp_path: Path) -> Iterator[Serve]:
+    """Start an app of the test's own: `serve_app(AGENTWEB_INPUT_TOKEN_BUDGET="40000")`."""
+    mine: list[app.Served] = []
+
+    def start(data: Path | None = None, **extra: str) -> app.Served:
+        mine.append(app.start(data or tmp_path / f"data-{len(mine)}", **extra))
+        _running.append(mine[-1])
+        return mine[-1]
+
+    yield start
+    for running in mine:
+        _running.remove(running)
+        running.stop()

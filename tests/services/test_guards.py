@@ -1,0 +1,169 @@
+"""Rows of the append-only tables are never changed or removed, whoever asks."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from django.core.management import call_command
+from django.db import DatabaseError, connection, transaction
+from django.db.models import ProtectedError
+
+from conversations import models
+from conversations.models import AppendOnly
+from conversations.services.guards import erasing, guarded_tables, missing_guards
+from tests.environment import DATABASE
+
+VERBS = ("update", "delete") + (("truncate",) if DATABASE == "postgres" else ())
+REFUSED = (DatabaseError, sqlite3.DatabaseError, psycopg.DatabaseError)
+pytestmark = pytest.mark.django_db
+
+
+def write_rows() -> list[AppendOnly]:
+    """Write one row into every append-only table."""
+    user = models.User.objects.create(username="u1")
+    conversation = models.Conversation.objects.create(owner=user, model="claude-sonnet-5-5")
+    turn = models.Turn.objects.create(conversation=conversation, number=1, payload_digest="d")
+    budget = models.Budget.objects.create(user=user, limit_micros=1)
+    window = models.BudgetWindow.objects.create(budget=budget, starts_at=datetime.now(UTC))
+    blob = models.Blob.objects.create(digest="sha256:b", text="full output")
+    envelope = models.Envelope.objects.create(digest="sha256:e", text="{}")
+    message = models.Message.objects.create(
+        conversation=conversation, seq=1, parent=0, turn=turn, kind="answer", content="[]",
+        estimate=1,
+    )  # fmt: skip
+    transformation = models.Transformation.objects.create(
+        conversation=conversation, seq=2, parent=1, kind="compaction", outcome="applied", number=2,
+        threshold=1, source="reported", edits="[]", policy="{}", tokens_before=2, tokens_after=1,
+        bytes_before=2, bytes_after=1, note="",
+    )  # fmt: skip
+    call = models.ApiCall.objects.create(
+        conversation=conversation, turn=turn, number=1, purpose="reply", model="claude-sonnet-5-5",
+        envelope=envelope, tip=1, body_digest="sha256:r", body_bytes=2, estimated_tokens=1,
+        binding="sha256:x", max_tokens=1,
+    )  # fmt: skip
+    result = models.ApiResult.objects.create(
+        call=call, status="complete", cost_micros=1, cost_basis="exact", duration_ms=1
+    )
+    entry = models.LedgerEntry.objects.create(window=window, call=call, kind="settle", micros=1)
+    connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
+    return [blob, envelope, message, transformation, call, result, entry]
+
+
+def sentence(verb: str, row: AppendOnly) -> str:
+    """Write the SQL that would lose what the row says."""
+    table, key = row._meta.db_table, row._meta.pk.column  # type: ignore[union-attr]
+    where = f"WHERE \"{key}\" = '{row.pk}'"
+    return {
+        "update": f'UPDATE "{table}" SET "{key}" = "{key}" {where}',
+        "delete": f'DELETE FROM "{table}" {where}',
+        "truncate": f'TRUNCATE "{table}" CASCADE',
+    }[verb]
+
+
+def refused(do: Callable[[], Any]) -> None:
+    with pytest.raises(REFUSED, match="is append-only"), transaction.atomic():
+        do()
+
+
+def execute(sql: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+
+
+def test_every_guarded_table_is_tried_here() -> None:
+    assert sorted(row._meta.db_table for row in write_rows()) == guarded_tables()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_sql_is_refused_on_every_guarded_table(verb: str) -> None:
+    for row in write_rows():
+        refused(lambda row=row: execute(sentence(verb, row)))
+        assert type(row)._base_manager.filter(pk=row.pk).exists()
+
+
+def test_query_sets_are_refused_on_every_guarded_table() -> None:
+    for row in write_rows():
+        rows = type(row)._base_manager.filter(pk=row.pk)
+        key = row._meta.pk.attname  # type: ignore[union-attr]
+        refused(lambda rows=rows, key=key, row=row: rows.update(**{key: row.pk}))
+        refused(lambda rows=rows: rows._raw_delete(rows.db))
+        assert rows.exists()
+
+
+def test_models_are_refused_before_the_database_is_asked() -> None:
+    for row in write_rows():
+        again = type(row)._base_manager.get(pk=row.pk)
+        for act in (again.save, again.delete):
+            with pytest.raises(TypeError, match="append-only"):
+                act()
+
+
+def test_deleting_a_query_set_with_its_cascades_is_refused() -> None:
+    for row in write_rows():
+        with pytest.raises((*REFUSED, ProtectedError)), transaction.atomic():
+            type(row)._base_manager.filter(pk=row.pk).delete()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_connection_of_another_program_is_refused(verb: str) -> None:
+    rows = write_rows()
+    name = connection.settings_dict["NAME"]
+    if DATABASE == "sqlite":
+        program: Any = sqlite3.connect(name, timeout=20)
+    else:
+        host, port = connection.settings_dict["HOST"], connection.settings_dict["PORT"]
+        program = psycopg.connect(host=host, port=port, dbname=name, user="agentweb")
+    for row in rows:
+        # A program without our function is refused by its absence.
+        with pytest.raises(REFUSED, match=r"is append-only|no such function"):
+            program.execute(sentence(verb, row))
+        program.rollback()
+    program.close()
+    assert all(type(row)._base_manager.filter(pk=row.pk).exists() for row in rows)
+
+
+def test_the_door_lets_rows_be_erased_and_never_changed() -> None:
+    for row in reversed(write_rows()):
+        with erasing():
+            refused(lambda row=row: execute(sentence("update", row)))
+    blob = models.Blob.objects.create(digest="sha256:other", text="of somebody who left")
+    with erasing():
+        execute(sentence("delete", blob))
+    assert not models.Blob.objects.filter(pk=blob.pk).exists()
+
+
+def test_the_door_closes_after_an_error() -> None:
+    (blob, *_) = write_rows()
+    with pytest.raises(KeyError), erasing():
+        raise KeyError
+    refused(lambda: execute(sentence("delete", blob)))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "truncate"])
+def test_a_dropped_trigger_is_missed_and_comes_back_with_migrate(verb: str) -> None:
+    assert missing_guards() == []
+    for table in guarded_tables():
+        where = f' ON "{table}"' if DATABASE == "postgres" else ""
+        execute(f'DROP TRIGGER "{table}_keep_{verb}"{where}')
+        assert missing_guards() == [table]
+        call_command("migrate", verbosity=0)
+        assert missing_guards() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_flush_after_a_test_passes_the_door() -> None:
+    write_rows()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_catalogue_outlives_the_flush() -> None:
+    assert not models.Blob.objects.exists()
+    assert models.ApiModel.objects.filter(pk="claude-sonnet-5-5").exists()
+    assert models.ModelPrice.objects.filter(model="claude-sonnet-5-5").count() >= 5

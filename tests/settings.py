@@ -1,0 +1,20 @@
+"""agentweb's settings in the environment of a test run."""
+
+from __future__ import annotations
+
+import os
+
+# isort: off
+from tests import environment  # sets what the next line reads
+from agentweb.settings import *  # noqa: F403
+# isort: on
+
+# Processes that tests start are the product with the product's settings.
+os.environ["DJANGO_SETTINGS_MODULE"] = "agentweb.settings"
+
+if environment.DATABASE == "sqlite":
+    # A file, because other threads and processes cannot see a database in memory.
+    DATABASES["default"]["TEST"] = {"NAME": environment.FOLDER / "test.sqlite3"}  # noqa: F405
+
+# The real one takes a third of a second for each password.
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,210 @@
+"""Laws of the tree: what may be where, how large, and which words never appear."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from conversations.conf import PREFIX, defaults
+from conversations.management.locks import complaints, pins
+
+ROOT = Path(__file__).resolve().parents[1]
+TOP_LEVEL = {
+    "Dockerfile", "LICENSE", "README.md", "manage.py", "pyproject.toml",
+    "requirements.lock", "requirements-dev.lock",
+    "agentweb", "conversations", "static", "templates", "tests", "tools",
+}  # fmt: skip
+#: Written in halves, so that this file passes its own law.
+MACHINE_PATHS = ("/" + "work/", "/" + "root/", "/" + "Users/", "bash" + "_jobs")
+REGISTRY_HOSTS = (
+    "pypi" + ".org", "python" + "hosted", "npm" + "js.", "debian" + ".org", "pypi" + ".python",
+)  # fmt: skip
+BINARY = {".gz", ".png", ".ico", ".woff2", ".pdf", ".mo"}
+
+
+@cache
+def tracked() -> tuple[Path, ...]:
+    """Give the files of the project: those git knows or would add, or all of a plain copy."""
+    if not (ROOT / ".git").exists():
+        tops = [top for top in ROOT.iterdir() if top.name in TOP_LEVEL]
+        found_below = [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top])]
+        return tuple(one for one in found_below if one.is_file() and one.suffix != ".pyc")
+    listing = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    found = subprocess.run(
+        ["git", "-c", "safe.directory=*", *listing], check=True, cwd=ROOT, capture_output=True
+    )
+    names = found.stdout.decode().split("\0")
+    return tuple(path for name in names if name and (path := ROOT / name).is_file())
+
+
+def of_python(*, tests: bool) -> list[Path]:
+    return [
+        path
+        for path in tracked()
+        if path.suffix == ".py" and "migrations" not in path.parts and is_test(path) is tests
+    ]
+
+
+def is_test(path: Path) -> bool:
+    return path.relative_to(ROOT).parts[0] == "tests"
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    for path in tracked():
+        if path.suffix not in BINARY:
+            yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def test_the_top_level_holds_only_what_is_allowed() -> None:
+    names = {path.relative_to(ROOT).parts[0] for path in tracked()}
+    assert {name for name in names if not name.startswith(".")} <= TOP_LEVEL
+
+
+@pytest.mark.parametrize(("tests", "limit"), [(False, 250), (True, 400)])
+def test_no_file_is_long(tests: bool, limit: int) -> None:
+    sizes = {str(path.relative_to(ROOT)): lines(path) for path in of_python(tests=tests)}
+    assert {name: size for name, size in sizes.items() if size > limit} == {}
+
+
+def test_most_files_are_short() -> None:
+    sizes = [size for path in of_python(tests=False) if (size := lines(path))]
+    assert median(sizes) <= 80
+
+
+def test_no_function_is_long() -> None:
+    long = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+        for path in of_python(tests=False)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= 40
+    ]
+    assert long == []
+
+
+def test_every_module_of_code_says_its_idea() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in of_python(tests=False)
+        if tree(path).body and not ast.get_docstring(tree(path))
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize("words", [MACHINE_PATHS, REGISTRY_HOSTS], ids=["paths", "registries"])
+def test_no_file_names_a_machine_or_a_registry(words: tuple[str, ...]) -> None:
+    found = [f"{name}: {word}" for name, text in texts() for word in words if word in text]
+    assert found == []
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_has_digests_and_no_address(lock: str) -> None:
+    text = (ROOT / lock).read_text(encoding="utf-8")
+    assert not re.search(r"://|--index|--find-links|^-e|@ ", text, re.MULTILINE)
+    entries = re.split(r"\n(?=[a-z0-9])", text.strip())
+    assert len(entries) >= len(pins(ROOT / lock))
+    assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
+
+
+def test_the_locks_hold_what_pyproject_asks_for() -> None:
+    assert complaints(ROOT) == []
+
+
+def test_no_mocks() -> None:
+    imported = {
+        (str(path.relative_to(ROOT)), name)
+        for path in of_python(tests=True)
+        for node in ast.walk(tree(path))
+        for name in names_imported(node)
+    }
+    assert {file for file, name in imported if "mock" in name} == set()
+
+
+def names_imported(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom():
+            return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+def test_every_skip_says_why() -> None:
+    silent = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in of_python(tests=True)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.expr) and is_silent_skip(node, tree(path))
+    ]
+    assert silent == []
+
+
+def is_silent_skip(node: ast.expr, module: ast.Module) -> bool:
+    """Tell whether this is a skip or an expected failure without a reason."""
+    if isinstance(node, ast.Attribute) and ast.unparse(node) in {
+        "pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail",
+    }:  # fmt: skip
+        calls = [call for call in ast.walk(module) if isinstance(call, ast.Call)]
+        mine = [call for call in calls if call.func is node]
+        return not any(word.arg == "reason" for call in mine for word in call.keywords)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in {"pytest.skip", "pytest.xfail"}:
+        return not (node.args or node.keywords)
+    return False
+
+
+def readme_rows() -> dict[str, str]:
+    """Read the settings table: `| NAME | default | meaning |`, both in backticks."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = re.compile(r"^\| *`([A-Z][A-Z0-9_]+)` *\| *([^|]*?) *\|", re.MULTILINE)
+    return {name: value.strip("`") for name, value in row.findall(text)}
+
+
+def shown(value: Any) -> str:
+    """Write a default as the README does; an empty one is not written."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
+
+
+def test_every_setting_has_its_row_in_the_readme_with_its_default() -> None:
+    rows = readme_rows()
+    wanted = {PREFIX + name.upper(): shown(value) for name, value in defaults().items()}
+    given = {name: re.sub(r"(?<=\d)[_,](?=\d{3})", "", rows.get(name, "no row")) for name in wanted}
+    assert given == wanted
+
+
+def test_the_readme_names_no_setting_that_is_not_read() -> None:
+    known = {PREFIX + name.upper() for name in defaults()} | names_read()
+    assert set(readme_rows()) - known == set()
+
+
+def test_every_variable_that_the_settings_read_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {name for name in names_read() if f"`{name}`" not in text} == set()
+
+
+def names_read() -> set[str]:
+    """Give the variables that settings.py reads by name."""
+    text = (ROOT / "agentweb" / "settings.py").read_text(encoding="utf-8")
+    return set(re.findall(r'env\.(?:text|flag|number|words)\(\s*"([A-Z_]+)"', text))

@@ -1,0 +1,228 @@
+"""The guarded client against real servers: pinning, names, redirects, TLS, no leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tools.access import WebAccess
+from tools.errors import AddressRefusedError, FetchError
+from tools.web import fetch
+
+pytestmark = pytest.mark.asyncio
+
+Reply = Callable[..., bytes]
+
+
+def resolving(*addresses: str) -> Any:
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return list(addresses)
+
+    return resolve
+
+
+async def test_an_opened_site_is_fetched_without_a_trace_of_us(serve: Any, reply: Reply) -> None:
+    site = await serve(reply("hello", Content_Type="text/plain", Set_Cookie="a=b"))
+    answer = await fetch(f"{site.url}/a%20b?c=d#secret", site.access)
+    assert (answer.status, answer.body, answer.content_type) == (200, b"hello", "text/plain")
+    assert answer.url == f"{site.url}/a%20b?c=d"
+    head = site.heads[0].lower()
+    assert head.startswith("get /a%20b?c=d http/1.1\r\n")
+    assert f"host: 127.0.0.1:{site.port}\r\n" in head
+    assert "secret" not in head
+    assert "cookie" not in head
+    assert "authorization" not in head
+    assert "referer" not in head
+
+
+async def test_the_environment_names_no_proxy(
+    serve: Any, reply: Reply, canary: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
+    site = await serve(reply("direct"))
+    assert (await fetch(site.url, site.access)).body == b"direct"
+    assert canary.connections == 0
+
+
+async def test_the_connection_goes_to_the_address_that_was_checked(
+    serve: Any, reply: Reply
+) -> None:
+    site = await serve(reply("pinned"))
+    asked: list[str] = []
+
+    async def rebinding(host: str, _port: int) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1"] if len(asked) == 1 else ["169.254.169.254"]
+
+    pair = f"jobs.example:{site.port}"
+    access = WebAccess(allowed_private=frozenset({pair}), resolve=rebinding)
+    assert (await fetch(f"http://{pair}/", access)).body == b"pinned"
+    assert asked == ["jobs.example"]
+    assert f"Host: {pair}\r\n" in site.heads[0]
+
+
+async def test_the_next_address_is_tried_when_one_does_not_connect(
+    serve: Any, reply: Reply
+) -> None:
+    site = await serve(reply("second"))
+    pair = f"jobs.example:{site.port}"
+    access = WebAccess(frozenset({pair}), resolve=resolving("127.0.0.2", "127.0.0.1"))
+    assert (await fetch(f"http://{pair}/", access)).body == b"second"
+
+
+async def test_a_server_that_cannot_be_reached_is_said_so(serve: Any, reply: Reply) -> None:
+    site = await serve(reply())
+    pair = f"jobs.example:{site.port}"
+    access = WebAccess(frozenset({pair}), resolve=resolving("127.0.0.2"))
+    with pytest.raises(FetchError, match="could not be reached"):
+        await fetch(f"http://{pair}/", access)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_inward_is_refused_at_the_hop(
+    status: int, serve: Any, reply: Reply, canary: Any
+) -> None:
+    site = await serve(reply(status=f"{status} Go", Location=f"http://127.0.0.1:{canary.port}/"))
+    access = replace(site.access, ports=frozenset({canary.port}))
+    with pytest.raises(AddressRefusedError):
+        await fetch(site.url, access)
+    assert (site.connections, canary.connections) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *(
+            "file:///etc/passwd",
+            "//[::1]:{port}/",
+            "http://user:x@127.0.0.1:{port}/",
+            "http://[bad",
+        ),
+        *("http://2130706433:{port}/", "//localhost:{port}", "gopher://127.0.0.1:{port}/", "\\\\x"),
+        "//169.254.169.254:{port}/latest/meta-data/",
+    ],
+)
+async def test_a_redirect_to_nowhere_good_is_refused(
+    location: str, serve: Any, reply: Reply, canary: Any
+) -> None:
+    site = await serve(reply(status="302 Go", Location=location.format(port=canary.port)))
+    access = replace(site.access, ports=frozenset({canary.port}))
+    with pytest.raises(AddressRefusedError):
+        await fetch(site.url, access)
+    assert canary.connections == 0
+
+
+async def test_redirects_are_followed_to_the_end_and_told(serve: Any, reply: Reply) -> None:
+    async def respond(path: str, writer: asyncio.StreamWriter) -> None:
+        step = int(path.rsplit("/", 1)[1] or 0)
+        last = reply("there", Set_Cookie="s=1")
+        writer.write(
+            reply(status="302 Go", Location=str(step + 1), Set_Cookie="s=1") if step < 5 else last
+        )
+
+    site = await serve(respond)
+    answer = await fetch(f"{site.url}/jobs/", site.access)
+    assert answer.body == b"there"
+    assert answer.url == f"{site.url}/jobs/5"
+    assert answer.hops[0] == f"{site.url}/jobs/"
+    assert len(answer.hops) == 5
+    assert not any("cookie" in head.lower() for head in site.heads)
+
+
+@pytest.mark.parametrize("location", ["/", "/next"])
+async def test_loops_and_long_chains_end(location: str, serve: Any, reply: Reply) -> None:
+    site = await serve(reply(status="307 Go", Location=location))
+    with pytest.raises(FetchError, match="more than 5 redirects"):
+        await fetch(site.url, site.access)
+    assert site.connections == 6
+
+
+async def test_a_redirect_without_a_location_is_an_answer(serve: Any, reply: Reply) -> None:
+    site = await serve(reply("nowhere", status="302 Found"))
+    assert (await fetch(site.url, site.access)).status == 302
+
+
+async def test_a_meta_refresh_is_not_followed(serve: Any, reply: Reply, canary: Any) -> None:
+    page = f'<meta http-equiv=refresh content="0;url=http://127.0.0.1:{canary.port}/">'
+    site = await serve(reply(page, Content_Type="text/html"))
+    assert (await fetch(site.url, site.access)).status == 200
+    assert canary.connections == 0
+
+
+def issue(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Make a self-signed certificate for a name: the server's side and a client that trusts it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), 1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / f"{name}.pem"
+    pem.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    client = ssl.create_default_context(cadata=certificate.public_bytes(serialization.Encoding.DER))
+    return server, client
+
+
+async def test_tls_asks_for_the_name_at_the_pinned_address(
+    serve: Any, reply: Reply, tmp_path: Path
+) -> None:
+    server, client = issue(tmp_path, "jobs.example")
+    names: list[str | None] = []
+    server.sni_callback = lambda _socket, name, _context: names.append(name)
+    site = await serve(reply("sealed"), tls=server)
+    pair = f"jobs.example:{site.port}"
+    access = WebAccess(frozenset({pair}), resolve=resolving("127.0.0.1"), tls=client)
+    assert (await fetch(f"https://{pair}/", access)).body == b"sealed"
+    assert names == ["jobs.example"]
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+async def test_a_certificate_for_another_name_or_of_a_stranger_is_refused(
+    is_trusted: bool, serve: Any, reply: Reply, tmp_path: Path
+) -> None:
+    server, client = issue(tmp_path, "other.example")
+    site = await serve(reply("sealed"), tls=server)
+    pair = f"jobs.example:{site.port}"
+    access = WebAccess(
+        frozenset({pair}), resolve=resolving("127.0.0.1"), tls=client if is_trusted else None
+    )
+    with pytest.raises(FetchError, match="certificate is not valid"):
+        await fetch(f"https://{pair}/", access)
+    assert site.heads == []
+
+
+async def test_cancellation_passes_through(serve: Any) -> None:
+    async def silent(_path: str, _writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+
+    site = await serve(silent)
+    task = asyncio.create_task(fetch(site.url, site.access))
+    while not site.heads:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

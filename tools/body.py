@@ -1,0 +1,68 @@
+"""A body is read in pieces and counted twice: as received and as decoded.
+
+Only gzip is asked for and only one layer of it is opened, with zlib told how much room is left, so
+a bomb costs what the cap allows and no more. A body over the cap is refused rather than cut, since
+half a page of unknown length is worse than a clear word.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator
+
+import httpx2
+
+from tools.errors import BodyRefusedError
+
+ENCODING = "gzip"
+
+
+async def read_body(response: httpx2.Response, most: int) -> bytes:
+    """Read a response whole, at most so many bytes."""
+    encodings = _encodings(response)
+    if encodings not in ([], [ENCODING]):
+        raise BodyRefusedError(
+            f"The content encoding {', '.join(encodings)[:80]!r} is not supported."
+        )
+    if int(response.headers.get("content-length", "0")) > most:
+        raise _too_large(most)
+    body = bytearray()
+    pieces = _counted(response, most)
+    async for piece in _unzipped(pieces, most) if encodings else pieces:
+        body += piece
+    return bytes(body)
+
+
+async def _counted(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
+    received = 0
+    async for piece in response.aiter_raw():
+        received += len(piece)
+        if received > most:
+            raise _too_large(most)
+        yield piece
+
+
+async def _unzipped(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+    inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    room, received = most + 1, False
+    try:
+        async for piece in pieces:
+            received = True
+            data = inflate.decompress(piece, room)
+            room -= len(data)
+            if room <= 0:
+                raise _too_large(most)
+            yield data
+    except zlib.error as error:
+        raise BodyRefusedError("The body is not valid gzip.") from error
+    if received and not inflate.eof:
+        raise BodyRefusedError("The body ended before its gzip stream did.")
+
+
+def _encodings(response: httpx2.Response) -> list[str]:
+    named = ",".join(response.headers.get_list("content-encoding")).lower().split(",")
+    return [each.strip() for each in named if each.strip() not in ("", "identity")]
+
+
+def _too_large(most: int) -> BodyRefusedError:
+    return BodyRefusedError(f"The body is larger than {most:,} bytes.")

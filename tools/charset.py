@@ -1,0 +1,44 @@
+"""Bytes to text: the charset that was named, if it is one that pages are written in.
+
+Python knows codecs that are not charsets or are slow on purpose-made input (punycode,
+unicode_escape), so a name is only used when it is on a list. Whatever is wrong becomes U+FFFD.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+NAMED = re.compile(r"charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+WRITTEN_IN = re.compile(
+    r"utf-8(-sig)?|utf-16(-[lb]e)?|ascii|iso8859-\d+|cp125\d|koi8-[ru]|mac-roman|shift_jis|cp932"
+    r"|euc_jp|iso2022_jp|euc_kr|cp949|gb2312|gbk|gb18030|big5(hkscs)?"
+)
+BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+SNIFFED = 2_048
+
+
+def decode(body: bytes, content_type: str) -> str:
+    """Decode by byte order mark, then header, then what the page says of itself, then UTF-8."""
+    for mark, charset in BOMS:
+        if body.startswith(mark):
+            return body.decode(charset, errors="replace")
+    start = body[:SNIFFED].decode("latin-1")
+    return body.decode(_named(content_type) or _named(start) or "utf-8", errors="replace")
+
+
+def _named(text: str) -> str | None:
+    found = NAMED.search(text)
+    if found is None:
+        return None
+    try:
+        name = codecs.lookup(found[1]).name
+    except LookupError:
+        return None
+    if name in ("iso8859-1", "ascii"):  # browsers read both as Windows-1252
+        return "cp1252"
+    return name if WRITTEN_IN.fullmatch(name) else None

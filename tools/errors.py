@@ -1,0 +1,66 @@
+"""Errors of tools speak to the model.
+
+The text of a ToolError is shown to the model as it is, so it says what was wrong and what would be
+right, and never holds a path of this machine, an address behind a name, or a secret. Anything that
+is not a ToolError is a bug of ours: the model hears its class, the log gets the traceback.
+"""
+
+from __future__ import annotations
+
+
+class ToolError(Exception):
+    """A refusal or failure the model can act upon."""
+
+    code = "tool_error"
+
+    def __init__(self, message: str, **data: object) -> None:
+        super().__init__(message)
+        self.data = data
+
+
+class InputError(ToolError):
+    code = "bad_input"
+
+
+class UnknownToolError(ToolError):
+    code = "unknown_tool"
+
+
+class UnknownOriginalError(ToolError):
+    code = "unknown_original"
+
+
+class UnknownZoneError(ToolError):
+    code = "unknown_zone"
+
+
+class PathRefusedError(ToolError):
+    code = "path_refused"
+
+
+class FileMissingError(ToolError):
+    code = "file_missing"
+
+
+class FileRefusedError(ToolError):
+    code = "file_refused"
+
+
+class QuotaError(ToolError):
+    code = "quota"
+
+
+class WorkspaceBusyError(ToolError):
+    code = "workspace_busy"
+
+
+class AddressRefusedError(ToolError):
+    code = "address_refused"
+
+
+class FetchError(ToolError):
+    code = "fetch_failed"
+
+
+class BodyRefusedError(ToolError):
+    code = "body_refused"

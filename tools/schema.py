@@ -1,0 +1,67 @@
+"""The signature is the schema.
+
+A tool is described to the model by the very annotations its code is checked with, so the two
+cannot drift. Only the types our tools use are understood; another type is refused when the module
+is imported, not when the model calls. Chosen against Pydantic: its schemas carry titles and change
+with its versions, and a changed tool definition costs every conversation its prompt cache.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class SignatureError(TypeError):
+    """A tool's signature says something the schema cannot."""
+
+    code = "bad_signature"
+
+
+def input_schema(function: Callable[..., Any]) -> dict[str, Any]:
+    """Describe the arguments after the context as a closed JSON schema, in their own order."""
+    hints = get_type_hints(function, include_extras=True)
+    _context, *parameters = inspect.signature(function).parameters.values()
+    properties: dict[str, Any] = {}
+    required = []
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise SignatureError(f"{parameter.name}: only named arguments can be described")
+        described = _describe(hints[parameter.name])
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+        else:
+            described["default"] = parameter.default
+        properties[parameter.name] = described
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _describe(hint: Any) -> dict[str, Any]:
+    if hint in SCALARS:
+        return {"type": SCALARS[hint]}
+    if hint is dict:
+        return {"type": "object"}
+    arguments = get_args(hint)
+    match get_origin(hint):
+        case origin if origin is Annotated:
+            return {**_describe(arguments[0]), "description": arguments[1]}
+        case origin if origin is Literal and all(isinstance(each, str) for each in arguments):
+            return {"type": "string", "enum": list(arguments)}
+        case origin if origin is list:
+            return {"type": "array", "items": _describe(arguments[0])}
+        case origin if origin is dict and arguments[0] is str:
+            return {"type": "object", "additionalProperties": _describe(arguments[1])}
+        case origin if origin in (Union, UnionType):
+            return {"anyOf": [_describe(each) for each in arguments]}
+    if hint is NoneType:
+        return {"type": "null"}
+    raise SignatureError(f"no schema for {hint!r}")
