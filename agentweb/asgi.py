@@ -8,7 +8,7 @@ to bend our links, so it is dropped.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,8 +25,9 @@ from django.http.request import validate_host  # noqa: E402
 
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 
-Scope = MutableMapping[str, Any]
-Application = Callable[[Scope, Any, Any], Awaitable[None]]
+# Frameworks disagree on the type of a scope; here it is whatever the server made.
+Scope = Any
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def same_origin(application: Application) -> Application:
@@ -64,11 +65,6 @@ def without_root_path(application: Application) -> Application:
     return clean
 
 
-application = without_root_path(
-    ProtocolTypeRouter(
-        {
-            "http": django_application,
-            "websocket": same_origin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
-        }
-    )
-)
+sockets: Any = AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+router: Any = ProtocolTypeRouter({"http": django_application, "websocket": same_origin(sockets)})
+application = without_root_path(router)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -86,7 +86,7 @@ class TurnCalls:
         self._opened, self._first = time.monotonic(), None
         return sent
 
-    async def stream(self, body: str) -> AsyncIterator[Head | Piece]:
+    async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
         async for item in self._claude.stream(body):
             if self._first is None and isinstance(item, Piece):
                 self._first = time.monotonic()

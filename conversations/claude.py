@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ class Claude:
             http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout),
         )
 
-    async def stream(self, body: str) -> AsyncIterator[Head | Piece]:
+    async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
         """Send the body and give the stream's events; raises ModelFailed."""
         started = time.monotonic()
         last = started + self.deadlines.attempt
@@ -125,7 +125,7 @@ class Claude:
 
     async def _read(
         self, response: httpx2.Response, started: float, last: float
-    ) -> AsyncIterator[Head | Piece]:
+    ) -> AsyncGenerator[Head | Piece, None]:
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             raise failed("protocol_error", may_retry=False, http_status=response.status_code)
         yield Head(response.headers.get("request-id", ""), response.status_code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib.auth.forms import UserCreationForm
@@ -11,6 +11,11 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.models import User
 from conversations.queries.conversations import enabled_models
+
+if TYPE_CHECKING:
+    _UserForm = UserCreationForm[User]
+else:
+    _UserForm = UserCreationForm
 
 
 class PromptForm(forms.Form):
@@ -34,7 +39,7 @@ class StartForm(PromptForm):
         self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
 
 
-class SetupForm(UserCreationForm[User]):
+class SetupForm(_UserForm):
     """The first administrator."""
 
     class Meta:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -186,7 +186,7 @@ class Calls(Protocol):
 
 
 class Model(Protocol):
-    def stream(self, body: str) -> AsyncIterator[Head | Piece]:
+    def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
         """Send exactly this body; raises ModelFailed."""
         ...
 

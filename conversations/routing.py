@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path, re_path
 
@@ -13,7 +15,10 @@ class Nowhere(AsyncWebsocketConsumer):
         await self.close()
 
 
-websocket_urlpatterns = [
-    path("ws/c/<uuid:public_id>/", ChatConsumer.as_asgi()),
-    re_path(r"^.*$", Nowhere.as_asgi()),
+# Channels routes ASGI applications with Django's own path(), whose types know views only.
+_chat: Any = ChatConsumer.as_asgi()
+_nowhere: Any = Nowhere.as_asgi()
+websocket_urlpatterns: list[Any] = [
+    path("ws/c/<uuid:public_id>/", _chat),
+    re_path(r"^.*$", _nowhere),
 ]

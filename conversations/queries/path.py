@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from conversations.context import edits
-from conversations.context.edits import Edit, TransformationKind
+from conversations.context.edits import TransformationKind
 from conversations.context.gauge import Report
-from conversations.context.view import Message, View
+from conversations.context.view import Kind, Message, View
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
 from conversations.ports import Loaded
@@ -31,12 +32,12 @@ def path(conversation: Conversation, tip: int | None = None) -> list[Message | C
     for seq, parent, kind, content, estimate in messages.values_list(
         "seq", "parent", "kind", "content", "estimate"
     ):
-        entries[seq] = (parent, Message(seq, kind, content, estimate))
+        entries[seq] = (parent, Message(seq, cast("Kind", kind), content, estimate))
     changes = Transformation.objects.filter(conversation=conversation).order_by("seq")
     for seq, parent, kind, outcome, text in changes.values_list(
         "seq", "parent", "kind", "outcome", "edits"
     ):
-        entries[seq] = (parent, Change(seq, kind, outcome, text))
+        entries[seq] = (parent, Change(seq, cast("TransformationKind", kind), outcome, text))
     found: list[Message | Change] = []
     at = conversation.tip if tip is None else tip
     while at:
@@ -60,10 +61,6 @@ def views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
     for entry in entries:
         view = step(view, entry)
         yield entry.seq, view
-
-
-def edits_of(text: str) -> tuple[Edit, ...]:
-    return edits.load(text)
 
 
 def state(conversation: Conversation, model: str) -> Loaded:

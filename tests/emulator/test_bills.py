@@ -1,0 +1,87 @@
+"""Sections 1 and 4: the exact bill of a request, in whole micro-dollars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.usage import Usage
+from tests.emulator.samples import MARK
+
+LONG = "The quick brown fox jumps over the lazy dog, again and again. " * 400
+
+CASES = [
+    ("claude-sonnet-5-5", Usage(fresh=1_000_000), 2_000_000),
+    ("claude-sonnet-5-5", Usage(output=1_000_000), 10_000_000),
+    ("claude-sonnet-5-5", Usage(write_5m=1_000_000), 2_500_000),
+    ("claude-sonnet-5-5", Usage(write_1h=1_000_000), 4_000_000),
+    ("claude-sonnet-5-5", Usage(read=1_000_000), 100_000),
+    ("claude-fable-5-1", Usage(read=1_000_000, output=1_000), 250_000 + 50_000),
+    ("claude-opus-5-5", Usage(fresh=1), 4),
+    ("claude-haiku-5-5", Usage(read=1), 1),
+    ("claude-haiku-5-5", Usage(fresh=100_000), 10_000),
+    ("claude-haiku-5-5", Usage(fresh=101_000), 50_500),
+    ("claude-haiku-5-5", Usage(read=60_000, write_5m=40_001, output=100), 3_000 + 25_001 + 250),
+    ("claude-haiku-4-5-20251001", Usage(fresh=3, output=2), 13),
+]
+
+
+@pytest.mark.parametrize(("model", "usage", "micros"), CASES)
+def test_a_bill_is_the_sum_of_its_rates_rounded_up_once(
+    model: str, usage: Usage, micros: int
+) -> None:
+    assert cost_micros(model, [usage]) == micros
+
+
+def test_iterations_are_added_before_rounding() -> None:
+    one = Usage(read=1)
+    assert cost_micros("claude-sonnet-5-5", [one] * 10) == 1
+
+
+def test_inference_in_one_country_costs_a_tenth_more() -> None:
+    assert cost_micros("claude-opus-5-5", [Usage(fresh=1_000)], us_only=True) == 4_400
+
+
+def test_the_bill_is_in_the_header_and_in_the_books(ask: Any, body: Any) -> None:
+    answered = ask(body(system=[{"type": "text", "text": LONG} | MARK]))
+    usage = answered.json["usage"]
+    spent = Usage(
+        fresh=usage["input_tokens"],
+        write_5m=usage["cache_creation_input_tokens"],
+        output=usage["output_tokens"],
+    )
+    bill = ask.emulator.bills[answered.headers["request-id"]]
+    assert bill.cost_micros == cost_micros("claude-sonnet-5-5", [spent])
+    assert answered.headers["agentweb-emulator-cost-micros"] == str(bill.cost_micros)
+    assert bill.complete
+
+
+def test_a_stream_costs_what_the_whole_answer_costs(ask: Any, body: Any) -> None:
+    whole, streamed = ask(body("Show me a table")), ask(body("Show me a table", stream=True))
+    bills = ask.emulator.bills
+    costs = [bills[answered.headers["request-id"]].cost_micros for answered in (whole, streamed)]
+    assert costs[0] == costs[1] > 0
+
+
+@pytest.mark.parametrize("fault", ["cut_after:2", "error_after:2", "end_after:1", "no_delta"])
+def test_an_aborted_stream_costs_what_was_announced(ask: Any, body: Any, fault: str) -> None:
+    answered = ask(body("Show me a table", stream=True), x_emulator_fault=fault)
+    bill = ask.emulator.bills[answered.headers["request-id"]]
+    start = answered.events[0][1]["message"]["usage"]
+    announced = Usage(fresh=start["input_tokens"], output=start["output_tokens"])
+    if fault != "no_delta":
+        assert bill.cost_micros == cost_micros("claude-sonnet-5-5", [announced])
+        assert not bill.complete
+
+
+@pytest.mark.parametrize("fault", ["overloaded", "bad_request", "rate_limited", "html200"])
+def test_a_refused_request_costs_nothing(ask: Any, body: Any, fault: str) -> None:
+    ask(body(), x_emulator_fault=fault)
+    assert ask.emulator.billed_micros == 0
+
+
+def test_output_counts_thinking(ask: Any, body: Any) -> None:
+    usage = ask(body("Hello", thinking={"type": "adaptive"})).json["usage"]
+    assert 0 < usage["output_tokens_details"]["thinking_tokens"] < usage["output_tokens"]
