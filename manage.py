@@ -30,7 +30,7 @@ VENV = HOME / ".venv"
 PYTHON, STAMP = VENV / "bin" / "python", VENV / "agentweb.stamp"
 RUNTIME, DEV = HOME / "requirements.lock", HOME / "requirements-dev.lock"
 SERVING = ("django", "channels", "daphne", "celery", "anthropic", "httpx2", "nh3")
-TESTING = ("pytest", "pytest_django", "hypothesis", "playwright", "coverage", "ruff", "mypy")
+TESTING = ("pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter")
 NO_NETWORK = ("Connection", "connection", "Network", "name resolution", "No matching distribution")
 
 
@@ -62,7 +62,7 @@ def has_packages(lock: Path) -> bool:
 
 def is_stamped(lock: Path) -> bool:
     """Tell whether `.venv` has this lock; the lock for development holds the other."""
-    is_made = STAMP.is_file() and PYTHON.exists()
+    is_made = STAMP.is_file() and os.access(PYTHON, os.X_OK)
     return is_made and STAMP.read_text(encoding="ascii") in {digest(lock), digest(DEV)}
 
 
@@ -87,9 +87,9 @@ def prepare(lock: Path) -> None:
     """Make `.venv` unless one is there that works, and install the lock into it."""
     if not os.access(VENV if VENV.exists() else HOME, os.W_OK):
         stop(f"{HOME} is not writable, so the environment cannot be prepared in it.")
-    again = "the lock file has changed" if STAMP.exists() else "first time only"
-    print(f"Preparing the environment ({again}) ...", file=sys.stderr, flush=True)
-    if not (PYTHON.exists() and call(PYTHON, "-m", "pip", "--version")[0]):
+    how = "for what it lacks" if STAMP.exists() else "(first time only)"
+    print(f"Preparing the environment {how} ...", file=sys.stderr, flush=True)
+    if not (os.access(PYTHON, os.X_OK) and call(PYTHON, "-m", "pip", "--version")[0]):
         if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
             stop("This Python has no venv; on Debian or Ubuntu: apt install python3-venv.")
         made, output = call(sys.executable, "-m", "venv", "--clear", VENV)

@@ -17,6 +17,8 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
 from django.core.asgi import get_asgi_application
 
+import agentweb.celery  # noqa: F401  (tasks sent from here go to this app)
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
 django_application = get_asgi_application()
 

@@ -1,131 +1,126 @@
 """An answer put together from the events of its stream, trusting none of them.
 
-Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index, two
-tool calls with one id, bad JSON) raises StreamError; unknown events and deltas are ignored, as the
-API asks. Complete means: `message_stop` was seen and a stop reason is set.
+Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index, an id
+that was used before) raises StreamError; unknown events and deltas are ignored, as the API asks.
+Complete means: `message_stop` was seen and a stop reason is set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.context import wire
-from conversations.context.errors import ContextError, WireError
+from conversations.context import blocks
+from conversations.context.errors import ContextError
+from conversations.received import Grown, Received, StreamError, received, shallow
 from conversations.usage import Usage, usage_from
 
+__all__ = ["Answer", "StreamError", "ToolUse"]
 
-class StreamError(ContextError):
-    """The stream is not what the API promises."""
-
-    code = "protocol_error"
+_EVENTS = frozenset(
+    {
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    }
+)
+#: A stop reason is a word; more of it says nothing.
+_MOST_REASON = 40
+#: Longest id of a tool call.
+_MOST_ID = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call as the model asked for it; `input` is its wire text."""
+    """A tool call as the model asked for it; `input` is its wire text.
+
+    One with a `flaw` must not run: its input was no JSON object.
+    """
 
     id: str
     name: str
     input: str
+    flaw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """What an event added for people to read."""
-
-    text: str = ""
-    thinking: str = ""
-    tool: str = ""
-
-
-@dataclass
-class _Open:
-    """A block on its way; `parts` are the pieces of its text, thinking or input."""
-
-    start: dict[str, Any]
-    parts: list[str] = field(default_factory=list)
-    signature: str = ""
-    citations: list[Any] = field(default_factory=list)
-    is_closed: bool = False
-
-
-@dataclass
+@dataclass(slots=True)
 class Answer:
-    """Feed it events; read what has come so far at any moment."""
+    """Feed it events; read what has come so far at any moment.
 
-    id: str = ""
+    `taken` are the ids of earlier tool calls: ids are unique over a whole request.
+    """
+
+    taken: Set[str] = frozenset()
     stop_reason: str = ""
     is_complete: bool = False
     usage: Usage | None = None
     _usage: dict[str, Any] = field(default_factory=dict)
-    _blocks: list[_Open] = field(default_factory=list)
-    _started: bool = False
+    _blocks: list[Received] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
+    _is_started: bool = False
 
     def feed(self, event: dict[str, Any]) -> Grown:
         """Take one event; raises StreamError when it breaks the protocol."""
         try:
             return self._feed(event)
-        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            raise StreamError(f"{event.get('type')}: {error}") from error
+        except StreamError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, ContextError) as error:
+            raise StreamError(f"{str(event.get('type'))[:40]}: {str(error)[:200]}") from error
 
     def _feed(self, event: dict[str, Any]) -> Grown:
         match event.get("type"):
+            case _ if self.is_complete:
+                pass
             case "message_start":
-                if self._started:
+                if self._is_started:
                     raise StreamError("the message started twice")
-                self._started = True
-                self.id = str(event["message"]["id"])
+                self._is_started = True
                 self._report(event["message"].get("usage"))
+            case str(name) if name in _EVENTS:
+                if not self._is_started:
+                    raise StreamError(f"{name} came before the message started")
+                return self._go_on(name, event)
+        return Grown()
+
+    def _go_on(self, name: str, event: dict[str, Any]) -> Grown:
+        match name:
             case "content_block_start":
                 return self._start_block(event["index"], event["content_block"])
             case "content_block_delta":
-                return self._grow(self._blocks[self._at(event["index"])], event["delta"])
+                return self._open(event["index"]).grow(event["delta"])
             case "content_block_stop":
-                self._close(self._blocks[self._at(event["index"])])
+                self._open(event["index"]).is_closed = True
             case "message_delta":
-                self.stop_reason = str(event["delta"].get("stop_reason") or "")
+                reason = event["delta"].get("stop_reason") or self.stop_reason
+                self.stop_reason = str(reason)[:_MOST_REASON]
                 self._report(event.get("usage"))
-            case "message_stop":
+            case _:
                 self._stop()
         return Grown()
 
-    def _start_block(self, index: int, block: dict[str, Any]) -> Grown:
-        if not self._started or index != len(self._blocks):
-            raise StreamError(f"block {index} started out of order")
-        opened = _Open(dict(block))
-        self._blocks.append(opened)
-        if block["type"] == "tool_use":
-            if [o.start.get("id") for o in self._blocks].count(block["id"]) > 1:
-                raise StreamError(f"two tool calls have the id {block['id']}")
-            return Grown(tool=str(block["name"]))
-        return Grown(text=str(block.get("text", "")) if block["type"] == "text" else "")
+    def _start_block(self, index: int, start: Any) -> Grown:
+        if index != len(self._blocks):
+            raise StreamError(f"block {str(index)[:40]} started out of order")
+        block = received(start)
+        if block.is_call:
+            id = str(start["id"])
+            if id in self._ids or id in self.taken:
+                raise StreamError(f"two tool calls have the id {id[:_MOST_ID]}")
+            if len(id) > _MOST_ID:
+                raise StreamError("the id of a tool call is too long")
+            self._ids.add(id)
+        self._blocks.append(block)
+        shown = block.grown.replace("\0", "\ufffd")
+        return Grown(thinking=shown) if block.type == "thinking" else Grown(text=shown)
 
-    def _at(self, index: int) -> int:
+    def _open(self, index: int) -> Received:
         if not 0 <= index < len(self._blocks) or self._blocks[index].is_closed:
-            raise StreamError(f"block {index} is not open")
-        return index
-
-    def _grow(self, block: _Open, delta: dict[str, Any]) -> Grown:
-        match delta.get("type"):
-            case "text_delta":
-                block.parts.append(delta["text"])
-                return Grown(text=delta["text"])
-            case "thinking_delta":
-                block.parts.append(delta["thinking"])
-                return Grown(thinking=delta["thinking"])
-            case "input_json_delta":
-                block.parts.append(delta["partial_json"])
-            case "signature_delta":
-                block.signature = delta["signature"]
-            case "citations_delta":
-                block.citations.append(delta["citation"])
-        return Grown()
-
-    def _close(self, block: _Open) -> None:
-        block.is_closed = True
-        if block.start["type"] == "tool_use":
-            _input(block)
+            raise StreamError(f"block {str(index)[:40]} is not open")
+        return self._blocks[index]
 
     def _stop(self) -> None:
         if not self.stop_reason or not all(block.is_closed for block in self._blocks):
@@ -136,75 +131,65 @@ class Answer:
         # Figures are cumulative: the last one of each name counts, and none is ever added.
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
-            self.usage = usage_from(self._usage)
+            self.usage = usage_from(shallow(self._usage))
 
     @property
     def text(self) -> str:
-        return "".join(
-            block.start.get("text", "") + "".join(block.parts)
-            for block in self._blocks
-            if block.start["type"] == "text"
-        )
+        return "".join(block.grown for block in self._blocks if block.type == "text")
 
     @property
     def thinking(self) -> str:
-        return "".join(
-            "".join(block.parts) for block in self._blocks if block.start["type"] == "thinking"
-        )
+        return "".join(block.grown for block in self._blocks if block.type == "thinking")
+
+    @property
+    def wants_tools(self) -> bool:
+        return self.is_complete and self.stop_reason == "tool_use"
 
     @property
     def blocks(self) -> tuple[str, ...]:
         """Wire texts of what may be sent back: whole blocks, and text however far it came.
 
-        Tool calls are there only in an answer that is complete and stopped to use tools.
+        Tool calls are there only in an answer that is complete and stopped to use tools, calls of
+        the API's own tools only with their results (or where the API paused before them). Thinking
+        is signed over what stands before it and must not come last.
         """
-        keeps_tools = self.is_complete and self.stop_reason == "tool_use"
-        texts = (_text(block, keeps_tools=keeps_tools) for block in self._blocks)
-        return tuple(text for text in texts if text)
+        texts: list[str] = []
+        thoughts, is_whole = 0, True
+        for block in self._blocks:
+            is_thought = block.type in ("thinking", "redacted_thinking")
+            is_kept = self._is_answered(block) and (is_whole or not is_thought)
+            text = block.text(keeps_tools=self.wants_tools) if is_kept else ""
+            is_whole = is_whole and bool(text) and not _is_flawed(block)
+            if text:
+                texts.append(text)
+                thoughts = thoughts + 1 if is_thought else 0
+        return tuple(texts[: len(texts) - thoughts])
+
+    def _is_answered(self, block: Received) -> bool:
+        """Say whether a call or a result of the API's own tools has its counterpart."""
+        if block.type in blocks.SERVER_CALLS:
+            answered = {
+                other.start.get("tool_use_id")
+                for other in self._blocks
+                if other.is_closed and blocks.answers_server(other.type)
+            }
+            is_paused = self.is_complete and self.stop_reason == "pause_turn"
+            return is_paused or block.start["id"] in answered
+        if blocks.answers_server(block.type):
+            return block.start.get("tool_use_id") in self._ids
+        return True
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """The tool calls to run; empty unless the answer stopped to use tools."""
-        if not (self.is_complete and self.stop_reason == "tool_use"):
+        """The tool calls to answer; empty unless the answer stopped to use tools."""
+        if not self.wants_tools:
             return ()
         return tuple(
-            ToolUse(str(block.start["id"]), str(block.start["name"]), _input(block))
+            ToolUse(block.start["id"], block.start["name"], *block.input())
             for block in self._blocks
-            if block.start["type"] == "tool_use"
+            if block.type == "tool_use"
         )
 
 
-def _text(block: _Open, *, keeps_tools: bool) -> str:
-    """Give a block's wire text, or "" when it must not be sent back."""
-    start, grown = block.start, wire.clean("".join(block.parts))
-    match start["type"]:
-        case "text":
-            text = start.get("text", "") + grown
-            cited = {"citations": block.citations} if block.citations else {}
-            return wire.encode({"type": "text", "text": text} | cited) if text.strip() else ""
-        case "thinking":
-            signature = block.signature or start.get("signature", "")
-            if not block.is_closed or not signature:
-                return ""
-            thinking = start.get("thinking", "") + grown
-            return wire.encode({"type": "thinking", "thinking": thinking, "signature": signature})
-        case "tool_use":
-            if not keeps_tools:
-                return ""
-            head = wire.encode({"type": "tool_use", "id": start["id"], "name": start["name"]})
-            return head[:-1] + ',"input":' + _input(block) + "}"
-        case _:
-            return wire.encode(start) if block.is_closed else ""
-
-
-def _input(block: _Open) -> str:
-    """Give a tool call's input as the model wrote it; an empty one is an empty object."""
-    raw = wire.clean("".join(block.parts)).strip()
-    text = raw or wire.encode(block.start.get("input") or {})
-    try:
-        value = wire.decode(text)
-    except WireError as error:
-        raise StreamError(f"the input of {block.start.get('name')} is {error}") from error
-    if not isinstance(value, dict):
-        raise StreamError(f"the input of {block.start.get('name')} is not an object")
-    return text
+def _is_flawed(block: Received) -> bool:
+    return block.is_call and bool(block.input()[1])

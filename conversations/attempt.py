@@ -1,85 +1,103 @@
 """One attempt at one call: listen to the stream, show it, and close the call whatever happens.
 
-An answer counts only when it is complete. What was shown of one that is not is kept and marked, and
-rules out another attempt by itself.
+An answer counts only when it is complete; then it counts even if a stop or an error comes while the
+stream is being closed. What was shown of one that is not is kept and marked, and rules out another
+attempt by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from conversations.answer import Answer, StreamError
 from conversations.context.estimate import text_tokens
 from conversations.context.view import Message
-from conversations.ports import Ending, Head, ModelFailed, Ports, Sent
+from conversations.ports import CallStatus, Ending, Head, ModelFailed, Ports, Sent
 from conversations.switch import Stopped
 
 
-async def attempt(ports: Ports, sent: Sent, *, shows: bool) -> tuple[Answer, Message | None]:
-    """Send the call and give its complete answer, stored; raises ModelFailed or Stopped."""
-    answer = Answer()
-    head = Head("", 0)
+@dataclass(slots=True)
+class _Heard:
+    """What has come of the response so far."""
+
+    answer: Answer
+    request_id: str = ""
+
+
+async def attempt(
+    ports: Ports, sent: Sent, *, shows: bool, taken: Set[str] = frozenset()
+) -> tuple[Answer, Message | None]:
+    """Send the call and give its complete answer, stored; raises ModelFailed or Stopped.
+
+    `taken` are the ids of tool calls that stand in the request.
+    """
+    answer = Answer(taken)
+    heard = _Heard(answer)
     try:
-        with ports.switch.interruptible():
-            async with aclosing(ports.model.stream(sent.body)) as stream:
-                async for item in stream:
-                    if isinstance(item, Head):
-                        head = item
-                        continue
-                    grown = answer.feed(item.event)
-                    if shows and (grown.text or grown.thinking):
-                        ports.stage.grow(grown.text, grown.thinking)
-                    if answer.is_complete:
-                        break
-        _demand_complete(answer)
+        await _listen(ports, sent, heard, shows=shows)
     except Stopped:
-        await ports.calls.close(sent, _cut(answer, head, "stopped", None, keeps=shows))
-        raise
+        if not answer.is_complete:
+            await ports.calls.close(sent, _cut(heard, "stopped", None, keeps=shows))
+            raise
     except (StreamError, ModelFailed) as error:
-        failed = error if isinstance(error, ModelFailed) else _broken(error, answer)
-        was_shown = bool(answer.text or answer.thinking)
-        failed = replace(failed, may_retry=failed.may_retry and not was_shown)
-        status = "truncated" if answer.usage else "error"
-        await ports.calls.close(sent, _cut(answer, head, status, failed, keeps=shows))
-        raise failed from error
-    refused = answer.stop_reason == "refusal"
+        if not answer.is_complete:
+            failed = _failure(error, answer)
+            status: CallStatus = "truncated" if answer.usage else "error"
+            await ports.calls.close(sent, _cut(heard, status, failed, keeps=shows))
+            raise failed from error
     ending = Ending(
-        "refused" if refused else "complete",
+        "refused" if answer.stop_reason == "refusal" else "complete",
         answer.usage,
         answer.stop_reason,
         answer.blocks if shows else (),
         answer.tool_uses if shows else (),
         _received(answer),
-        request_id=head.request_id,
+        request_id=heard.request_id,
     )
     return answer, await ports.calls.close(sent, ending)
 
 
-def _demand_complete(answer: Answer) -> None:
-    if not answer.is_complete:
-        raise StreamError("the connection ended before the answer was complete")
+async def _listen(ports: Ports, sent: Sent, heard: _Heard, *, shows: bool) -> None:
+    """Feed the answer until it is complete; raises ModelFailed when the stream ends before."""
+    answer = heard.answer
+    with ports.switch.interruptible():
+        async with aclosing(ports.model.stream(sent.body)) as stream:
+            async for item in stream:
+                if isinstance(item, Head):
+                    heard.request_id = item.request_id
+                    continue
+                grown = answer.feed(item.event)
+                if shows and (grown.text or grown.thinking):
+                    ports.stage.grow(grown.text, grown.thinking)
+                if answer.is_complete:
+                    return
+    raise ModelFailed("cut", "The connection to the API ended in mid-answer.", may_retry=True)
 
 
-def _received(answer: Answer) -> int:
-    return text_tokens(answer.text) + text_tokens(answer.thinking)
+def _failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
+    """Give the failure; once something was shown there must be no attempt by itself."""
+    failed = error
+    if isinstance(failed, StreamError):
+        failed = ModelFailed("protocol_error", str(failed), may_retry=True)
+    was_shown = bool(answer.text or answer.thinking)
+    return replace(failed, may_retry=failed.may_retry and not was_shown)
 
 
-def _broken(error: StreamError, answer: Answer) -> ModelFailed:
-    code = "protocol_error" if answer.usage is None or answer.stop_reason else "cut"
-    return ModelFailed(code, str(error), may_retry=True)
-
-
-def _cut(
-    answer: Answer, head: Head, status: str, failure: ModelFailed | None, *, keeps: bool
-) -> Ending:
+def _cut(heard: _Heard, status: CallStatus, failure: ModelFailed | None, *, keeps: bool) -> Ending:
+    answer = heard.answer
     return Ending(
-        "stopped" if status == "stopped" else "truncated" if status == "truncated" else "error",
+        status,
         answer.usage,
         answer.stop_reason,
         answer.blocks if keeps and answer.text.strip() else (),
         (),
         _received(answer),
         failure=failure,
-        request_id=head.request_id or (failure.request_id if failure else ""),
+        request_id=heard.request_id or (failure.request_id if failure else ""),
     )
+
+
+def _received(answer: Answer) -> int:
+    return text_tokens(answer.text) + text_tokens(answer.thinking)

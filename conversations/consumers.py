@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from typing import TYPE_CHECKING, cast
 
 from channels.exceptions import DenyConnection
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -21,6 +22,9 @@ from conversations.hub import Topic, hub
 from conversations.queries.conversations import conversation_for
 from conversations.queries.people import is_logged_in
 
+if TYPE_CHECKING:
+    from conversations.models import Conversation, User
+
 logger = logging.getLogger("agentweb.sockets")
 #: Seconds between two looks at whether the session is still good.
 RECHECK_SECONDS = 15
@@ -31,12 +35,13 @@ MOST_RECEIVED = 200
 class ChatConsumer(AsyncWebsocketConsumer):
     """One tab on one conversation."""
 
+    conversation: Conversation
     topic: Topic | None = None
     follower: asyncio.Task[None] | None = None
     received = 0
 
     async def connect(self) -> None:
-        user = self.scope["user"]
+        user = cast("User", self.scope["user"])
         if not user.is_authenticated:
             raise DenyConnection
         try:

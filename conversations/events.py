@@ -28,7 +28,8 @@ class RoundOpened:
 
 @dataclass(frozen=True, slots=True)
 class TextGrew:
-    """More of the running answer: finished blocks to append, and the unfinished tail, as HTML."""
+    """More of the running answer: thinking as text and finished blocks as HTML, both to append,
+    and the unfinished tail, which replaces the one before."""
 
     turn: int
     round: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -19,6 +19,7 @@ from conversations.usage import Usage
 
 Purpose = Literal["reply", "summary", "title"]
 Effect = Literal["read", "keyed", "write"]
+CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class ModelFailed(Exception):
     """A call failed at the API or on the way; the closed set that the rest of the app knows.
 
     `code` is one of: rate_limited, overloaded, upstream, unreachable, timeout, cut, protocol_error,
-    overflow, too_large, invalid_request, authentication, permission, not_found, billing.
+    overflow, invalid_request, authentication, permission, not_found, billing.
     """
 
     code: str
@@ -128,7 +129,7 @@ class Piece:
 class Ending:
     """How a call ended. `blocks` is what is kept of the answer; empty keeps nothing."""
 
-    status: Literal["complete", "stopped", "truncated", "refused", "error"]
+    status: CallStatus
     usage: Usage | None = None
     stop_reason: str = ""
     blocks: tuple[str, ...] = ()
@@ -220,6 +221,6 @@ class Ports:
     stage: Stage
     switch: Switch
     #: Wait so many seconds; a stop interrupts it.
-    pause: Callable[[float], Any]
+    pause: Callable[[float], Awaitable[object]]
     #: A number from 0 to 1, for jitter.
     chance: Callable[[], float]

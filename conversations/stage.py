@@ -8,7 +8,6 @@ once and appended, only the tail is rendered again. The draft is checkpointed ea
 from __future__ import annotations
 
 import asyncio
-import html
 import logging
 import time
 from dataclasses import replace
@@ -101,8 +100,7 @@ class TurnStage:
             live, thinking=live.thinking + thinking, closed=live.closed + closed, tail=tail
         )
         if self._topic.sockets:
-            shown = html.escape(thinking)
-            event = TextGrew(live.turn, live.round, shown, closed, tail)
+            event = TextGrew(live.turn, live.round, thinking, closed, tail)
             self._topic.publish(await asyncio.to_thread(frames.text, event))
         await self._checkpoint()
 

@@ -25,13 +25,17 @@ class Switch:
     def __init__(self) -> None:
         self.reason = ""
         self._waiting: set[asyncio.Task[object]] = set()
+        self._woken: set[asyncio.Task[object]] = set()
 
     def request(self, reason: str) -> None:
         """Ask the turn to stop; wakes its tasks where they wait. Call it on the turn's loop."""
-        if not self.reason:
-            self.reason = reason
-            for task in self._waiting:
-                task.cancel()
+        if self.reason:
+            return
+        self.reason = reason
+        # A task that asks is not waiting: a cancellation would hit its next write.
+        self._woken = self._waiting - {asyncio.current_task()}
+        for task in self._woken:
+            task.cancel()
 
     def check(self) -> None:
         """Raise Stopped once a stop was requested."""
@@ -47,10 +51,16 @@ class Switch:
         self._waiting.add(task)
         try:
             yield
-        except asyncio.CancelledError:
-            # Someone else's cancellation (a shutdown) goes through.
-            if self.reason and task.uncancel() == 0:
-                raise Stopped(self.reason) from None
+        except (asyncio.CancelledError, Exception) as error:
+            # Whatever a wait gives up with once it was woken, the stop is the cause of it. Someone
+            # else's cancellation (a shutdown) goes through.
+            is_ours = task in self._woken and task.uncancel() == 0
+            self._woken.discard(task)
+            if is_ours:
+                raise Stopped(self.reason) from error
             raise
         finally:
             self._waiting.discard(task)
+            if task in self._woken:
+                self._woken.discard(task)
+                task.uncancel()

@@ -10,14 +10,8 @@ from typing import Any
 
 from conversations.context import wire
 
-_COUNTS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-)
 #: More tokens than any model takes: a figure above it is an error of the sender.
-_MAX_TOKENS = 1_000_000_000
+MOST_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +38,29 @@ class Usage:
 
 def usage_from(raw: dict[str, Any]) -> Usage:
     """Read a `usage` object; a missing, negative, huge or odd figure never makes money."""
+    given = raw.get("cache_creation")
+    split = given if isinstance(given, dict) else {}
     flags: list[bool] = []
-    counts = {name: _count(raw.get(name, 0), flags) for name in _COUNTS}
-    split = raw.get("cache_creation")
-    hour = (
-        _count(split.get("ephemeral_1h_input_tokens", 0), flags) if isinstance(split, dict) else 0
+
+    def count(figures: dict[str, Any], name: str) -> int:
+        value = figures.get(name)
+        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+        clamped = max(0, min(MOST_TOKENS, number))
+        flags.append(value is not None and (clamped != value or isinstance(value, bool)))
+        return clamped
+
+    hour = count(split, "ephemeral_1h_input_tokens")
+    # The split says what the total is made of; without a total it is the total.
+    written = max(
+        count(raw, "cache_creation_input_tokens"),
+        hour + count(split, "ephemeral_5m_input_tokens"),
     )
-    written = counts["cache_creation_input_tokens"]
-    hour = min(hour, written)
     return Usage(
-        counts["input_tokens"],
-        counts["output_tokens"],
-        counts["cache_read_input_tokens"],
+        count(raw, "input_tokens"),
+        count(raw, "output_tokens"),
+        count(raw, "cache_read_input_tokens"),
         written - hour,
         hour,
         wire.encode(raw),
         is_clamped=any(flags),
     )
-
-
-def _count(value: object, flags: list[bool]) -> int:
-    """Clamp a reported count to what is possible and note when that changed it."""
-    number = value if isinstance(value, int) and not isinstance(value, bool) else 0
-    clamped = max(0, min(_MAX_TOKENS, number))
-    flags.append(clamped != value and value is not None)
-    return clamped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
@@ -82,6 +82,8 @@ def _page(request: HttpRequest, conversation: Conversation | None) -> dict[str, 
         "can_review": user.is_staff,
         "example_prompts": EXAMPLES,
         "after": 0,
+        "client_id": uuid4(),
+        "draft": request.GET.get("prompt", ""),
     }
     if conversation is None:
         return context

@@ -15,6 +15,13 @@ from tests.environment import DATABASE
 from tests.flush import keep_seed, read_seed
 
 
+def pytest_configure() -> None:
+    from django.conf import settings
+
+    if DATABASE not in settings.DATABASES["default"]["ENGINE"]:
+        raise pytest.UsageError("Django's settings were read too early: use --ds=tests.settings")
+
+
 def pytest_report_header() -> str:
     return f"database: {DATABASE}"
 

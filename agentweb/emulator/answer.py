@@ -57,7 +57,7 @@ def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
     """Lay out the reply within the terms; the chain takes in what is sent."""
     pieces: list[Piece] = []
     stop, sequence = reply.effective_stop, None
-    left = min(terms.max_tokens, terms.room)
+    limit = left = min(terms.max_tokens, terms.room)
     for index, block in enumerate(_order(reply, terms)):
         said, sequence = _stop_at(block, terms.stop_sequences)
         piece = _lay_out(said, index, terms, chain)
@@ -81,7 +81,7 @@ def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
         stop,
         sequence,
         reply.stop_details,
-        min(total, max(1, terms.max_tokens)),
+        min(total, max(1, limit)),
         thinking,
     )
 

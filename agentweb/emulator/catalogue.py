@@ -200,7 +200,9 @@ _BY_ID: Mapping[str, Model] = {model.id: model for model in MODELS}
 
 
 def find_model(name: str) -> Model | None:
-    return _BY_ID.get(_ALIASES.get(name, name))
+    """The model of a name; `+fault` behind it asks for a fault and names no other model."""
+    plain, _, _ = name.partition("+")
+    return _BY_ID.get(_ALIASES.get(plain, plain))
 
 
 def readable(model: Model, by: Model) -> bool:

@@ -15,6 +15,7 @@ from agentweb.emulator.asgi import respond, start
 from agentweb.emulator.cache import Plan
 from agentweb.emulator.call import Call
 from agentweb.emulator.exchange import Exchange
+from agentweb.emulator.faults.choose import choose_pace
 from agentweb.emulator.faults.fault import Fault
 from agentweb.emulator.faults.streams import FOREVER, change_steps
 from agentweb.emulator.ids import make_id
@@ -104,9 +105,10 @@ class Delivery:
         steps = self._steps()
         if self.fault is not None:
             steps = change_steps(steps, self.fault)
+        pace = choose_pace(exchange, self.prepared.view)
         async with watched(exchange.receive) as gone:
             await start(exchange.send, 200, [*headers, ("cache-control", "no-cache")])
-            await write_steps(steps, exchange.send, gone, exchange.emulator.pace)
+            await write_steps(steps, exchange.send, gone, pace)
 
     def _steps(self) -> Steps:
         outcome = self.outcome

@@ -119,20 +119,20 @@ class Connection(asyncio.Protocol):
         if not exchange.finished:
             return False
         if not exchange.body.complete:
-            await self._linger()
+            await self._linger(exchange.body)
             return False
         return head.keep_alive and not self._gone
 
-    async def _linger(self) -> None:
+    async def _linger(self, body: Body) -> None:
         """Swallow what the peer still sends, so that it reads our answer and not a reset."""
         seen = 0
         try:
             async with asyncio.timeout(2):
-                while seen < _LINGER_BYTES:
-                    seen += len(self._buffer)
-                    self._buffer.clear()
-                    if not await self.more():
+                while seen < _LINGER_BYTES and not body.complete:
+                    message = await body.read()
+                    if message["type"] == "http.disconnect":
                         return
+                    seen += len(message["body"])
         except TimeoutError:
             return
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from agentweb.emulator.app import DEMO_PACE, EmulatorApp, create_app
 from agentweb.emulator.asgi import App
@@ -84,7 +84,15 @@ class EmulatorServer(Server):
 
 
 def start(
-    port: int = 0, *, app: EmulatorApp | None = None, pace: float = DEMO_PACE, record: bool = False
+    port: int = 0,
+    *,
+    app: EmulatorApp | None = None,
+    host: str = "127.0.0.1",
+    pace: float = DEMO_PACE,
+    **settings: Any,
 ) -> EmulatorServer:
-    """Serve the emulator; 0 picks a free port. Tests pass `pace=0`."""
-    return EmulatorServer(app or create_app(pace=pace, record=record), port=port).start()
+    """Serve the emulator; port 0 picks a free one, settings are those of `create_app`.
+
+    The pace is for people to watch: tests pass `pace=0`.
+    """
+    return EmulatorServer(app or create_app(pace=pace, **settings), host=host, port=port).start()

@@ -32,12 +32,22 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """`tokens` in context, `source` of the figure, and the model's `window`; all in tokens."""
+    """`tokens` in context, `source` of the figure, and the model's `window`; all in tokens.
+
+    `room` is what a request may fill of the window, and `permille` what a thousand estimated tokens
+    have cost by report.
+    """
 
     tokens: int
     source: Source
     window: int
     has_report: bool = True
+    room: int = 0
+    permille: int = 1_000
+
+    def __post_init__(self) -> None:
+        if not self.room:
+            object.__setattr__(self, "room", self.window)
 
     def passes(self, threshold: int, setting: str) -> Trigger | None:
         """Give the trigger when the figure is greater than the threshold; 0 means never."""
@@ -45,15 +55,28 @@ class Gauge:
             return None
         return Trigger(self.tokens, threshold, self.source, setting)
 
+    def passes_or_room(self, threshold: int, setting: str) -> Trigger | None:
+        """Like `passes`, and also when the request has outgrown its room; 0 still means never."""
+        if 0 < self.room < threshold:
+            return self.passes(self.room, "window_reserve_tokens")
+        return self.passes(threshold, setting)
 
-def measure(view: View, overhead: int, report: Report | None, window: int) -> Gauge:
+    @property
+    def excess(self) -> int:
+        """Estimated tokens that must go for the request to have room; 0 when it has."""
+        over = self.tokens - self.room
+        return over * 1000 // self.permille + 1 if over > 0 else 0
+
+
+def measure(view: View, overhead: int, report: Report | None, window: int, room: int = 0) -> Gauge:
     """Say how full the context would be if the view were sent now."""
     if report is None:
-        return Gauge(overhead + view.tokens, "estimated", window, has_report=False)
+        return Gauge(overhead + view.tokens, "estimated", window, has_report=False, room=room)
+    permille = _permille(report)
     moved = view.tokens - report.view_tokens + overhead - report.overhead
-    tokens = max(0, report.tokens + moved * _permille(report) // 1000)
+    tokens = max(0, report.tokens + moved * permille // 1000)
     source: Source = "reported" if view.edits == report.edits else "estimated"
-    return Gauge(tokens, source, window)
+    return Gauge(tokens, source, window, room=room, permille=permille)
 
 
 def _permille(report: Report) -> int:

@@ -35,8 +35,7 @@ def _may_cut(text: str, at: int) -> bool:
         return not (left == "\r" and right == "\n")
     return not (
         unicodedata.category(right) in _EXTENDS
-        or right == _ZWJ
-        or left == _ZWJ
+        or _ZWJ in {left, right}
         or "\U0001f3fb" <= right <= "\U0001f3ff"
         or "\U000e0020" <= right <= "\U000e007f"
         or "\udc00" <= right <= "\udfff"

@@ -59,7 +59,7 @@ class Policy:
     verbatim_tools: tuple[str, ...] = ()
 
 
-#: The designs this engine unites; `classic` runs their deterministic and summarising steps in order.
+#: The designs this engine unites; `classic` runs their steps in order.
 PRESETS: dict[str, Policy] = {
     "classic": Policy(),
     "tool-budget": Policy(
@@ -108,7 +108,7 @@ def policy_from(preset: str, *overrides: Mapping[str, Any]) -> Policy:
     return _consistent(policy)
 
 
-def _checked(field: str, value: object) -> object:
+def _checked(field: str, value: object) -> Any:
     if field == "compaction_enabled":
         if isinstance(value, bool):
             return value

@@ -96,14 +96,14 @@ def _ends(text: str, limit: int) -> str:
     room = limit - len(_left_out(len(text))) - 2
     if room < 16:
         return text[: graphemes.before(text, limit)]
-    middle = ""
-    if text.count("\n") >= _MANY_LINES:
+    wanted = 0
+    if text.count("\n") >= _MANY_LINES and _MATTERS.search(text, room // 2, len(text) - room // 4):
         wanted = room * _MATTERS_PERCENT // 100
-        middle = _matters(text[room // 2 : -(room // 4)], wanted)
-        room -= len(middle)
-    head = cut(text, room * 2 // 3)
-    tail = cut_tail(text, room - len(head))
-    left_out = _left_out(len(text) - len(head) - len(tail) - len(middle))
+    head = cut(text, (room - wanted) * 2 // 3)
+    tail = cut_tail(text, room - wanted - len(head))
+    between = text[len(head) : len(text) - len(tail)]
+    middle = _matters(between, min(wanted, room - len(head) - len(tail)))
+    left_out = _left_out(len(between) - len(middle))
     return f"{head}\n{left_out}\n{middle}{tail}"
 
 

@@ -194,9 +194,7 @@ class View:
         """The `messages` array as sent; messages left without blocks are not sent."""
         return wire.join(message.text for message in self.messages if not message.is_empty)
 
-    def learn(
-        self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]
-    ) -> S:
+    def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
         """Give the state after reading every message, each of a trail only once per key."""
         trail = self.trail
         # Taken out while reading: what fails halfway is never continued.

@@ -25,23 +25,33 @@ class Change:
     edits: str
 
 
-def path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
-    """Give the entries up to `tip` (the conversation's own by default), first to last."""
-    entries: dict[int, tuple[int, Message | Change]] = {}
+#: The whole log: each entry by its number, with the number of its parent.
+Entries = dict[int, tuple[int, Message | Change]]
+
+
+def entries(conversation: Conversation) -> Entries:
+    """Give every entry of the log, of all branches."""
+    found: Entries = {}
     messages = MessageRow.objects.filter(conversation=conversation).order_by("seq")
     for seq, parent, kind, content, estimate in messages.values_list(
         "seq", "parent", "kind", "content", "estimate"
     ):
-        entries[seq] = (parent, Message(seq, cast("Kind", kind), content, estimate))
+        found[seq] = (parent, Message(seq, cast("Kind", kind), content, estimate))
     changes = Transformation.objects.filter(conversation=conversation).order_by("seq")
     for seq, parent, kind, outcome, text in changes.values_list(
         "seq", "parent", "kind", "outcome", "edits"
     ):
-        entries[seq] = (parent, Change(seq, cast("TransformationKind", kind), outcome, text))
+        found[seq] = (parent, Change(seq, cast("TransformationKind", kind), outcome, text))
+    return found
+
+
+def path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
+    """Give the entries up to `tip` (the conversation's own by default), first to last."""
+    log = entries(conversation)
     found: list[Message | Change] = []
     at = conversation.tip if tip is None else tip
     while at:
-        at, entry = entries[at]
+        at, entry = log[at]
         found.append(entry)
     return found[::-1]
 

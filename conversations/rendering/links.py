@@ -14,6 +14,8 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 _HOST = re.compile(r"(?:https?://)?((?:[\w-]{1,63}\.){1,8}[\w-]{2,63})", re.IGNORECASE)
+#: Their marks stand at the side where their text begins.
+_DIRECTED = {"bullet_list_open", "ordered_list_open", "blockquote_open"}
 _BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 
@@ -38,9 +40,11 @@ def is_allowed(url: str) -> bool:
 
 
 def finish(state: StateCore) -> None:
-    """Turn images into links, show hosts, draw check boxes."""
+    """Turn images into links, show hosts, draw check boxes, let lists find their direction."""
     is_item = False
     for token in state.tokens:
+        if token.type in _DIRECTED:
+            token.attrs["dir"] = "auto"
         if token.type == "inline":
             token.children = _finished(token.children or [])
             if is_item and token.children:

@@ -18,7 +18,8 @@ _ALIGNMENTS = {"start", "center", "end"}
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     clean_content_tags={"script", "style"},
-    attributes={"a": {"href"}, "ol": {"start"}},
+    attributes={"a": {"href"}, "ol": {"start"}, "*": set()},
+    tag_attribute_values={tag: {"dir": {"auto"}} for tag in ("ul", "ol", "blockquote")},
     allowed_classes={
         "p": {"plain"},
         "pre": {"more"},

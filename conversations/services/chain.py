@@ -8,6 +8,7 @@ keys, integers and text only). Changing, losing or swapping a row breaks the cha
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -48,6 +49,16 @@ def append(row: Chained, conversation: Conversation) -> None:
     row.chain = link_digest(conversation.chain, row)
     row.save()
     conversation.links, conversation.chain = row.link, row.chain
+    conversation.save(update_fields=["head", "tip", "links", "chain", "updated_at"])
+
+
+def extend(rows: Sequence[Message], conversation: Conversation) -> None:
+    """Save many messages as the next links; the same as `append` for each, in a few statements."""
+    for row in rows:
+        row.link = conversation.links + 1
+        row.chain = link_digest(conversation.chain, row)
+        conversation.links, conversation.chain = row.link, row.chain
+    Message.objects.bulk_create(rows, batch_size=200)
     conversation.save(update_fields=["head", "tip", "links", "chain", "updated_at"])
 
 

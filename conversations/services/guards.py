@@ -55,17 +55,18 @@ def missing_guards() -> list[str]:
     if connection.vendor == "postgresql":
         sql = (
             "SELECT c.relname || ':' || t.tgname"
-            " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+            " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgenabled <> 'D'"
         )
     else:
         sql = "SELECT tbl_name || ':' || name FROM sqlite_master WHERE type = 'trigger'"
     with connection.cursor() as cursor:
         cursor.execute(sql)
         present = {row[0] for row in cursor.fetchall()}
+    verbs = ("update", "delete", "truncate" if connection.vendor == "postgresql" else "insert")
     return [
         table
         for table in guarded_tables()
-        if not {f"{table}:{table}_keep_{verb}" for verb in ("update", "delete")} <= present
+        if not {f"{table}:{table}_keep_{verb}" for verb in verbs} <= present
     ]
 
 
@@ -109,7 +110,14 @@ def _postgresql() -> list[str]:
 def _sqlite() -> list[str]:
     rows = []
     for table in guarded_tables():
-        for verb, door in (("UPDATE", ""), ("DELETE", f"WHEN {_DOOR}() = 0 ")):
+        # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which
+        # has no such function, may not insert at all.
+        doors = {
+            "UPDATE": "",
+            "DELETE": f"WHEN {_DOOR}() = 0 ",
+            "INSERT": f"WHEN {_DOOR}() IS NULL ",
+        }
+        for verb, door in doors.items():
             name = f"{table}_keep_{verb.lower()}"
             rows.append(f'DROP TRIGGER IF EXISTS "{name}"')
             rows.append(
@@ -123,3 +131,4 @@ def provide_door(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Give a new SQLite connection the function its triggers ask, closed."""
     if connection.vendor == "sqlite":
         connection.connection.create_function(_DOOR, 0, lambda: 0)
+        connection.connection.execute("PRAGMA recursive_triggers = ON")

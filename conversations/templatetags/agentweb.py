@@ -84,6 +84,11 @@ def share(part: int, whole: int) -> int:
 
 
 @register.filter
+def commas(number: int) -> str:
+    return f"{number:,}"
+
+
+@register.filter
 def minus(number: int, other: int) -> int:
     return max(0, number - other)
 

@@ -37,11 +37,13 @@ class Served:
 
     @property
     def setup_url(self) -> str:
-        """The one-time link that a first start prints."""
-        found = _SETUP.search(self.log.read_text(errors="replace"))
-        if found is None:
-            raise AssertionError(f"no set-up link was printed:\n{self.tail()}")
-        return found[0]
+        """The one-time link that a first start prints, a moment after the port answers."""
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            if found := _SETUP.search(self.log.read_text(errors="replace")):
+                return found[0]
+            time.sleep(0.05)
+        raise AssertionError(f"no set-up link was printed:\n{self.tail()}")
 
     def manage(self, *arguments: str) -> str:
         """Run another command on the same data and give what it printed."""

@@ -23,7 +23,10 @@ from tests.emulator.samples import (
     words,
 )
 
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
 DOCUMENT = {
     "type": "document",
@@ -37,51 +40,80 @@ SERVER_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", 
 
 ACCEPTED = [
     ("5 a string is one text block", words(messages=[{"role": "user", "content": "Hello"}])),
-    ((
-            "5 one role twice in "
-            "a row"
-            ), talk(user(TEXT), user(TEXT), assistant(TEXT), assistant(TEXT), user(TEXT))),
-    ((
-            "5 results in two "
-            "messages of one turn"
-            ), talk(user(TEXT), assistant(USE, USE_2), user(RESULT), user(RESULT_2))),
+    (
+        "5 one role twice in a row",
+        talk(user(TEXT), user(TEXT), assistant(TEXT), assistant(TEXT), user(TEXT)),
+    ),
+    (
+        "5 results in two messages of one turn",
+        talk(user(TEXT), assistant(USE, USE_2), user(RESULT), user(RESULT_2)),
+    ),
     ("5 an empty result", talk(user(TEXT), assistant(USE), user(RESULT | {"content": ""}))),
-    ((
-            "5 a result without "
-            "content"
-            ), talk(user(TEXT), assistant(USE), user({"type": "tool_result", "tool_use_id": "toolu_1"}))),
-    ((
-            "5 a result with an "
-            "empty list"
-            ), talk(user(TEXT), assistant(USE), user(RESULT | {"content": []}))),
+    (
+        "5 a result without content",
+        talk(user(TEXT), assistant(USE), user({"type": "tool_result", "tool_use_id": "toolu_1"})),
+    ),
+    (
+        "5 a result with an empty list",
+        talk(user(TEXT), assistant(USE), user(RESULT | {"content": []})),
+    ),
     ("5 a failed result", talk(user(TEXT), assistant(USE), user(RESULT | {"is_error": True}))),
     ("5 text behind results", talk(user(TEXT), assistant(USE), user(RESULT, TEXT))),
     ("5 results in another order", talk(user(TEXT), assistant(USE, USE_2), user(RESULT_2, RESULT))),
-    ("5 text between calls", talk(user(TEXT), assistant(TEXT, USE, TEXT, USE_2), user(RESULT, RESULT_2))),
-    ("5 nested blocks", talk(user(TEXT), assistant(USE), user(RESULT | {"content": [TEXT, IMAGE, DOCUMENT, FOUND]}))),
+    (
+        "5 text between calls",
+        talk(user(TEXT), assistant(TEXT, USE, TEXT, USE_2), user(RESULT, RESULT_2)),
+    ),
+    (
+        "5 nested blocks",
+        talk(
+            user(TEXT), assistant(USE), user(RESULT | {"content": [TEXT, IMAGE, DOCUMENT, FOUND]})
+        ),
+    ),
     ("5 images and documents", talk(user(TEXT, IMAGE, DOCUMENT, FOUND))),
     ("5 a tool that is not offered", words(messages=[user(TEXT), assistant(USE), user(RESULT)])),
-    ((
-            "5 a server tool "
-            "with its result"
-            ), talk(user(TEXT), assistant(SERVER_USE, SERVER_RESULT, TEXT), user(TEXT))),
+    (
+        "5 a server tool with its result",
+        talk(user(TEXT), assistant(SERVER_USE, SERVER_RESULT, TEXT), user(TEXT)),
+    ),
     ("5 a paused turn sent back", talk(user(TEXT), assistant(SERVER_USE, SERVER_RESULT))),
     ("5 null for what may be absent", words(system="Be kind.", stop_sequences=None, metadata=None)),
     ("5 system as blocks", words(system=[TEXT, TEXT | MARK])),
-    ("5 a format", words(output_config={"format": {"type": "json_schema", "schema": {}}, "effort": "low"})),
+    (
+        "5 a format",
+        words(output_config={"format": {"type": "json_schema", "schema": {}}, "effort": "low"}),
+    ),
     ("5 tool choice none without tools", words(tool_choice={"type": "none"})),
-    ((
-            "5 a deferred tool "
-            "besides a loaded one"
-            ), words(tools=[TOOL, TOOL | {"name": "b", "defer_loading": True}])),
-    ((
-            "5 tools of the API "
-            "itself"
-            ), words(tools=[{"type": "memory_20250818", "name": "memory"}, {"type": "web_search_20260318", "name": "web_search", "max_uses": 3}])),
-    ((
-            "5 a schema with "
-            "more in it"
-            ), words(tools=[TOOL | {"input_schema": {"type": "object", "properties": {"a": {"type": ["string", "null"], "enum": ["x"]}}, "required": ["a"], "additionalProperties": False, "$defs": {}}}])),
+    (
+        "5 a deferred tool besides a loaded one",
+        words(tools=[TOOL, TOOL | {"name": "b", "defer_loading": True}]),
+    ),
+    (
+        "5 tools of the API itself",
+        words(
+            tools=[
+                {"type": "memory_20250818", "name": "memory"},
+                {"type": "web_search_20260318", "name": "web_search", "max_uses": 3},
+            ]
+        ),
+    ),
+    (
+        "5 a schema with more in it",
+        words(
+            tools=[
+                TOOL
+                | {
+                    "input_schema": {
+                        "type": "object",
+                        "properties": {"a": {"type": ["string", "null"], "enum": ["x"]}},
+                        "required": ["a"],
+                        "additionalProperties": False,
+                        "$defs": {},
+                    }
+                }
+            ]
+        ),
+    ),
     ("5 a long idle maximum", words(max_tokens=128_000)),
     ("5 pre-warming", words(max_tokens=0)),
     ("6 no thinking asked", words(thinking={"type": "disabled"})),
@@ -89,14 +121,14 @@ ACCEPTED = [
     ("6 a display", words(thinking={"type": "adaptive", "display": "summarized"})),
     ("7 four marks", words(messages=[user(*[TEXT | MARK] * 4)])),
     ("7 long before short", words(tools=[TOOL | HOUR], messages=[user(TEXT | MARK)])),
-    ((
-            "7 marks on results "
-            "and nested blocks"
-            ), talk(user(TEXT), assistant(USE | MARK), user(RESULT | {"content": [TEXT | MARK]} | MARK))),
+    (
+        "7 marks on results and nested blocks",
+        talk(user(TEXT), assistant(USE | MARK), user(RESULT | {"content": [TEXT | MARK]} | MARK)),
+    ),
     ("7 the automatic mark", words(cache_control={"type": "ephemeral", "ttl": "1h"})),
     ("11 diagnostics", words(diagnostics={"previous_message_id": None})),
     ("1 geography and tier", words(inference_geo="us", service_tier="auto")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "change"), ACCEPTED)

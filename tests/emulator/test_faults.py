@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -67,6 +68,20 @@ def test_a_429_says_when_to_retry_or_that_there_is_no_use(
 
 def test_a_word_in_the_prompt_does_what_the_header_does(ask: Any, body: Any) -> None:
     assert ask(body("Hello emulator:fault=overloaded please")).status == 529
+
+
+def test_a_model_name_can_carry_a_fault(ask: Any, body: Any) -> None:
+    assert ask(body(model="claude-sonnet-5-5+overloaded")).status == 529
+    cut = ask(body(model="claude-sonnet-5-5+max_tokens")).json
+    assert (cut["model"], cut["stop_reason"]) == ("claude-sonnet-5-5", "max_tokens")
+
+
+@pytest.mark.parametrize("how", [{"x_emulator_pace": "0.01"}, {}])
+def test_a_request_can_ask_for_its_pace(ask: Any, body: Any, how: dict[str, str]) -> None:
+    word = "" if how else " emulator:pace=0.01"
+    began = time.monotonic()
+    ask(body(f"Hello{word}", stream=True), **how)
+    assert time.monotonic() - began > 0.1
 
 
 def test_a_word_in_an_earlier_prompt_is_over(ask: Any, body: Any) -> None:

@@ -22,7 +22,7 @@ from tests.emulator.samples import (
     words,
 )
 
-#: section and rule, what replaces the fields of a valid request, the text it is refused with (or its beginning).
+#: section and rule, what replaces the fields of a valid request, the beginning of the text.
 SHAPES = [
     ("5 unknown field", words(colour="red"), f"colour: {EXTRA}"),
     ("5 unknown block field", talk(user(TEXT | {"x": 1})), f"messages.0.content.0.text.x: {EXTRA}"),

@@ -18,7 +18,8 @@ from conversations.models import AppendOnly
 from conversations.services.guards import erasing, guarded_tables, missing_guards
 from tests.environment import DATABASE
 
-VERBS = ("update", "delete") + (("truncate",) if DATABASE == "postgres" else ())
+VERBS = ("update", "delete", "truncate" if DATABASE == "postgres" else "replace")
+TRIGGERS = ("update", "delete", "truncate" if DATABASE == "postgres" else "insert")
 REFUSED = (DatabaseError, sqlite3.DatabaseError, psycopg.DatabaseError)
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +63,7 @@ def sentence(verb: str, row: AppendOnly) -> str:
         "update": f'UPDATE "{table}" SET "{key}" = "{key}" {where}',
         "delete": f'DELETE FROM "{table}" {where}',
         "truncate": f'TRUNCATE "{table}" CASCADE',
+        "replace": f'INSERT OR REPLACE INTO "{table}" SELECT * FROM "{table}" {where}',
     }[verb]
 
 
@@ -146,7 +148,7 @@ def test_the_door_closes_after_an_error() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "truncate"])
+@pytest.mark.parametrize("verb", TRIGGERS)
 def test_a_dropped_trigger_is_missed_and_comes_back_with_migrate(verb: str) -> None:
     assert missing_guards() == []
     for table in guarded_tables():

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 from agentweb.emulator.exchange import Exchange
 from agentweb.emulator.faults.fault import Fault, fault_in, parse_fault
 from agentweb.emulator.scenes.view import Request
 
 _HEADER = "x-emulator-fault"
+_PACE_HEADER = "x-emulator-pace"
+_PACE = re.compile(r"emulator:pace=(\d+(?:\.\d+)?)")
+_SLOWEST = 60.0
+
+
+def choose_pace(exchange: Exchange, view: Request) -> float:
+    """Seconds between deltas: the emulator's, or those a header or the prompt asks for."""
+    asked = exchange.headers.get(_PACE_HEADER) or next(iter(_PACE.findall(view.prompt)), "")
+    try:
+        return min(float(asked), _SLOWEST) if asked else exchange.emulator.pace
+    except ValueError:
+        return exchange.emulator.pace
 
 
 def choose_fault(exchange: Exchange, view: Request, *, background: bool) -> Fault | None:
@@ -27,4 +41,7 @@ def _asked(exchange: Exchange, view: Request, *, background: bool) -> Fault | No
         return parse_fault(header)
     if exchange.emulator.ordered_faults:
         return parse_fault(exchange.emulator.ordered_faults.pop(0))
+    _, _, named = view.model.partition("+")
+    if named:
+        return parse_fault(named)
     return None if background else fault_in(view.prompt)

@@ -1,0 +1,56 @@
+"""The job search played by itself: a user, a workspace, a conversation, its prompts in turn."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import Callable
+
+from agentweb.demo.workspace import workspace_files
+from conversations.adapters import workspace_of
+from conversations.conf import conf
+from conversations.db import db
+from conversations.queries.conversations import conversation_by_id, live_turn
+from conversations.services import people, turns
+from conversations.turns import supervisor
+
+NAME = "demo"
+
+
+def prepare(list_url: str) -> tuple[int, str]:
+    """Make the demonstration's user with its workspace; give its id and a fresh password."""
+    password = secrets.token_urlsafe(9)
+    user = people.keep_administrator(username=NAME, password=password)
+    workspace = workspace_of(user.pk)
+    for name, text in workspace_files(list_url).items():
+        workspace.write(name, text.encode())
+    return user.pk, password
+
+
+async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], None]) -> None:
+    """Send each prompt when the turn before it has ended; `told` is given each line to show."""
+    first = await db(
+        turns.start_conversation,
+        owner_id=user_id,
+        model=conf.model,
+        text=prompts[0],
+        client_id=uuid.uuid4(),
+    )
+    conversation_id = first.conversation_id
+    conversation = await db(conversation_by_id, conversation_id)
+    told(f"c/{conversation.public_id}/")
+    supervisor.launch(first.pk)
+    for prompt in prompts[1:]:
+        await _ended(conversation_id)
+        turn = await db(
+            turns.send_prompt, conversation=conversation, text=prompt, client_id=uuid.uuid4()
+        )
+        supervisor.launch(turn.pk)
+    await _ended(conversation_id)
+
+
+async def _ended(conversation_id: int) -> None:
+    conversation = await db(conversation_by_id, conversation_id)
+    while await db(live_turn, conversation) is not None:
+        await asyncio.sleep(0.25)

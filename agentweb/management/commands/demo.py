@@ -1,0 +1,65 @@
+"""Watch the job search: its own data folder, a small site of job pages, and a played user.
+
+Settings are read when Python starts, so the command starts itself again with a data folder of its
+own; the site's data is never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from agentweb.demo import play, site
+from agentweb.demo.workspace import PROMPTS, QUESTIONS
+from agentweb.management.commands import serve
+from agentweb.serving import run
+
+#: Set in the restarted process.
+_MARK = "AGENTWEB_DEMO"
+
+
+class Command(serve.Command):
+    help = "Play the job-search scenario in a data folder of its own, to be watched in a browser."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--site-port", type=serve.port_number, default=8123)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not os.environ.get(_MARK):
+            _start_again()
+        self.site = site.start(options["site_port"])
+        settings.AGENTWEB_FETCH_PRIVATE = (f"127.0.0.1:{options['site_port']}",)
+        try:
+            super().handle(*args, **options)
+        finally:
+            self.site.stop()
+
+    def serve(self, host: str, port: int, *, opens: bool) -> None:
+        user_id, password = play.prepare(site.list_url(self.site.url))
+        tasks: list[asyncio.Task[None]] = []
+
+        def begin(url: str) -> None:
+            self.greet(f"{url}", None, opens=opens)
+            self.stdout.write(f"Log in as {play.NAME} with the password {password}")
+            watch = play.play(user_id, PROMPTS + QUESTIONS, lambda path: self._told(url + path))
+            tasks.append(asyncio.ensure_future(watch))
+
+        run(host, port, is_alone=True, started=begin)
+
+    def _told(self, address: str) -> None:
+        self.stdout.write(f"Watch the conversation at {address}")
+        self.stdout.flush()
+
+
+def _start_again() -> NoReturn:
+    folder = settings.DATA_DIR / "demo"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    environment = os.environ | {_MARK: "1", "AGENTWEB_DATA_DIR": str(folder)}
+    environment.pop("DATABASE_URL", None)
+    os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606

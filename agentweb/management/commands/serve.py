@@ -1,0 +1,79 @@
+"""Run agentweb: database, built-in emulator where no key is set, web server, turns."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import connection
+
+from agentweb.serving import only_one, run
+from conversations.conf import conf
+from conversations.services.guards import missing_guards
+from conversations.setup import setup_token
+
+
+def port_number(text: str) -> int:
+    """Read a port; argparse shows the message to whoever typed it."""
+    if not text.isdigit() or not 0 < int(text) < 65_536:
+        raise argparse.ArgumentTypeError(f"{text}: a port is a number from 1 to 65535")
+    return int(text)
+
+
+class Command(BaseCommand):
+    help = "Run agentweb: prepare the database and serve the site until Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+        parser.add_argument("--port", type=port_number, default=8000, help="port to listen on")
+        parser.add_argument("--open", action="store_true", help="open the site in a browser")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with only_one():
+            self.prepare()
+            emulator = self.emulate()
+            try:
+                self.serve(options["host"], options["port"], opens=options["open"])
+            finally:
+                if emulator is not None:
+                    emulator.stop()
+        self.stdout.write("Stopped.")
+
+    def prepare(self) -> None:
+        """Bring the database to the present state; refuse one that cannot keep the log."""
+        call_command("migrate", interactive=False, verbosity=0)
+        missing = missing_guards()
+        if missing:
+            raise CommandError(f"append-only triggers are missing on: {', '.join(missing)}")
+
+    def emulate(self) -> Any:
+        """Start the emulator when no key is set and no other address is given."""
+        if settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL:
+            return None
+        from agentweb.emulator import server
+
+        emulator = server.start(pace=conf.emulator_delay_ms / 1000)
+        settings.ANTHROPIC_BASE_URL = emulator.url
+        self.stdout.write("No ANTHROPIC_API_KEY: answers come from the built-in emulator.")
+        return emulator
+
+    def serve(self, host: str, port: int, *, opens: bool) -> None:
+        token = setup_token()
+        run(
+            host,
+            port,
+            is_alone=connection.vendor == "sqlite",
+            started=lambda url: self.greet(url, token, opens=opens),
+        )
+
+    def greet(self, url: str, token: str | None, *, opens: bool) -> None:
+        self.stdout.write(f"agentweb is running at {url}  (Ctrl-C stops it)")
+        if token is not None:
+            self.stdout.write(f"Create the first administrator here, once: {url}setup/{token}/")
+        self.stdout.flush()
+        if opens:
+            webbrowser.open(f"{url}setup/{token}/" if token else url)

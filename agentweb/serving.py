@@ -1,0 +1,101 @@
+"""The server process: Daphne with the supervisor of turns inside, drained when it is told to stop.
+
+Daphne has no lifespan events, so turns are started when its reactor runs and drained before it
+shuts down; without that a stop would cut every answer off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.db import connection
+
+#: Seconds that running turns are given to end when the server is told to stop.
+DRAIN_SECONDS = 10
+
+
+def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None]) -> None:
+    """Serve until a signal; `started` is called with the site's URL once it answers."""
+    import anthropic  # noqa: F401  (two seconds of CPU that no first request should pay)
+    from daphne.server import Server
+    from twisted.internet import defer
+    from twisted.internet import reactor as installed
+
+    from agentweb.asgi import application
+    from conversations.turns import supervisor
+
+    _demand_free(host, port)
+    reactor: Any = installed  # its type is that of whichever loop is installed
+    failed: list[BaseException] = []
+
+    def ready() -> None:
+        reactor.callWhenRunning(begin)
+        reactor.addSystemEventTrigger("before", "shutdown", drain)
+
+    def drain() -> Any:
+        return defer.Deferred.fromFuture(asyncio.ensure_future(supervisor.drain(DRAIN_SECONDS)))
+
+    def begin() -> None:
+        asyncio.ensure_future(supervisor.start(is_alone=is_alone)).add_done_callback(begun)
+
+    def begun(task: asyncio.Future[None]) -> None:
+        error = task.exception()
+        if error is None:
+            started(site_url(host, port))
+        else:
+            failed.append(error)
+            reactor.stop()
+
+    Server(
+        application,
+        endpoints=[f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"],
+        ready_callable=ready,
+        server_name="agentweb",
+        websocket_handshake_timeout=10,
+    ).run()
+    if failed:
+        raise CommandError(f"the server could not start: {failed[0]}")
+
+
+def site_url(host: str, port: int) -> str:
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+
+
+def _demand_free(host: str, port: int) -> None:
+    """Say plainly that an address cannot be listened on, before anything else starts."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen on {host} port {port}: {error.strerror or error};"
+            " choose another with --port"
+        ) from error
+
+
+@contextlib.contextmanager
+def only_one() -> Iterator[None]:
+    """Hold the data folder's lock: the embedded database is for one server."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with (Path(settings.DATA_DIR) / "serve.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CommandError(
+                f"another agentweb already serves {settings.DATA_DIR}; stop it, or set"
+                " AGENTWEB_DATA_DIR to another folder, or DATABASE_URL to PostgreSQL"
+            ) from None
+        yield

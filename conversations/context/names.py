@@ -1,0 +1,66 @@
+"""The names in a text that must survive a summary: addresses, files, identifiers, numbers.
+
+Text is taken apart at spaces and punctuation first and each piece is judged alone, so the work is
+linear and no pattern can run away on a long blob.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+_PIECES = re.compile(r"""[^\s"'`<>()\[\]{},;|=*\\]+""")
+_NUMBER = re.compile(r"[$€£¥]?\d[\d.]*%?")
+_FILE = re.compile(
+    r"[\w.-]+\.(?:txt|md|json|ya?ml|toml|csv|tsv|xml|html?|css|[cm]?[jt]sx?|py|rb|go|rs|java|kt|cs"
+    r"|cpp|cc|h|sh|sql|ini|cfg|conf|log|lock|pdf|png|jpe?g|gif|svg|docx?|xlsx?|pptx?|zip|tar|gz"
+    r"|ipynb|php|swift)",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\w-]+", re.ASCII)
+_LONGEST, _SHORTEST_ID, _LEAST_DIGITS = 200, 6, 3
+
+
+def names(text: str) -> Counter[str]:
+    """Count the names in a text."""
+    return Counter(filter(None, map(_name, _PIECES.findall(text))))
+
+
+def required(zone: Iterable[str], tail: Iterable[str], carried: str, most: int) -> list[str]:
+    """Give the zone's names that the tail refers to and no other text in view carries.
+
+    At most so many: addresses and files before numbers, then those the tail uses most.
+    """
+    used: Counter[str] = Counter()
+    for text in tail:
+        used.update(names(text))
+    known = set().union(*map(names, zone))
+    found = [name for name in used if name in known and name not in carried]
+    return sorted(found, key=lambda name: (_rank(name), -used[name], name))[:most]
+
+
+def _name(piece: str) -> str:
+    piece = piece.strip(".:!?…-–—")
+    if not 3 <= len(piece) <= _LONGEST:
+        return ""
+    if piece.startswith(("http://", "https://")) and len(piece) > 10:
+        return piece
+    if "/" in piece and any(map(str.isalnum, piece)) and ("." in piece or piece.count("/") > 1):
+        return piece
+    if "@" in piece[1:-1] and "." in piece:
+        return piece
+    digits = sum(map(str.isdigit, piece))
+    if _FILE.fullmatch(piece) or (digits and len(piece) >= _SHORTEST_ID and _is_id(piece)):
+        return piece
+    return piece if digits >= _LEAST_DIGITS and _NUMBER.fullmatch(piece) else ""
+
+
+def _is_id(piece: str) -> bool:
+    return any(map(str.isalpha, piece)) and _WORD.fullmatch(piece) is not None
+
+
+def _rank(name: str) -> int:
+    if "/" in name or "@" in name:
+        return 0
+    return 1 if any(map(str.isalpha, name)) else 2

@@ -1,0 +1,39 @@
+"""Drop thinking that another system prompt, tool list or model signed.
+
+The API refuses a thinking block whose prefix changed. Behind an edit `apply` drops it anyway; this
+step covers a changed envelope, which includes the recall tool being offered for the first time. It
+comes last, when everything else has decided what the view will be.
+"""
+
+from __future__ import annotations
+
+from conversations.context.edits import SpliceBlocks, Transformation, Trigger, transformation
+from conversations.context.situation import Situation
+from conversations.context.view import THINKING, Message, View
+
+
+def rebind(view: View, situation: Situation) -> Transformation | None:
+    """Drop all thinking when the request would not carry the envelope that signed it."""
+    first = _first_thinking(view)
+    if first is None or situation.bound_to in ("", situation.binding(view.reduced)):
+        return None
+    at = next(at for at, block in enumerate(first.blocks) if block.type in THINKING)
+    count = sum(
+        sum(block.type in THINKING for block in message.blocks)
+        for message in view.messages
+        if message.has_thinking
+    )
+    what = "1 thinking block" if count == 1 else f"{count} thinking blocks"
+    note = f"Dropped {what}: the model, the system prompt or the tools have changed"
+    edit = SpliceBlocks(first.seq, at, 1)
+    return transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
+
+
+def _first_thinking(view: View) -> Message | None:
+    found = view.learn("thinking", list[Message], _read)
+    return found[0] if found else None
+
+
+def _read(found: list[Message], message: Message) -> None:
+    if message.has_thinking and not found:
+        found.append(message)

@@ -1,0 +1,49 @@
+"""Verify the record: hash chains, every request rebuilt, every text's digest, the ledger."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.models import Conversation
+from conversations.services.audit import Tally, verify_conversation, verify_everything
+
+
+class Command(BaseCommand):
+    help = "Verify the record of one conversation or of all; exit code 1 when something is wrong."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("conversation", nargs="?", help="its id as in its address; else all")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tally = Tally()
+        name = options["conversation"]
+        found = verify_everything(tally)
+        if name is not None:
+            found = verify_conversation(_known(name), tally)
+        rows = []
+        for problem in found:
+            if options["json"]:
+                rows.append(asdict(problem))
+            else:
+                self.stdout.write(str(problem))
+        summary = json.dumps(tally.data() | {"found": rows}) if options["json"] else str(tally)
+        self.stdout.write(summary)
+        if not tally.is_clean:
+            raise SystemExit(1)
+
+
+def _known(name: str) -> UUID:
+    try:
+        public_id = UUID(name)
+    except ValueError:
+        raise CommandError(f"{name!r} is no id of a conversation", returncode=2) from None
+    if not Conversation.objects.filter(public_id=public_id).exists():
+        raise CommandError(f"there is no conversation {public_id}", returncode=2)
+    return public_id

@@ -1,0 +1,89 @@
+"""Verification: proves from the rows alone that the record is what was sent and paid.
+
+Every chained row in link order, every request rebuilt and its digest compared, every text named by
+a digest, every tool call, every budget window. A row that cannot even be read is a problem with a
+name, never a traceback. Deleting the newest rows together with the end of the chain that the
+conversation keeps is what a database alone cannot show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from conversations.models import Blob, Conversation, Envelope
+from conversations.services.audit.accounts import check_accounts
+from conversations.services.audit.bodies import check_bodies
+from conversations.services.audit.links import check_links
+from conversations.services.audit.report import Problem, Tally
+from conversations.services.audit.rows import DAMAGE, words
+from conversations.services.audit.texts import check_texts, check_tools, texts_of
+
+__all__ = ["Problem", "Tally", "verify_conversation", "verify_everything"]
+
+
+def verify_everything(tally: Tally) -> Iterator[Problem]:
+    """Verify all conversations, texts and accounts; counts go to `tally` while it runs."""
+    kinds: tuple[type[Envelope] | type[Blob], ...] = (Envelope, Blob)
+    for kind in kinds:
+        yield from _counted(tally, _all_texts(kind))
+    for key in Conversation.objects.order_by("pk").values_list("pk", flat=True):
+        yield from _counted(tally, _conversation(key, tally))
+    yield from _counted(tally, check_accounts())
+
+
+def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
+    """Verify one conversation and the texts it names; raises Conversation.DoesNotExist."""
+    key = Conversation.objects.values_list("pk", flat=True).get(public_id=public_id)
+    conversation = Conversation.objects.only("pk").get(pk=key)
+    envelopes, blobs = texts_of(conversation)
+    yield from _counted(tally, check_texts(Envelope, envelopes))
+    yield from _counted(tally, check_texts(Blob, blobs))
+    yield from _counted(tally, _conversation(key, tally))
+
+
+def _all_texts(kind: type[Blob] | type[Envelope]) -> Iterator[Problem]:
+    try:
+        keys = list(kind._base_manager.order_by("created_at").values_list("pk", flat=True))
+    except DAMAGE as error:
+        yield Problem(str(kind._meta.model_name), "", f"the table cannot be read: {words(error)}")
+        return
+    yield from check_texts(kind, keys)
+
+
+def _conversation(key: int, tally: Tally) -> Iterator[Problem]:
+    tally.conversations += 1
+    try:
+        conversation = Conversation.objects.get(pk=key)
+        is_intact = True
+        for problem in (*check_links(conversation), *_check_head(conversation)):
+            is_intact = False
+            yield problem
+        tally.broken_chains += not is_intact
+        yield from check_bodies(conversation, tally)
+        yield from check_tools(conversation)
+    except DAMAGE as error:
+        yield Problem("conversation", str(key), f"cannot be read: {words(error)}")
+
+
+def _check_head(conversation: Conversation) -> Iterator[Problem]:
+    """Compare the log's counter and shown end with its entries."""
+    numbers = {
+        *conversation.messages.filter(seq__lte=conversation.head).values_list("seq", flat=True),
+        *conversation.transformations.filter(seq__lte=conversation.head).values_list(
+            "seq", flat=True
+        ),
+    }
+    place, key = str(conversation.public_id), str(conversation.pk)
+    if len(numbers) != conversation.head:
+        what = f"changed: its head is {conversation.head} and the log has {len(numbers)} entries"
+        yield Problem("conversation", key, what, place)
+    if conversation.tip and conversation.tip not in numbers:
+        what = f"changed: its tip {conversation.tip} is not in the log"
+        yield Problem("conversation", key, what, place)
+
+
+def _counted(tally: Tally, problems: Iterator[Problem]) -> Iterator[Problem]:
+    for problem in problems:
+        tally.problems += 1
+        yield problem

@@ -1,0 +1,100 @@
+"""Texts that are named by their digest, and tool calls that repeat what the log says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conversations.context import wire
+from conversations.context.view import Message
+from conversations.models import ApiCall, Blob, Conversation, Envelope, ToolCall
+from conversations.queries.path import Entries, entries
+from conversations.services.audit.report import Problem
+from conversations.services.audit.rows import DAMAGE, chunks, read_rows, words
+
+
+def check_texts(kind: type[Blob] | type[Envelope], keys: list[str]) -> Iterator[Problem]:
+    """Compare texts with the digests that name them."""
+    table = str(kind._meta.model_name)
+    for some in chunks(keys):
+        for key, row in read_rows(kind._base_manager.all(), some).items():
+            what = f"cannot be read: {words(row)}" if isinstance(row, Exception) else _flaw(row)
+            if what:
+                yield Problem(table, key, what)
+
+
+def _flaw(row: Any) -> str:
+    try:
+        digest = wire.digest(row.text)
+    except DAMAGE as error:
+        return f"cannot be read: {words(error)}"
+    if digest != row.digest:
+        return f"changed: its text has the digest {digest}"
+    # No header is sent yet; one that is will have to be part of the digest.
+    if isinstance(row, Envelope) and row.headers != "{}":
+        return "changed: its headers are not those that were sent"
+    return ""
+
+
+def texts_of(conversation: Conversation) -> tuple[list[str], list[str]]:
+    """Give the digests of the envelopes and blobs that a conversation names."""
+    calls = ApiCall.objects.filter(conversation=conversation)
+    kept = calls.exclude(messages=None).values_list("messages_id", flat=True)
+    outputs = ToolCall.objects.filter(turn__conversation=conversation).exclude(output=None)
+    blobs = {*kept, *outputs.order_by().values_list("output_id", flat=True)}
+    envelopes = set(calls.values_list("envelope_id", flat=True))
+    return sorted(envelopes), sorted(str(key) for key in blobs)
+
+
+def check_tools(conversation: Conversation) -> Iterator[Problem]:
+    """Compare each tool call with the answer that asked for it and the result that was sent."""
+    place = str(conversation.public_id)
+    rows = ToolCall.objects.select_related("answer", "output").defer("answer__content")
+    keys = list(
+        rows.filter(turn__conversation=conversation).order_by("pk").values_list("pk", flat=True)
+    )
+    if not keys:
+        return
+    try:
+        uses, results = _spoken(entries(conversation))
+    except DAMAGE as error:
+        yield Problem("toolcall", "", f"cannot be compared: {words(error)}", place)
+        return
+    for some in chunks(keys):
+        for key, row in read_rows(rows, some).items():
+            try:
+                what = words(row) if isinstance(row, Exception) else _odd(row, uses, results)
+            except DAMAGE as error:
+                what = f"cannot be read: {words(error)}"
+            if what:
+                yield Problem("toolcall", str(key), what, place)
+
+
+Spoken = dict[tuple[int, str], dict[str, Any]]
+
+
+def _spoken(log: Entries) -> tuple[Spoken, Spoken]:
+    """Give tool_use and tool_result blocks by the answer that asked and their id."""
+    uses: Spoken = {}
+    results: Spoken = {}
+    for seq, (parent, entry) in log.items():
+        if not isinstance(entry, Message) or entry.kind == "prompt":
+            continue
+        found, at = (uses, seq) if entry.kind == "answer" else (results, parent)
+        for block in wire.decode(entry.content):
+            if block["type"] in ("tool_use", "tool_result"):
+                found[at, block.get("tool_use_id") or block["id"]] = block
+    return uses, results
+
+
+def _odd(row: ToolCall, uses: Spoken, results: Spoken) -> str:
+    use = uses.get((row.answer.seq, row.tool_use_id))
+    if use is None:
+        return f"changed: entry {row.answer.seq} asks for no call {row.tool_use_id}"
+    if use["name"][:128] != row.name or use["input"] != wire.decode(row.input):
+        return f"changed: it is not what entry {row.answer.seq} asks for"
+    result = results.get((row.answer.seq, row.tool_use_id))
+    if row.output is None or result is None:
+        return ""
+    is_same = result.get("content") == wire.decode(row.output.text)
+    return "" if is_same else "changed: its output is not the result in the log"

@@ -1,0 +1,72 @@
+"""Bringing recorded conversations in: each becomes a conversation like any other, and continues.
+
+A recording's own tools and system prompt belong to the agent that was recorded; here the system
+text becomes the conversation's instructions and our agent's tools are offered. Its public id is
+made from the user and the recorded id, so the database itself refuses the same record twice, also
+from two imports at once.
+"""
+
+from __future__ import annotations
+
+from uuid import uuid5
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from conversations.context import wire
+from conversations.models import Conversation, Message, Turn, User
+from conversations.services.chain import extend, locked
+from conversations.services.recordings import Exchange, RecordError, Recording
+
+
+def import_recording(*, user: User, recording: Recording, model: str) -> Conversation:
+    """Store a recording in one transaction; raises RecordError when the user has it already."""
+    public_id = uuid5(user.public_id, f"recording:{recording.id}")
+    title = f"{recording.id} · {recording.opening}" if recording.opening else recording.id
+    try:
+        with transaction.atomic():
+            conversation = Conversation.objects.create(
+                public_id=public_id,
+                owner=user,
+                title=title[:200],
+                model=model,
+                instructions=recording.instructions,
+            )
+            _store(conversation, recording.exchanges)
+    except IntegrityError as error:
+        if not Conversation.objects.filter(public_id=public_id).exists():
+            raise
+        raise RecordError(f"{recording.id} was imported before, as {public_id}") from error
+    return conversation
+
+
+def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
+    conversation = locked(conversation.pk)
+    now = timezone.now()
+    turns = Turn.objects.bulk_create(
+        Turn(
+            conversation=conversation,
+            number=number,
+            state="done",
+            finish_reason="end_turn" if exchange.is_answered else "truncated",
+            payload_digest=wire.digest(exchange.entries[0].content),
+            started_at=now,
+            ended_at=now,
+        )
+        for number, exchange in enumerate(exchanges, 1)
+    )
+    rows = []
+    for turn, exchange in zip(turns, exchanges, strict=True):
+        for entry in exchange.entries:
+            row = Message(
+                conversation=conversation,
+                seq=conversation.head + 1,
+                parent=conversation.tip,
+                turn=turn,
+                kind=entry.kind,
+                content=entry.content,
+                estimate=entry.tokens,
+            )
+            conversation.head = conversation.tip = row.seq
+            rows.append(row)
+    extend(rows, conversation)

@@ -1,0 +1,26 @@
+"""What nobody waits for: three lines each over the services."""
+
+from __future__ import annotations
+
+import logging
+
+from celery import shared_task
+
+from conversations.services import audit
+from conversations.services.turns import expired_turns, interrupt_turn
+
+logger = logging.getLogger("agentweb.audit")
+
+
+@shared_task(name="conversations.reap")
+def reap() -> None:
+    """Close the turns whose worker is gone."""
+    for turn_id in expired_turns():
+        interrupt_turn(turn_id=turn_id)
+
+
+@shared_task(name="conversations.verify")
+def verify() -> None:
+    """Verify everything; what is wrong goes to the log."""
+    for problem in audit.verify_everything(audit.Tally()):
+        logger.error("%s", problem)

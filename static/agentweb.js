@@ -1,0 +1,332 @@
+/* agentweb: what the server cannot render. No state here is worth losing but the draft, and that is stored.
+ *
+ * The server sends finished HTML by the socket (htmx swaps it in); this file keeps the reader's place, the
+ * draft, the open details and the focus while that happens, and adds the keys and the copy buttons.
+ */
+"use strict";
+(() => {
+  const one = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => root.querySelectorAll(selector);
+  const words = one("#words")?.dataset ?? {};
+  const store = {
+    get(key) { try { return localStorage.getItem(key); } catch { return null; } },
+    set(key, value) {
+      try {
+        if (value === null) localStorage.removeItem(key);
+        else localStorage.setItem(key, value);
+      } catch { /* a full or forbidden store: the text is still on the screen */ }
+    },
+  };
+  const say = (text) => { const node = one("#announcer"); if (node) node.textContent = text; };
+
+  // Times in the reader's zone and language.
+  const language = document.documentElement.lang || undefined;
+  const short = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
+  const long = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  function localise(root) {
+    for (const node of all("time[data-when]:not([data-done])", root)) {
+      const when = new Date(node.dateTime);
+      if (Number.isNaN(when.getTime())) continue;
+      const today = when.toDateString() === new Date().toDateString();
+      node.textContent = `${node.dataset.prefix ?? ""} ${(today ? short : long).format(when)}`.trim();
+      node.title = long.format(when);
+      node.dataset.done = "";
+    }
+  }
+  function countDown() {
+    for (const node of all("time[data-countdown]")) {
+      const left = Math.max(0, Math.ceil((new Date(node.dateTime) - Date.now()) / 1000));
+      node.textContent = node.dataset.countdown.replace("%s", left);
+    }
+  }
+  setInterval(countDown, 500);
+
+  // Copying.
+  async function copy(text, button) {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    const label = one("span", button);
+    label.textContent = words.copied;
+    say(words.copied);
+    setTimeout(() => { label.textContent = words.copy; }, 1500);
+  }
+  function addCodeButtons(root) {
+    for (const pre of all(".turn:not([data-live='yes']) .prose pre", root)) {
+      if (pre.parentElement.className === "code-box") continue;
+      const box = document.createElement("div");
+      const button = document.createElement("button");
+      const label = document.createElement("span");
+      box.className = "code-box";
+      button.type = "button";
+      button.className = "quiet";
+      button.dataset.copy = "code";
+      label.textContent = words.copy;
+      button.append(label);
+      pre.tabIndex = 0;
+      pre.replaceWith(box);
+      box.append(pre, button);
+    }
+  }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (!button) return;
+    const source = button.dataset.copy === "code"
+      ? one("pre", button.parentElement).textContent
+      : one("template.source", button.parentElement).content.textContent;
+    copy(source, button);
+  });
+
+  function dress(root) {
+    localise(root);
+    countDown();
+    addCodeButtons(root);
+  }
+  dress(document);
+  const transcript = one("#transcript");
+  const form = one("#composer");
+  if (!form) return;
+
+  // The reader's place: follow the answer from the bottom, stay when scrolled up.
+  const page = document.scrollingElement;
+  const below = one("#below");
+  let follows = true;
+  const gap = () => page.scrollHeight - page.clientHeight - page.scrollTop;
+  const toBottom = () => { page.scrollTop = page.scrollHeight; };
+  let lastTop = page.scrollTop;
+  addEventListener("scroll", () => {
+    const top = page.scrollTop;
+    if (top < lastTop - 2 && gap() > 2) follows = false;
+    else if (gap() < 60) follows = true;
+    lastTop = top;
+    if (follows) below.hidden = true;
+  }, { passive: true });
+  below.addEventListener("click", () => { follows = true; below.hidden = true; toBottom(); });
+  if (transcript) {
+    if (location.hash && one(`[id="${CSS.escape(location.hash.slice(1))}"]`)) follows = false;
+    else toBottom();
+    let height = transcript.offsetHeight;
+    new ResizeObserver(() => {
+      const grew = transcript.offsetHeight > height;
+      height = transcript.offsetHeight;
+      if (follows) toBottom();
+      else if (grew && isLive()) below.hidden = false;
+    }).observe(transcript);
+  }
+
+  // The composer: size, draft, one id per message until the server has it.
+  const box = form.elements.text;
+  const id = form.elements.client_id;
+  const key = `draft:${form.dataset.draft}`;
+  const isLive = () => one("#composer-state")?.dataset.live === "yes";
+  const remembered = JSON.parse(store.get(key) ?? "{}");
+  const fresh = () => crypto.randomUUID?.() ??
+    "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (c) =>
+      (c ^ crypto.getRandomValues(new Uint8Array(1))[0] & 15 >> c / 4).toString(16));
+  function keep() {
+    store.set(key, box.value ? JSON.stringify({ text: box.value, id: id.value }) : null);
+  }
+  function fit() {
+    if (CSS.supports("field-sizing", "content")) return;
+    box.style.height = "auto";
+    box.style.height = `${box.scrollHeight}px`;
+  }
+  function clear() {
+    box.value = "";
+    id.value = fresh();
+    keep();
+    fit();
+  }
+  // A conversation that has begun has its first message: that draft is done.
+  if (form.dataset.draft !== "new" && store.get("starting")) store.set("draft:new", null);
+  store.set("starting", null);
+  if (!box.value && remembered.text) box.value = remembered.text;
+  id.value = (box.value === remembered.text && remembered.id) || id.value || fresh();
+  fit();
+  let sent = null;
+  box.addEventListener("input", () => {
+    // A changed text is another message: only the very same one may be sent again under its id.
+    if (sent !== null && sent !== box.value) { id.value = fresh(); sent = null; }
+    keep();
+    fit();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    form.requestSubmit();
+  });
+  form.addEventListener("submit", (event) => {
+    if (!box.value.trim() || isLive()) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      if (isLive()) complain(words.busy);
+      return;
+    }
+    sent = box.value;
+    keep();
+    follows = true;
+    if (form.dataset.draft === "new") store.set("starting", "1");
+  }, true);
+  form.addEventListener("sent", (event) => {
+    if (event.target !== form) return;
+    if (box.value === sent) clear();
+    else { id.value = fresh(); keep(); }
+    sent = null;
+    box.focus();
+  });
+  function complain(text) {
+    const note = document.createElement("p");
+    note.className = "error";
+    note.textContent = text;
+    one("#composer-error").replaceChildren(note);
+  }
+  for (const link of all("[data-prompt]")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      box.value = link.dataset.prompt;
+      box.dispatchEvent(new Event("input"));
+      box.focus();
+    });
+  }
+
+  // Answers of the server that are no fragment of this page: a log-in page, an error page.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, requestConfig } = event.detail;
+    const arrived = xhr.responseURL && new URL(xhr.responseURL).pathname;
+    const asked = new URL(requestConfig.path, location.href).pathname;
+    if (arrived && arrived !== asked) {
+      event.detail.shouldSwap = false;
+      location.assign(`${arrived}?next=${encodeURIComponent(location.pathname)}`);
+    } else if (xhr.status >= 400 && !xhr.responseText.includes("send-error")) {
+      event.detail.shouldSwap = false;
+      complain(xhr.status === 403 ? words.stale : words.unsent);
+    }
+  });
+  for (const name of ["htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(name, () => complain(words.unsent));
+  }
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status >= 500) complain(words.unsent);
+  });
+
+  // Earlier messages appear above: the reader's line stays where it is.
+  let anchor = null;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.target.classList?.contains("earlier")) anchor = page.scrollHeight - page.scrollTop;
+  });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (anchor !== null) {
+      page.scrollTop = page.scrollHeight - anchor;
+      anchor = null;
+    }
+    dress(event.target.closest?.("#history") ?? document);
+  });
+
+  // Fragments of the socket. What is there already is replaced where it stands, so that an append which
+  // arrives twice does no harm; what the reader opened stays open, and the focus stays where it was.
+  let focused = null;
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    const { fragment, target } = event.detail;
+    for (const child of [...fragment.children]) {
+      const present = child.id && document.getElementById(child.id);
+      if (present && present !== target && target.contains(present)) {
+        restore(present, child);
+        present.replaceWith(child);
+        window.htmx.process(child);
+      }
+    }
+    for (const child of fragment.children) restore(target, child);
+    const active = document.activeElement;
+    const name = active && target.contains(active) && address(active);
+    if (name) focused = name;
+  });
+  function address(node) {
+    if (node.id) return `[id="${CSS.escape(node.id)}"]`;
+    const owner = node.closest("[data-key]");
+    return owner && `[data-key="${CSS.escape(owner.dataset.key)}"] > summary`;
+  }
+  function restore(old, fresh) {
+    const open = new Set();
+    for (const node of [...all("details[open][data-key]", old), old]) {
+      if (node.open && node.dataset.key) open.add(node.dataset.key);
+    }
+    if (!open.size) return;
+    for (const node of [...all("details[data-key]", fresh), fresh]) {
+      if (open.has(node.dataset.key)) node.open = true;
+    }
+  }
+
+  // After each message of the socket: times, title, the dot in the list, the announcement.
+  let wasLive = isLive();
+  document.addEventListener("htmx:wsAfterMessage", () => {
+    dress(one("#live"));
+    if (focused) { one(focused)?.focus({ preventScroll: true }); focused = null; }
+    const title = one("#title").textContent;
+    if (title && !document.title.startsWith(title)) document.title = `${title} · agentweb`;
+    const live = isLive();
+    const dot = one(".row[aria-current] .dot");
+    if (dot) dot.hidden = !live;
+    if (live && !wasLive) say(words.answering);
+    if (!live && wasLive) {
+      const text = [...all("#live .turn:last-child .prose")].map((node) => node.textContent).join(" ");
+      say(words.done.replace("%s", text.split(/\s+/).filter(Boolean).length));
+    }
+    if (!live) one("#composer-error .error:not(.send-error)")?.remove();
+    wasLive = live;
+  });
+
+  // The connection.
+  const pill = one("#connection");
+  let retries = null;
+  document.addEventListener("htmx:wsClose", (event) => {
+    const isFinal = ![1006, 1011, 1012, 1013].includes(event.detail.event.code);
+    clearTimeout(retries);
+    retries = setTimeout(() => {
+      pill.hidden = false;
+      pill.classList.toggle("is-lost", isFinal);
+      pill.textContent = isFinal ? words.closed : words.reconnecting;
+    }, isFinal ? 0 : 700);
+  });
+  document.addEventListener("htmx:wsOpen", () => { clearTimeout(retries); pill.hidden = true; });
+
+  // Keys; the reader can switch them off.
+  const help = one("#shortcuts");
+  const choice = one("#use-shortcuts");
+  choice.checked = store.get("shortcuts") !== "off";
+  choice.addEventListener("change", () => {
+    store.set("shortcuts", choice.checked ? "on" : "off");
+  });
+  for (const button of all("[data-open='shortcuts']")) {
+    button.addEventListener("click", () => { one("#sidebar").hidePopover?.(); help.showModal(); });
+  }
+  addEventListener("keydown", (event) => {
+    if (!choice.checked || event.isComposing || event.defaultPrevented) return;
+    const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (event.key === "Escape" && event.shiftKey) {
+      event.preventDefault();
+      box.focus();
+    } else if (event.key === "Escape") {
+      if (help.open || one("#sidebar").matches(":popover-open")) return;
+      const meter = one("#meter[open]");
+      if (meter) meter.open = false;
+      else one("#stop")?.click();
+    } else if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.code === "KeyO") {
+      event.preventDefault();
+      location.assign(one("#new-chat").href);
+    } else if (event.key === "?" && !writes && !help.open) {
+      help.showModal();
+    }
+  });
+  document.addEventListener("click", (event) => {
+    const meter = one("#meter[open]");
+    if (meter && !meter.contains(event.target)) meter.open = false;
+  });
+})();

@@ -1,0 +1,138 @@
+"""A small agent in memory: a workspace, the job site, and a way to reduce its context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentweb.demo.site import find_page, list_url
+from agentweb.demo.workspace import workspace_files
+from tests.emulator.samples import TOOL
+
+BASE = "http://jobs.test"
+NAMES = ("list_files", "read_file", "write_file", "fetch_url", "recall", "current_time")
+LIMIT = 40_000
+
+
+@dataclass
+class Agent:
+    """Asks until the answer wants no tools."""
+
+    ask: Any
+    shape: Callable[[str, str], str]
+    reduce: Callable[[Agent], None] = lambda agent: None
+    recalls: bool = True
+    files: dict[str, str] = field(default_factory=lambda: workspace_files(list_url(BASE)))
+    originals: dict[str, str] = field(default_factory=dict)
+    messages: list[Any] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    peak: int = 0
+    last_tokens: int = 0
+
+    def say(self, words: str) -> str:
+        self.messages.append({"role": "user", "content": words})
+        while True:
+            if self.last_tokens > LIMIT:
+                self.reduce(self)
+            content = self._ask()
+            self.messages.append({"role": "assistant", "content": content})
+            results = [self._run(block) for block in content if block["type"] == "tool_use"]
+            if not results:
+                return str(content[-1]["text"])
+            self.messages.append({"role": "user", "content": results})
+
+    def _ask(self) -> list[Any]:
+        offered = [TOOL | {"name": n} for n in NAMES if n != "recall" or self.recalls]
+        answered = self.ask(
+            {
+                "model": "claude-sonnet-5-5",
+                "max_tokens": 8_000,
+                "tools": offered,
+                "messages": self.messages,
+            }
+        )
+        assert answered.status == 200, answered.body
+        self.last_tokens = answered.json["usage"]["input_tokens"]
+        self.peak = max(self.peak, self.last_tokens)
+        content: list[Any] = answered.json["content"]
+        return content
+
+    def _run(self, block: Any) -> dict[str, Any]:
+        name, given = block["name"], block["input"]
+        self.calls.append((name, given))
+        result = self._tool(name, given)
+        self.originals[block["id"]] = result
+        return {"type": "tool_result", "tool_use_id": block["id"], "content": result}
+
+    def _tool(self, name: str, given: dict[str, Any]) -> str:
+        match name:
+            case "read_file":
+                return self.files[given["path"]]
+            case "write_file":
+                self.files[given["path"]] = given["content"]
+                return "written"
+            case "fetch_url":
+                path, _, query = given["url"].removeprefix(BASE).partition("?")
+                return self.shape(find_page(path, query) or "", given["url"])
+            case "recall":
+                lines = self.originals[given["id"]].splitlines()
+                wanted = given.get("matching", "").lower()
+                return "\n".join(line for line in lines if wanted in line.lower())
+        raise AssertionError(name)
+
+
+def cut_results(agent: Agent) -> None:
+    """Keep 500 characters of every result but those of the last message."""
+    for message in agent.messages[:-1]:
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        for block in blocks:
+            if block["type"] == "tool_result" and len(block["content"]) > 700:
+                size, call = len(block["content"]), block["tool_use_id"]
+                block["content"] = block["content"][:500] + (
+                    f"\n[truncated for context management: 500 of {size:,} characters shown; "
+                    f'recall "{call}" for the rest]'
+                )
+
+
+def summarise(agent: Agent) -> None:
+    """Replace everything before the running turn by one summary behind the first message."""
+    start = max(i for i, m in enumerate(agent.messages) if isinstance(m["content"], str))
+    if start == 0:
+        cut_results(agent)
+        return
+    told = "\n\n".join(_told(message) for message in agent.messages[:start])
+    answered = agent.ask(
+        {
+            "model": "claude-sonnet-5-5",
+            "max_tokens": 4_096,
+            "system": "Summarise the conversation as [CONTEXT SUMMARY].",
+            "messages": [{"role": "user", "content": told}],
+        }
+    )
+    text = answered.json["content"][0]["text"]
+    wrapped = f"[CONTEXT SUMMARY]\n{text}\n[END CONTEXT SUMMARY]"
+    first = agent.messages[0]["content"]
+    words = first if isinstance(first, str) else first[0]["text"]
+    head = [{"type": "text", "text": words}, {"type": "text", "text": wrapped}]
+    agent.messages[:start] = [
+        {"role": "user", "content": head},
+        {"role": "assistant", "content": "I go on from the summary."},
+    ]
+
+
+def _told(message: Any) -> str:
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    lines = []
+    for block in blocks:
+        match block["type"]:
+            case "text":
+                lines.append(f"{message['role'].title()}: {block['text']}")
+            case "tool_use":
+                lines.append(f"Assistant calls {block['name']} ({block['id']}): {block['input']}")
+            case "tool_result":
+                text = block["content"]
+                shown = text if len(text) < 700 else f"{text[:500]} ... {text[-200:]}"
+                lines.append(f"Result of {block['tool_use_id']}: {shown}")
+    return "\n".join(lines)

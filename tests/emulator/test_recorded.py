@@ -1,0 +1,76 @@
+"""Recorded conversations are accepted as they are, and refused once they are corrupted.
+
+The recordings quote third parties, so they are not part of the project: AGENTWEB_TEST_RECORDED_DATA
+names their folder. Without it a small conversation of our own stands in.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from agentweb.emulator.catalogue import MODELS
+from tests.emulator.corruptions import CORRUPTIONS, Corruption, small_talk
+
+FOLDER = Path(os.environ.get("AGENTWEB_TEST_RECORDED_DATA") or "/nonexistent")
+OWN = Path("small talk")
+PATHS = [OWN, *sorted(FOLDER.rglob("*.jsonl.gz"))]
+
+
+def conversations(path: Path) -> Iterator[Any]:
+    if path == OWN:
+        yield small_talk() | {"id": "small talk", "system": None, "est_tokens": 1}
+        return
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def as_request(record: Any, model: str) -> dict[str, Any]:
+    messages = record["messages"]
+    while messages[-1]["role"] == "assistant":
+        messages = messages[:-1]
+    body = {"model": model, "max_tokens": 64, "messages": messages, "tools": record["tools"] or []}
+    return body | ({"system": record["system"]} if record["system"] else {})
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_recorded_conversation_is_accepted_on_every_model(ask: Any, path: Path) -> None:
+    for record in conversations(path):
+        for model in (model.id for model in MODELS):
+            answered = ask(as_request(record, model), path="/v1/messages", x_emulator_fault="empty")
+            too_long = answered.status == 400 and answered.message.startswith("prompt is too long")
+            assert answered.status == 200 or too_long, (record["id"], model, answered.body[:500])
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda corruption: corruption.name)
+def test_a_corrupted_conversation_is_refused_with_the_right_error(
+    ask: Any, corruption: Corruption
+) -> None:
+    body = small_talk()
+    assert ask(body).status == 200
+    corruption.change(body, Random(corruption.name))
+    answered = ask(body)
+    assert answered.status == 400
+    assert corruption.text in answered.message
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_corrupted_recording_is_refused_with_the_right_error(ask: Any, path: Path) -> None:
+    record = min(conversations(path), key=lambda record: record["est_tokens"])
+    valid = as_request(record, "claude-sonnet-5-5")
+    for corruption in CORRUPTIONS:
+        body = copy.deepcopy(valid)
+        if not corruption.change(body, Random(corruption.name)):
+            continue
+        answered = ask(body)
+        assert answered.status == 400, corruption.name
+        assert corruption.text in answered.message

@@ -1,0 +1,171 @@
+"""Values of every shape the templates are given, plain or hostile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from conversations import events
+from conversations.models import Conversation
+from conversations.queries.shapes import (
+    BudgetPill,
+    Change,
+    ConversationRow,
+    Marker,
+    Meter,
+    Reduction,
+    Round,
+    Sidebar,
+    Tick,
+    ToolCard,
+    Transcript,
+    Turn,
+)
+from conversations.rendering import plain, render
+
+NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+ID = UUID("6f1f7a52-3c1e-4a58-9d0a-0d6f0c3f7a10")
+ANSWER = "Here is **what** I found:\n\n| role | pay |\n|:--|--:|\n| dev | 650 |\n\n```python\nx = 1\n```"
+
+
+def conversation(words: str = "Job search") -> Conversation:
+    return Conversation(pk=1, public_id=ID, title=words, model="claude-sonnet-5-5")
+
+
+def tool(words: str = "notes.md", *, number: int = 1, state: str = "ok") -> ToolCard:
+    return ToolCard(
+        id=f"toolu_{number}{words if words != 'notes.md' else ''}",
+        name="read_file" if words == "notes.md" else words,
+        brief=words,
+        input=f'{{"path": "{words}"}}',
+        state=state,
+        output=words,
+        is_cut=True,
+        is_error=state == "error",
+        milliseconds=None if state == "started" else 420,
+    )
+
+
+def marker(words: str = "14 tool results shortened", *, outcome: str = "applied") -> Marker:
+    return Marker(7, "compaction", outcome, words, 96_301, 31_020, f"/c/{ID}/inspect/events/7/")
+
+
+def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -> Round:
+    text = ANSWER if words == "notes.md" else words
+    return Round(
+        number=number,
+        markers=(marker(words), marker(words, outcome="rejected")),
+        thinking=words,
+        html=render(text),
+        tail=render(words) if is_live else "",
+        tools=(tool(words), tool(words, number=2, state="error")),
+        is_live=is_live,
+        tokens=1_234,
+        cost_micros=4_200,
+        call_id=3,
+    )
+
+
+def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Turn:
+    is_live = state not in {"done", "failed", "cancelled", "interrupted"}
+    return Turn(
+        number=number,
+        id="t",
+        prompt_html=plain(words),
+        images=(),
+        rounds=(round_(words), round_(words, number=2, is_live=is_live)),
+        state=state,
+        is_live=is_live,
+        chip="" if state == "done" else words,
+        error=words if state == "failed" else "",
+        attempt=2,
+        max_attempts=4,
+        retry_at=NOW if state == "backoff" else None,
+        created_at=NOW,
+        cost_micros=13_250,
+        source=ANSWER if words == "notes.md" else words,
+        can_retry=state in {"failed", "interrupted", "cancelled"},
+    )
+
+
+def meter(words: str = "tool results are compacted") -> Meter:
+    return Meter(41_000, 200_000, 20, "reported", 83, (Tick(20, words), Tick(40, words)))
+
+
+def budget(words: str = "today") -> BudgetPill:
+    return BudgetPill(True, 580_000, 5_000_000, 11, words, NOW, is_over=False)
+
+
+def reduction(words: str = "14 tool results shortened") -> Reduction:
+    change = Change(words, words, words, 38_211, 500)
+    return Reduction(
+        seq=7,
+        kind="compaction",
+        kind_label="compaction (shorten old tool results)",
+        outcome="applied",
+        note=words,
+        reason=words,
+        number=96_301,
+        threshold=80_000,
+        source="reported",
+        setting="input_token_budget",
+        policy=words,
+        tokens_before=96_301,
+        tokens_after=31_020,
+        bytes_before=300_000,
+        bytes_after=90_000,
+        changes=(change, replace(change, after="")),
+        created_at=NOW,
+        turn=1,
+        summary_cost_micros=4_000,
+        summary_model="claude-sonnet-5-5",
+        summary_text=words,
+        extra=((words, words),),
+    )
+
+
+def sidebar(words: str = "Job search") -> Sidebar:
+    row = ConversationRow(str(ID), words, NOW, is_live=True, is_current=True)
+    other = "7f1f7a52-3c1e-4a58-9d0a-0d6f0c3f7a10"
+    return Sidebar(((words, (row, replace(row, id=other, is_live=False, is_current=False))),))
+
+
+def chat(words: str = "notes.md") -> dict[str, Any]:
+    """Give the context of the chat page."""
+    return {
+        "conversation": conversation(words),
+        "sidebar": sidebar(words),
+        "transcript": Transcript((turn(words), turn(words, number=2, state="failed")), 1),
+        "meter": meter(words),
+        "budget": budget(words),
+        "after": 2,
+        "live_turns": (turn(words, number=3, state="running"),),
+        "models": [words, "claude-sonnet-5-5"],
+        "default_model": "claude-sonnet-5-5",
+        "tools": [("read_file", words)],
+        "can_review": True,
+        "example_prompts": (words,),
+        "draft": words,
+        "error": words,
+    }
+
+
+def event_context(event: events.Event, words: str = "notes.md") -> dict[str, Any]:
+    """Give the context of an event's template."""
+    return {
+        "event": event,
+        "conversation": conversation(words),
+        "turn": turn(words, state="failed" if isinstance(event, events.TurnClosed) else "running"),
+        "round": round_(words, is_live=True),
+        "meter": meter(words),
+        "budget": budget(words),
+    }
+
+
+def event(kind: type[events.Event], words: str = "notes.md") -> events.Event:
+    """Make an event of a class; its texts are `words`."""
+    names = kind.__dataclass_fields__
+    values: dict[str, Any] = {name: 1 if name in {"turn", "round"} else words for name in names}
+    return kind(**values)
