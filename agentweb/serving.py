@@ -26,43 +26,55 @@ def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None])
     """Serve until a signal; `started` is called with the site's URL once it answers."""
     import anthropic  # noqa: F401  (two seconds of CPU that no first request should pay)
     from daphne.server import Server
-    from twisted.internet import defer
-    from twisted.internet import reactor as installed
 
     from agentweb.asgi import application
-    from conversations.turns import supervisor
 
     _demand_free(host, port)
-    reactor: Any = installed  # its type is that of whichever loop is installed
-    failed: list[BaseException] = []
-
-    def ready() -> None:
-        reactor.callWhenRunning(begin)
-        reactor.addSystemEventTrigger("before", "shutdown", drain)
-
-    def drain() -> Any:
-        return defer.Deferred.fromFuture(asyncio.ensure_future(supervisor.drain(DRAIN_SECONDS)))
-
-    def begin() -> None:
-        asyncio.ensure_future(supervisor.start(is_alone=is_alone)).add_done_callback(begun)
-
-    def begun(task: asyncio.Future[None]) -> None:
-        error = task.exception()
-        if error is None:
-            started(site_url(host, port))
-        else:
-            failed.append(error)
-            reactor.stop()
-
+    process = _Process(lambda: started(site_url(host, port)), is_alone=is_alone)
     Server(
         application,
         endpoints=[f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"],
-        ready_callable=ready,
+        ready_callable=process.ready,
         server_name="agentweb",
         websocket_handshake_timeout=10,
     ).run()
-    if failed:
-        raise CommandError(f"the server could not start: {failed[0]}")
+    if process.error is not None:
+        raise CommandError(f"the server could not start: {process.error}")
+
+
+class _Process:
+    """The reactor's life: turns begin when it runs and are drained before it ends."""
+
+    def __init__(self, started: Callable[[], None], *, is_alone: bool) -> None:
+        from twisted.internet import reactor
+
+        self._reactor: Any = reactor  # its type is that of whichever loop is installed
+        self._started, self._is_alone = started, is_alone
+        self.error: BaseException | None = None
+
+    def ready(self) -> None:
+        self._reactor.callWhenRunning(self._begin)
+        self._reactor.addSystemEventTrigger("before", "shutdown", self._drain)
+
+    def _begin(self) -> None:
+        from conversations.turns import supervisor
+
+        starting = asyncio.ensure_future(supervisor.start(is_alone=self._is_alone))
+        starting.add_done_callback(self._begun)
+
+    def _begun(self, task: asyncio.Future[None]) -> None:
+        self.error = task.exception()
+        if self.error is None:
+            self._started()
+        else:
+            self._reactor.stop()
+
+    def _drain(self) -> Any:
+        from twisted.internet import defer
+
+        from conversations.turns import supervisor
+
+        return defer.Deferred.fromFuture(asyncio.ensure_future(supervisor.drain(DRAIN_SECONDS)))
 
 
 def site_url(host: str, port: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -87,10 +88,12 @@ class TurnCalls:
         return sent
 
     async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
-        async for item in self._claude.stream(body):
-            if self._first is None and isinstance(item, Piece):
-                self._first = time.monotonic()
-            yield item
+        # Closed with this one, so that a stop ends the connection at once.
+        async with aclosing(self._claude.stream(body)) as stream:
+            async for item in stream:
+                if self._first is None and isinstance(item, Piece):
+                    self._first = time.monotonic()
+                yield item
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
         first = None if self._first is None else _milliseconds(self._first - self._opened)

@@ -7,7 +7,7 @@ Complete means: `message_stop` was seen and a stop reason is set.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +53,7 @@ class Answer:
     `taken` are the ids of earlier tool calls: ids are unique over a whole request.
     """
 
-    taken: Set[str] = frozenset()
+    taken: AbstractSet[str] = frozenset()
     stop_reason: str = ""
     is_complete: bool = False
     usage: Usage | None = None
@@ -107,15 +107,17 @@ class Answer:
             raise StreamError(f"block {str(index)[:40]} started out of order")
         block = received(start)
         if block.is_call:
-            id = str(start["id"])
-            if id in self._ids or id in self.taken:
-                raise StreamError(f"two tool calls have the id {id[:_MOST_ID]}")
-            if len(id) > _MOST_ID:
-                raise StreamError("the id of a tool call is too long")
-            self._ids.add(id)
+            self._take(start["id"])
         self._blocks.append(block)
         shown = block.grown.replace("\0", "\ufffd")
         return Grown(thinking=shown) if block.type == "thinking" else Grown(text=shown)
+
+    def _take(self, call: str) -> None:
+        if len(call) > _MOST_ID:
+            raise StreamError("the id of a tool call is too long")
+        if call in self._ids or call in self.taken:
+            raise StreamError(f"two tool calls have the id {call}")
+        self._ids.add(call)
 
     def _open(self, index: int) -> Received:
         if not 0 <= index < len(self._blocks) or self._blocks[index].is_closed:

@@ -7,7 +7,7 @@ attempt by itself.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -27,7 +27,7 @@ class _Heard:
 
 
 async def attempt(
-    ports: Ports, sent: Sent, *, shows: bool, taken: Set[str] = frozenset()
+    ports: Ports, sent: Sent, *, shows: bool, taken: AbstractSet[str] = frozenset()
 ) -> tuple[Answer, Message | None]:
     """Send the call and give its complete answer, stored; raises ModelFailed or Stopped.
 

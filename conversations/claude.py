@@ -10,57 +10,23 @@ one of the closed set of `ModelFailed`.
 from __future__ import annotations
 
 import asyncio
-import time
+import logging
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 import anthropic
 import httpx2
 
-from conversations.context.errors import WireError
+from conversations.failures import broken_off, failed, meaning, retry_after
 from conversations.ports import Head, ModelFailed, Piece
 from conversations.sse import EventReader
 
-#: By error type, where the API gives one: our code, and whether another attempt may help.
-_TYPES: dict[str, tuple[str, bool]] = {
-    "overloaded_error": ("overloaded", True),
-    "rate_limit_error": ("rate_limited", True),
-    "api_error": ("upstream", True),
-    "timeout_error": ("upstream", True),
-    "conflict_error": ("upstream", True),
-    "authentication_error": ("authentication", False),
-    "permission_error": ("permission", False),
-    "billing_error": ("billing", False),
-    "not_found_error": ("not_found", False),
-    "request_too_large": ("overflow", False),
-}
-_STATUSES: dict[int, tuple[str, bool]] = {
-    401: ("authentication", False),
-    402: ("billing", False),
-    403: ("permission", False),
-    404: ("not_found", False),
-    408: ("upstream", True),
-    409: ("upstream", True),
-    413: ("overflow", False),
-    429: ("rate_limited", True),
-    529: ("overloaded", True),
-}
-_WORDS = {
-    "overloaded": "The model is overloaded.",
-    "rate_limited": "The rate limit of the API is reached.",
-    "upstream": "The API failed.",
-    "unreachable": "The API cannot be reached.",
-    "timeout": "The API did not answer in time.",
-    "cut": "The connection to the API was cut.",
-    "protocol_error": "The API sent something that is no answer.",
-    "overflow": "The request is too long for the model.",
-    "invalid_request": "The API refused the request.",
-    "authentication": "The API key is not accepted; an administrator must check it.",
-    "permission": "The API key may not do this; an administrator must check it.",
-    "billing": "The API account cannot pay; an administrator must check it.",
-    "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
-}
+logger = logging.getLogger("agentweb.claude")
+#: Longest request id that is kept.
+_MOST_ID = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +43,64 @@ class Claude:
 
     def __init__(self, *, api_key: str, base_url: str | None, deadlines: Deadlines) -> None:
         self.deadlines = deadlines
-        timeout = httpx2.Timeout(deadlines.attempt, connect=10)
+        # A line feed from a file would break the header, and the error would show the key.
+        self._key = api_key.strip()
+        timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
         self._client = anthropic.AsyncAnthropic(
-            api_key=api_key,
+            api_key=self._key,
             base_url=base_url or None,
             max_retries=0,
             timeout=timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout),
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                follow_redirects=False,
+                timeout=timeout,
+                # A proxy of the environment cannot reach an emulator on this machine.
+                trust_env=not (base_url and _is_here(base_url)),
+            ),
         )
 
     async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
         """Send the body and give the stream's events; raises ModelFailed."""
-        started = time.monotonic()
-        last = started + self.deadlines.attempt
+        if not (self._key and self._key.isascii() and self._key.isprintable()):
+            raise failed("authentication", may_retry=False)
         try:
-            async with asyncio.timeout_at(
-                _loop_time(min(last, started + self.deadlines.first_event))
-            ):
-                response = await self._send(body)
-            try:
-                async for item in self._read(response, started, last):
+            async with aclosing(self._items(body)) as items:
+                async for item in items:
                     yield item
-            finally:
-                await response.aclose()
         except ModelFailed:
             raise
         except anthropic.APIStatusError as error:
-            raise _refused(error) from error
+            raise self._refused(error) from error
         except (anthropic.APITimeoutError, TimeoutError) as error:
             raise failed("timeout", may_retry=True) from error
         except anthropic.APIConnectionError as error:
             raise failed("unreachable", may_retry=True) from error
         except httpx2.HTTPError as error:
             raise failed("cut", may_retry=True) from error
-        except (WireError, anthropic.AnthropicError) as error:
+        except Exception as error:
+            logger.warning("the API's answer could not be read: %s", type(error).__name__)
             raise failed("protocol_error", may_retry=True) from error
+
+    async def _items(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+        now = asyncio.get_running_loop().time
+        last, silent = now() + self.deadlines.attempt, now() + self.deadlines.first_event
+        async with asyncio.timeout_at(min(last, silent)):
+            response = await self._send(body)
+        async with aclosing(response):
+            yield _head(response)
+            reader, chunks = EventReader(), response.aiter_bytes()
+            while True:
+                async with asyncio.timeout_at(min(last, silent)):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                for event in reader.feed(chunk):
+                    kind = event.get("type")
+                    if kind == "error":
+                        raise _broke(event, response)
+                    if kind != "ping":
+                        silent = now() + self.deadlines.silence
+                        yield Piece(event)
 
     async def _send(self, body: str) -> httpx2.Response:
         return await self._client.post(
@@ -123,74 +112,48 @@ class Claude:
             stream_cls=anthropic.AsyncStream[Any],
         )  # type: ignore[return-value]
 
-    async def _read(
-        self, response: httpx2.Response, started: float, last: float
-    ) -> AsyncGenerator[Head | Piece, None]:
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            raise failed("protocol_error", may_retry=False, http_status=response.status_code)
-        yield Head(response.headers.get("request-id", ""), response.status_code)
-        reader, chunks = EventReader(), response.aiter_bytes()
-        silent = started + self.deadlines.first_event
-        while True:
-            async with asyncio.timeout_at(_loop_time(min(last, silent))):
-                chunk = await anext(chunks, None)
-            if chunk is None:
-                return
-            for event in reader.feed(chunk):
-                kind = event.get("type")
-                if kind == "error":
-                    raise _broke(event, response)
-                if kind != "ping":
-                    silent = time.monotonic() + self.deadlines.silence
-                    yield Piece(event)
+    def _refused(self, error: anthropic.APIStatusError) -> ModelFailed:
+        status, headers = error.status_code, error.response.headers
+        # Proxies are known to quote the key they do not know.
+        message = (error.api_message or "").replace(self._key, "[key]")[:500]
+        code, may_retry = meaning(status, error.type or "", error.error_code or "", message)
+        return failed(
+            code,
+            may_retry=may_retry and headers.get("x-should-retry") != "false",
+            detail=message if code in {"invalid_request", "not_found"} else "",
+            http_status=status,
+            request_id=(error.request_id or "")[:_MOST_ID],
+            retry_after=retry_after(headers),
+        )
 
     async def close(self) -> None:
         await self._client.close()
 
 
-def _loop_time(monotonic: float) -> float:
-    return asyncio.get_running_loop().time() + monotonic - time.monotonic()
+def _head(response: httpx2.Response) -> Head:
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        raise failed("protocol_error", may_retry=False, http_status=response.status_code)
+    return Head(_request_id(response), response.status_code)
 
 
-def failed(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
-    """Make a failure with the words for its code, and the API's own where they help."""
-    text = _WORDS[code] + (f" It said: {detail}" if detail else "")
-    return ModelFailed(code, text, may_retry=may_retry, **facts)
+def _request_id(response: httpx2.Response) -> str:
+    return str(response.headers.get("request-id", ""))[:_MOST_ID]
+
+
+def _is_here(base_url: str) -> bool:
+    host = httpx2.URL(base_url).host
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _broke(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:
     """Map an `error` event in mid-stream; its HTTP status was 200."""
-    error = event.get("error")
-    kind = str(error.get("type")) if isinstance(error, dict) else ""
-    code, may_retry = _TYPES.get(kind, ("upstream", True))
-    return failed(code, may_retry=may_retry, request_id=response.headers.get("request-id", ""))
-
-
-def _refused(error: anthropic.APIStatusError) -> ModelFailed:
-    facts = {"http_status": error.status_code, "request_id": error.request_id or ""}
-    message = (error.api_message or "")[:500]
-    if error.status_code < 400:
-        return failed("protocol_error", may_retry=False, **facts)
-    found = _TYPES.get(error.type or "") or _STATUSES.get(error.status_code)
-    if found is None:
-        found = ("upstream", True) if error.status_code >= 500 else ("invalid_request", False)
-    code, may_retry = found
-    if code == "invalid_request" and _is_overflow(message):
-        code = "overflow"
-    if code == "rate_limited" and error.error_code == "enforced_spend_limit_reached":
-        code, may_retry = "billing", False
-    shown = message if code in {"invalid_request", "not_found"} else ""
-    return failed(code, may_retry=may_retry, detail=shown, retry_after=_retry_after(error), **facts)
-
-
-def _is_overflow(message: str) -> bool:
-    # The API gives this case no code of its own.
-    return "prompt is too long" in message or "exceed context limit" in message
-
-
-def _retry_after(error: anthropic.APIStatusError) -> float | None:
-    try:
-        seconds = float(error.response.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < 1e7 else None
+    code, may_retry = broken_off(event.get("error"))
+    return failed(
+        code,
+        may_retry=may_retry,
+        http_status=response.status_code,
+        request_id=_request_id(response),
+    )

@@ -48,9 +48,11 @@ class Conf:
     max_prompt_chars: int = 200_000
     #: Turns of one user that may run at the same time.
     max_live_turns: int = 4
-    #: Bytes and number of files of one user's workspace, and bytes of one file.
+    #: Bytes one user's workspace may hold.
     workspace_bytes: int = 50_000_000
+    #: Files and folders one user's workspace may hold.
     workspace_files: int = 1_000
+    #: Bytes one file of a workspace may have.
     workspace_file_bytes: int = 5_000_000
     #: host:port pairs that `fetch_url` may reach although they are loopback or private.
     fetch_private: tuple[str, ...] = ()

@@ -1,8 +1,11 @@
-"""How a turn ends, from why the model stopped or who stopped it."""
+"""How a turn ends, from why the model stopped, what failed or who stopped it."""
 
 from __future__ import annotations
 
 from conversations.ports import Finish
+
+#: Failures that have a reason of their own, besides their code.
+_REASONS = {"budget": "budget", "context_full": "context", "overflow": "context"}
 
 
 def finished(stop_reason: str) -> Finish:
@@ -13,6 +16,10 @@ def finished(stop_reason: str) -> Finish:
             return Finish("done", "context")
         case _:
             return Finish("done", "truncated")
+
+
+def failed(code: str, text: str) -> Finish:
+    return Finish("failed", _REASONS.get(code, ""), code, text)
 
 
 def stopped(reason: str) -> Finish:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -16,6 +17,8 @@ from conversations.context.view import Message, View
 from conversations.events import Event
 from conversations.switch import Switch
 from conversations.usage import Usage
+
+logger = logging.getLogger("agentweb.runner")
 
 Purpose = Literal["reply", "summary", "title"]
 Effect = Literal["read", "keyed", "write"]
@@ -224,3 +227,10 @@ class Ports:
     pause: Callable[[float], Awaitable[object]]
     #: A number from 0 to 1, for jitter.
     chance: Callable[[], float]
+
+    async def tell(self, event: Event) -> None:
+        """Show an event; one that cannot be shown must not end the turn."""
+        try:
+            await self.stage.tell(event)
+        except Exception:
+            logger.exception("%s was not shown", event)

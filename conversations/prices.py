@@ -9,6 +9,8 @@ from conversations.usage import Usage
 
 MILLION = 1_000_000
 KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read")
+#: What an input token of our requests can be billed as: none asks for a cache of one hour.
+_INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
 
 
 class PriceMissing(Exception):
@@ -32,16 +34,25 @@ class PriceList:
 
     def rate(self, kind: str, prompt_tokens: int) -> int:
         """Give the rate for a prompt of that size, in micro-dollars per million tokens."""
-        found: int | None = None
-        for above, rates in sorted(self.tiers, key=lambda tier: tier[0]):
-            if prompt_tokens > above or above == 0:
-                found = rates.get(kind, found)
-        if found is None:
+        return self._reached(kind, prompt_tokens)[-1]
+
+    def _reached(self, kind: str, prompt_tokens: int) -> list[int]:
+        """Give the rates of all tiers up to that size; the last one is in force."""
+        rates = [
+            rates[kind]
+            for above, rates in sorted(self.tiers, key=lambda tier: tier[0])
+            if kind in rates and (prompt_tokens > above or above == 0)
+        ]
+        if not rates:
             raise PriceMissing(self.model, kind)
-        return found
+        return rates
 
     def cost(self, usage: Usage) -> int:
-        """Give the cost of a call in micro-dollars; every prompt token counts for the tier."""
+        """Give the cost of a call in micro-dollars; every prompt token counts for the tier.
+
+        A kind that `worst` does not ask for and nobody has priced is billed as the dearest input:
+        the call was made, so refusing it is too late.
+        """
         counts = {
             "input": usage.input,
             "output": usage.output,
@@ -49,18 +60,31 @@ class PriceList:
             "cache_write_1h": usage.cache_write_1h,
             "cache_read": usage.cache_read,
         }
-        parts = (n * self.rate(kind, usage.context) for kind, n in counts.items() if n)
+        parts = (n * self._billed(kind, usage.context) for kind, n in counts.items() if n)
         return round_up(sum(parts))
 
+    def _billed(self, kind: str, prompt_tokens: int) -> int:
+        try:
+            return self.rate(kind, prompt_tokens)
+        except PriceMissing:
+            if kind in ("output", *_INPUT_KINDS):
+                raise
+            return self._dearest(_INPUT_KINDS, prompt_tokens)
+
+    def _dearest(self, kinds: tuple[str, ...], prompt_tokens: int) -> int:
+        return max(rate for kind in kinds for rate in self._reached(kind, prompt_tokens))
+
     def worst(self, input_tokens: int, output_tokens: int) -> int:
-        """Give the most a call can cost: all input written to the cache, all output used."""
-        written = max(self.rate("input", input_tokens), self.rate("cache_write_5m", input_tokens))
-        return round_up(input_tokens * written + output_tokens * self.rate("output", input_tokens))
+        """Give the most a call of at most that size can cost; raises PriceMissing."""
+        written = self._dearest(_INPUT_KINDS, input_tokens)
+        said = self._dearest(("output",), input_tokens)
+        return round_up(input_tokens * written + output_tokens * said)
 
     def affordable_output(self, input_tokens: int, micros: int) -> int:
-        """Give the most output tokens whose worst cost stays within `micros`; may be negative."""
+        """Give the most output tokens whose worst cost stays within `micros`; -1 for not even 0."""
         rest = micros - self.worst(input_tokens, 0)
-        return rest * MILLION // max(1, self.rate("output", input_tokens)) if rest > 0 else -1
+        said = self._dearest(("output",), input_tokens)
+        return rest * MILLION // max(1, said) if rest >= 0 else -1
 
 
 def round_up(micros_times_million: int) -> int:

@@ -7,18 +7,17 @@ starts a second attempt once text was shown, and never runs a tool whose call is
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 
 from conversations.answer import Answer, ToolUse
 from conversations.attempt import attempt
-from conversations.context import pipeline, wire
-from conversations.context.errors import ContextError
+from conversations.context import pipeline, rules, wire
+from conversations.context.errors import ContextError, RuleError
 from conversations.context.estimate import text_tokens
 from conversations.context.gauge import Report
 from conversations.context.pipeline import Prepared, Situation, SummaryReply, SummaryWanted, Veto
-from conversations.context.view import View
-from conversations.endings import finished, stopped
+from conversations.context.view import Message, View
+from conversations.endings import failed, finished, stopped
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.ports import (
     Finish,
@@ -28,12 +27,9 @@ from conversations.ports import (
     Ports,
     Refused,
     Sending,
-    ToolDone,
 )
 from conversations.switch import Stopped
-
-CANCELLED = "Cancelled: the turn was stopped before this tool finished."
-TOO_MANY = "Not run: this turn has reached its limit of tool calls."
+from conversations.toolruns import ToolRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +38,7 @@ class Got:
 
     view: View
     report: Report | None
+    binding: str
     stop_reason: str
     tools: tuple[ToolUse, ...]
 
@@ -52,6 +49,8 @@ class Runner:
     def __init__(self, job: Job, ports: Ports, turn: int) -> None:
         self.job, self.ports, self.turn = job, ports, turn
         self.round = self.tool_calls = self.pauses = self.overflows = 0
+        #: Ids of this turn's tool calls, in view or not.
+        self.ids: set[str] = set()
 
     async def run(self) -> Finish:
         """Run to the end; everything that can go wrong is a Finish."""
@@ -59,15 +58,8 @@ class Runner:
             return await self._loop(await self.ports.log.load())
         except Stopped as stop:
             return stopped(stop.reason)
-        except Refused as error:
-            return Finish(
-                "failed", "budget" if error.code == "budget" else "", error.code, error.text
-            )
-        except ModelFailed as error:
-            return Finish("failed", "", error.code, error.text)
-        except ContextError as error:
-            reason = "context" if error.code == "context_full" else ""
-            return Finish("failed", reason, error.code, str(error))
+        except (Refused, ModelFailed, ContextError) as error:
+            return failed(error.code, str(error))
 
     async def _loop(self, state: Loaded) -> Finish:
         while True:
@@ -76,18 +68,25 @@ class Runner:
                 return Finish("done", "loop_limit")
             self.round += 1
             got = await self._reply(state)
-            state = replace(state, view=got.view, report=got.report, bound_to=self._bound(got.view))
-            if got.stop_reason == "tool_use":
+            state = replace(state, view=got.view, report=got.report, bound_to=got.binding)
+            if got.tools:
                 state = replace(state, view=await self._use_tools(got))
                 if self.tool_calls > self.job.caps.tool_calls:
                     return Finish("done", "loop_limit")
-            elif got.stop_reason == "pause_turn" and self.pauses < self.job.caps.pauses:
+            elif self._goes_on(got):
                 self.pauses += 1
             else:
                 return finished(got.stop_reason)
 
-    def _bound(self, view: View) -> str:
-        return self.job.envelope(view.reduced).binding
+    def _goes_on(self, got: Got) -> bool:
+        """Say whether an answer that paused is sent back for the rest of it."""
+        if got.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
+            return False
+        try:
+            rules.check(got.view)
+        except RuleError:
+            return False
+        return True
 
     async def _reply(self, state: Loaded) -> Got:
         """Prepare and ask; an overflow reduces harder and asks again, a bounded number of times."""
@@ -127,12 +126,13 @@ class Runner:
             if isinstance(wish, SummaryWanted):
                 reply, summary_call = await self._summarise(wish)
                 continue
-            is_summary = wish.kind == "summary"
-            reply = await self.ports.log.record(
-                wish, self.job.policy, summary_call if is_summary else None
-            )
-            if is_summary and wish.outcome != "vetoed":
-                rejected = 0 if wish.outcome == "applied" else rejected + 1
+            if wish.kind != "summary":
+                reply = await self.ports.log.record(wish, self.job.policy, None)
+                continue
+            reply = await self.ports.log.record(wish, self.job.policy, summary_call)
+            if reply is None:
+                # As the log counts them: what is recorded last decides.
+                rejected = rejected + 1 if wish.outcome == "rejected" else 0
 
     async def _summarise(self, wish: SummaryWanted) -> tuple[SummaryReply | None, int | None]:
         """Ask the model for a summary; any failure is None and the deterministic steps go on."""
@@ -154,80 +154,58 @@ class Runner:
         """Open a call, listen, close it; try again while nothing was shown and it may help."""
         view = prepared.view
         envelope = self.job.envelope(prepared.recall)
+        in_view: set[str] = view.learn("call ids", _no_ids, _read_ids)
+        taken = self.ids | in_view
         tries = 1
-        await self.ports.stage.tell(MeterMoved())
+        await self.ports.tell(MeterMoved())
         while True:
             self.ports.switch.check()
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
-            sent = await self.ports.calls.open(sending)
             await self.ports.stage.enter("running", attempt=tries)
-            await self.ports.stage.tell(RoundOpened(self.turn, self.round))
+            sent = await self.ports.calls.open(sending)
+            await self.ports.tell(RoundOpened(self.turn, self.round))
             try:
-                answer, message = await attempt(self.ports, sent, shows=True)
+                answer, message = await attempt(self.ports, sent, shows=True, taken=taken)
             except ModelFailed as error:
                 await self._back_off(error, tries)
                 tries += 1
                 continue
             after = view.append(message) if message else view
             report = _report(answer, after, envelope.overhead) or state.report
-            await self.ports.stage.tell(RoundChanged(self.turn, self.round))
-            await self.ports.stage.tell(MeterMoved())
-            return Got(after, report, answer.stop_reason, answer.tool_uses)
+            await self.ports.tell(RoundChanged(self.turn, self.round))
+            await self.ports.tell(MeterMoved())
+            return Got(after, report, envelope.binding, answer.stop_reason, answer.tool_uses)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before another attempt, or raise when there must be none."""
         caps = self.job.caps
-        wait = error.retry_after
-        if wait is None:
-            wait = min(8.0, 0.5 * 2**tries) * (0.75 + self.ports.chance() / 2)
-        if not error.may_retry or tries >= caps.attempts or wait > caps.backoff_seconds:
+        asked = error.retry_after or 0.0
+        if not error.may_retry or tries >= caps.attempts or asked > caps.backoff_seconds:
             raise error
+        own = min(8.0, 0.5 * 2**tries) * (0.75 + self.ports.chance() / 2)
+        wait = max(asked, min(own, caps.backoff_seconds))
         await self.ports.stage.enter("backoff", attempt=tries + 1, wait=wait)
-        await self.ports.stage.tell(TurnChanged(self.turn))
+        await self.ports.tell(TurnChanged(self.turn))
         with self.ports.switch.interruptible():
             await self.ports.pause(wait)
 
     async def _use_tools(self, got: Got) -> View:
-        """Run the calls side by side, within the caps; results are in the order of the calls."""
-        gate = asyncio.Semaphore(self.job.caps.parallel_tools)
-        first = self.tool_calls
+        """Answer the calls of an answer; those beyond the cap are told so."""
+        allowed = self.job.caps.tool_calls - self.tool_calls
         self.tool_calls += len(got.tools)
-        done = await asyncio.gather(
-            *(
-                self._use_tool(use, gate, is_allowed=first + at < self.job.caps.tool_calls)
-                for at, use in enumerate(got.tools)
-            )
-        )
-        content = wire.join(map(_result, got.tools, done))
-        message = await self.ports.log.store_results(content)
-        return got.view.append(message)
-
-    async def _use_tool(
-        self, use: ToolUse, gate: asyncio.Semaphore, *, is_allowed: bool
-    ) -> ToolDone:
-        """Run one call; a stop makes it a cancelled one, committed like any other."""
-        tools, switch = self.ports.tools, self.ports.switch
-        async with gate:
-            if not is_allowed:
-                done = ToolDone(wire.encode(TOO_MANY), "denied")
-            else:
-                try:
-                    switch.check()
-                    await tools.started(use)
-                    await self.ports.stage.tell(RoundChanged(self.turn, self.round))
-                    with switch.interruptible():
-                        done = await tools.run(use)
-                except Stopped:
-                    done = ToolDone(wire.encode(CANCELLED), "cancelled")
-            await tools.finished(use, done)
-            await self.ports.stage.tell(RoundChanged(self.turn, self.round))
-            return done
+        self.ids.update(use.id for use in got.tools)
+        changed = RoundChanged(self.turn, self.round)
+        runs = ToolRuns(self.ports, changed, self.job.caps.parallel_tools, allowed)
+        return got.view.append(await runs.answer(got.tools))
 
 
-def _result(use: ToolUse, done: ToolDone) -> str:
-    head = wire.encode({"type": "tool_result", "tool_use_id": use.id})
-    is_error = "" if done.state == "ok" else ',"is_error":true'
-    return f'{head[:-1]},"content":{done.content}{is_error}}}'
+def _no_ids() -> set[str]:
+    return set()
+
+
+def _read_ids(ids: set[str], message: Message) -> None:
+    ids.update(call.id for call in message.shape.calls)
+    ids.update(message.shape.server_calls)
 
 
 def _report(answer: Answer, view: View, overhead: int) -> Report | None:

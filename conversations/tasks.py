@@ -12,14 +12,14 @@ from conversations.services.turns import expired_turns, interrupt_turn
 logger = logging.getLogger("agentweb.audit")
 
 
-@shared_task(name="conversations.reap")
+@shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
 def reap() -> None:
     """Close the turns whose worker is gone."""
     for turn_id in expired_turns():
         interrupt_turn(turn_id=turn_id)
 
 
-@shared_task(name="conversations.verify")
+@shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]
 def verify() -> None:
     """Verify everything; what is wrong goes to the log."""
     for problem in audit.verify_everything(audit.Tally()):

@@ -1,8 +1,9 @@
 """Shorten the largest blocks when dropping exchanges is not enough: the last one alone is too big.
 
 Only blocks over 10,000 bytes (when the window itself demands it, over 1,500), never below 1,000,
-and only as far as needed: a common level is found to which the largest come down. Images and documents of people, verbatim results and what the engine
-itself wrote in the first message stay; the first message's own text is taken last.
+and only as far as needed: a common level is found to which the largest come down. Images and
+documents of people, verbatim results and what the engine itself wrote in the first message stay;
+the first message's own text is taken last.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _spans(code: str, lexer: Lexer, allowance: Allowance) -> list[str] | None:
 
 @lru_cache(maxsize=512)
 def _class(kind: _TokenType) -> str:
-    while kind not in STANDARD_TYPES:
+    while kind not in STANDARD_TYPES and kind.parent is not None:
         kind = kind.parent
     short = STANDARD_TYPES[kind]
     shown = _AS.get(short, short)

@@ -3,8 +3,8 @@
 A top-level block is closed when the next one has begun on a whole line: what can still come cannot
 change it (a reference definition can, which is why the finished answer is rendered once in full).
 The total cost is linear in the answer whatever its shape: a long code block is closed in slices, a
-long list item by item, any other long tail is rendered again only when it has grown by a sixteenth,
-and past `MAX_BLOCK` it is shown as it was written.
+long list item by item, any other long tail is rendered again only when it has grown by a sixteenth
+(by a half when it is of the costly kind), and past `MAX_BLOCK` it is shown as it was written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Incremental:
         self._text = ""
         #: A carriage return that may be the first half of a line end.
         self._held = ""
-        self._shown = 0
+        #: How long the text must be to be rendered again, when it is not short.
+        self._due = 0
         self._tail = _EMPTY
         #: The tail continues a code block whose beginning is closed.
         self._is_continued = False
@@ -43,14 +44,17 @@ class Incremental:
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         self._text += printable(text.removesuffix(self._held))
-        if len(self._text) > SHORT and len(self._text) < self._shown * 17 // 16:
+        if SHORT < len(self._text) < self._due:
             return _EMPTY, self._tail
         self.parsed += len(self._text)
+        is_costly = False
         try:
-            closed = self._advance(parse(self._text))
+            parsed = parse(self._text)
+            is_costly = parsed.env["steps"] < 0
+            closed = self._advance(parsed)
         except TooCostly:
-            closed = self._as_written()
-        self._shown = len(self._text)
+            is_costly, closed = True, self._as_written()
+        self._due = len(self._text) * (24 if is_costly else 17) // 16
         return closed, self._tail
 
     def _advance(self, parsed: Parsed) -> SafeString:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
@@ -59,9 +60,10 @@ def _inline(state: StateCore) -> None:
         if token.type != "inline":
             continue
         token.children = []
+        if len(token.content) > MAX_BLOCK:
+            token.children = _as_written(token.content)
+            continue
         try:
-            if len(token.content) > MAX_BLOCK:
-                raise TooCostly
             state.md.inline.parse(token.content, state.md, state.env, token.children)
         except TooCostly:
             token.children = _as_written(token.content)
@@ -89,7 +91,7 @@ def _parser() -> MarkdownIt:
     md.disable(["html_inline", "html_block"])
     md.validateLink = links.is_allowed  # type: ignore[method-assign]
     md.inline.ruler.before("text", "count", _count_inline)
-    alt = {"alt": ["paragraph", "reference", "blockquote", "list", "table"]}
+    alt: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list", "table"]}
     md.block.ruler.before("table", "count", _count_line, alt)
     md.block.ruler.at("table", tables.bounded, {"alt": ["paragraph", "reference"]})
     md.core.ruler.at("inline", _inline)

@@ -10,9 +10,11 @@ import nh3
 
 from conversations.rendering.code import CLASSES, LANGUAGES
 
-_TAGS = set(
-    ["p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td", "a", "span", "div"]
-)
+_TAGS = {
+    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "a", "span", "div"),
+    *("ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
 _ALIGNMENTS = {"start", "center", "end"}
 
 _CLEANER = nh3.Cleaner(

@@ -7,13 +7,13 @@ cleans anything else again (text that crossed the channel layer is a plain strin
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeData, SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from conversations.queries.shapes import Turn
 from conversations.rendering import clean
 
 register = template.Library()
@@ -26,6 +26,16 @@ _TOOL_ICONS = {
     "recall": "recall",
     "current_time": "clock",
 }
+
+
+class _Turn(Protocol):
+    @property
+    def is_live(self) -> bool: ...
+
+
+class _Card(Protocol):
+    @property
+    def is_error(self) -> bool: ...
 
 
 @register.filter
@@ -94,13 +104,13 @@ def minus(number: int, other: int) -> int:
 
 
 @register.filter
-def has_live(turns: Iterable[Turn]) -> bool:
+def has_live(turns: Iterable[_Turn]) -> bool:
     return any(turn.is_live for turn in turns)
 
 
 @register.filter
-def has_error(cards: Iterable[object]) -> bool:
-    return any(getattr(card, "is_error", False) for card in cards)
+def has_error(cards: Iterable[_Card]) -> bool:
+    return any(card.is_error for card in cards)
 
 
 @register.filter

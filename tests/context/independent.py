@@ -51,7 +51,9 @@ def _turns(turns: list[tuple[str, list[dict[str, Any]]]]) -> list[str]:
     found: list[str] = []
     if turns[0][0] != "user" and turns[0][1][:1] != [{"type": "compaction"}]:
         found.append("does not start with the user")
-    if turns[-1][0] != "user" and "server" not in turns[-1][1][-1]["type"]:
+    last = turns[-1][1][-1]["type"]
+    # A turn paused in a server tool is sent back as it is.
+    if turns[-1][0] != "user" and last not in ("server_tool_use", "web_search_tool_result"):
         found.append("does not end with the user")
     seen: set[str] = set()
     for number, (role, blocks) in enumerate(turns):

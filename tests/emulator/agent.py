@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from tests.emulator.samples import TOOL
 BASE = "http://jobs.test"
 NAMES = ("list_files", "read_file", "write_file", "fetch_url", "recall", "current_time")
 LIMIT = 40_000
+_ORDER = "Write the summary now, in at most 3,000 words."
 
 
 @dataclass
@@ -96,43 +98,54 @@ def cut_results(agent: Agent) -> None:
 
 
 def summarise(agent: Agent) -> None:
-    """Replace everything before the running turn by one summary behind the first message."""
-    start = max(i for i, m in enumerate(agent.messages) if isinstance(m["content"], str))
-    if start == 0:
-        cut_results(agent)
+    """Replace all but the first message and the last round by a summary behind the first."""
+    start = max(i for i, m in enumerate(agent.messages) if m["role"] == "assistant")
+    if agent.messages[-1]["role"] == "assistant" or start < 4:
         return
-    told = "\n\n".join(_told(message) for message in agent.messages[:start])
+    told = "\n\n".join(_told(message) for message in agent.messages[1:start])
+    parts = [_fenced("first_request", _words(agent)), _fenced("transcript", told)]
+    if not isinstance(agent.messages[0]["content"], str):
+        previous = agent.messages[0]["content"][1]["text"]
+        parts.insert(1, _fenced("previous_summary", previous[18:-22]))
+    told = "\n\n".join(parts)
     answered = agent.ask(
         {
             "model": "claude-sonnet-5-5",
             "max_tokens": 4_096,
-            "system": "Summarise the conversation as [CONTEXT SUMMARY].",
-            "messages": [{"role": "user", "content": told}],
+            "system": "You compress the older part of a conversation between a user and others.",
+            "messages": [{"role": "user", "content": f"{told}\n\n{_ORDER}"}],
         }
     )
     text = answered.json["content"][0]["text"]
     wrapped = f"[CONTEXT SUMMARY]\n{text}\n[END CONTEXT SUMMARY]"
+    head = [{"type": "text", "text": _words(agent)}, {"type": "text", "text": wrapped}]
+    agent.messages[:start] = [{"role": "user", "content": head}]
+
+
+def _fenced(name: str, text: str) -> str:
+    return f"<{name}>\n{text}\n</{name}>"
+
+
+def _words(agent: Agent) -> str:
     first = agent.messages[0]["content"]
-    words = first if isinstance(first, str) else first[0]["text"]
-    head = [{"type": "text", "text": words}, {"type": "text", "text": wrapped}]
-    agent.messages[:start] = [
-        {"role": "user", "content": head},
-        {"role": "assistant", "content": "I go on from the summary."},
-    ]
+    return str(first if isinstance(first, str) else first[0]["text"])
 
 
 def _told(message: Any) -> str:
+    """As the application shows a zone to its summary call."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    lines = []
+    lines = [f"[{message['role']}]"]
     for block in blocks:
         match block["type"]:
             case "text":
-                lines.append(f"{message['role'].title()}: {block['text']}")
+                lines.append(block["text"])
             case "tool_use":
-                lines.append(f"Assistant calls {block['name']} ({block['id']}): {block['input']}")
+                lines.append(
+                    f"[calls {block['name']} as {block['id']}] {json.dumps(block['input'])}"
+                )
             case "tool_result":
                 text = block["content"]
                 shown = text if len(text) < 700 else f"{text[:500]} ... {text[-200:]}"
-                lines.append(f"Result of {block['tool_use_id']}: {shown}")
+                lines.append(f"[result of {block['tool_use_id']}] {shown}")
     return "\n".join(lines)

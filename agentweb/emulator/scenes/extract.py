@@ -1,6 +1,4 @@
-"""What of a conversation a summary keeps, found by pattern in whatever form the conversation is
-shown.
-"""
+"""What of a conversation a summary keeps, found by pattern."""
 
 from __future__ import annotations
 
@@ -10,20 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agentweb.emulator.scenes.jobs.notes import find_notes, find_ranks
-from agentweb.emulator.scenes.view import Request, own_text, texts
+from agentweb.emulator.scenes.said import Line, Who, read_lines
+from agentweb.emulator.scenes.view import ASKED, Request
 
 _ID = re.compile(r"toolu_[\w-]+")
 _URL = re.compile(r"https?://[^\s\"'<>)\]\\|,]+")
 _FILE = re.compile(
-    r"(?<![\w/.])[\w./-]*\w\.(?:md|txt|py|json|csv|html?|ya?ml|toml|cs|js|ts|sql|log|pdf|sh|go|rs|java)\b"
+    r"(?<![\w/.])[\w./-]*\w\.(?:md|txt|py|json|csv|html?|ya?ml|toml|cs|js|ts|sql|log|pdf|sh|go|rs)\b"
 )
 _TICKET = re.compile(
     r"\b(?:[A-Z]{2,}-\d+(?:-\d+)*|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,40})\b"
-)
-_SPEAKER = re.compile(
-    r"^\W{0,4}(?:\d+[.:)]?\s*)?(user|human|prompt|assistant|answer|tool|result)s?\b"
-    r"[^:\n]{0,40}:\W{0,3}\s*(.*)$",
-    re.IGNORECASE,
 )
 _DECISION = re.compile(
     r"\brubric\b|\bcriteri|\bdecid|\bdecision|\bchose\b|\bbecause\b|\bmust\b|\bprefer|"
@@ -31,9 +25,9 @@ _DECISION = re.compile(
     r"\d{1,3}\s?%|\bscore|\bfilter|\bTODO\b|\bopen question|\bnext step|\bremember\b|\bdeadline",
     re.IGNORECASE,
 )
-_ORDER = re.compile(r"summari[sz]e\s+(?:the|this)\s+conversation", re.IGNORECASE)
 _LINE = 300
 _REQUEST = 400
+_REACH = 300
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,9 @@ class Extract:
     request: Request
 
     def sections(self) -> Iterator[tuple[str, Iterable[str]]]:
-        yield "What the user asked for", self._requests()
+        """The most needed first: what comes last is left out when there is no room."""
+        yield ASKED, self._requests()
+        yield "Named later", self._named()
         yield "Criteria and decisions", self._decisions()
         yield "Findings", self._findings()
         yield "To recall", self._recallable()
@@ -50,50 +46,27 @@ class Extract:
         yield "Where the work stands", self._status()
 
     @cached_property
-    def lines(self) -> list[str]:
-        """Every line in view, the order to summarise left out."""
-        found: list[str] = []
-        for message in self.request.messages:
-            for text in texts(message):
-                found += [
-                    " ".join(line.split())
-                    for line in text.splitlines()
-                    if not _ORDER.search(line[:200])
-                ]
-        return [line for line in found if line]
+    def lines(self) -> list[Line]:
+        return read_lines(self.request)
 
     @cached_property
     def text(self) -> str:
-        return "\n".join(self.lines)
+        return "\n".join(line.text for line in self.lines if line.who != "order")
+
+    def _by(self, *speakers: Who) -> list[str]:
+        return [line.text for line in self.lines if line.who in speakers]
 
     def _requests(self) -> list[str]:
-        spoken = [
-            m[2] for line in self.lines if (m := _SPEAKER.match(line)) and m[1].lower() in _PEOPLE
-        ]
-        if not spoken:
-            own = (
-                own_text(message) for message in self.request.messages if message["role"] == "user"
-            )
-            spoken = [" ".join(text.split()) for text in own if text and not _ORDER.search(text)]
-        kept = [line[2:] for line in self._old_section("What the user asked for")]
-        return _listed([*kept, *(text[:_REQUEST] for text in spoken)])
+        """Those of an earlier summary, then those since; the very first stands in both."""
+        return _listed([*self._carried(ASKED), *(text[:_REQUEST] for text in self._by("user"))])
+
+    def _named(self) -> list[str]:
+        """What the order says later messages refer to."""
+        return _listed(text for text in self._by("order") if text.startswith("- "))
 
     def _decisions(self) -> list[str]:
-        """Lines that decide something, a bare list under a rubric included; findings have their
-        own place.
-        """
-        found: list[str] = []
-        for line in self.lines:
-            if (said := _SPEAKER.match(line)) and said[1].lower() in _PEOPLE:
-                continue
-            if (
-                _DECISION.search(line)
-                and len(line) < 600
-                and not _is_finding(line)
-                and not _is_markup(line)
-            ):
-                found.append(line[:_LINE].lstrip("-*# "))
-        return _listed(found)[:60]
+        lines = self._by("assistant", "result", "summary")
+        return _listed(text[:_LINE].lstrip("-*# ") for text in lines if _decides(text))[:60]
 
     def _findings(self) -> list[str]:
         ranks = {rank.url: rank for rank in find_ranks(self.text)}
@@ -109,17 +82,15 @@ class Extract:
 
     @cached_property
     def _originals(self) -> dict[str, str]:
-        """What each recallable id stands for: the address or file named nearest to it."""
+        """What each id stands for: the address or file named nearest to it."""
         found = {
             use.id: str(use.input.get("url") or use.input.get("path") or "")
             for use in self.request.uses
             if use.name not in {"write_file", "recall"}
         }
         for match in _ID.finditer(self.text):
-            if (
-                not found.get(match[0])
-                and "write_file" not in self.text[match.start() - 40 : match.start()]
-            ):
+            before = self.text[max(0, match.start() - 40) : match.start()]
+            if not found.get(match[0]) and "write_file" not in before:
                 found[match[0]] = _nearest(self.text, match.start(), match.end())
         return {key: place for key, place in found.items() if place}
 
@@ -139,51 +110,41 @@ class Extract:
         return [f"- {', '.join(found[at : at + 8])}" for at in range(0, min(len(found), 48), 8)]
 
     def _status(self) -> list[str]:
-        said = [
-            m[2] for line in self.lines if (m := _SPEAKER.match(line)) and m[1].lower() in _MODEL
-        ]
-        if not said:
-            said = [
-                " ".join(text.split())
-                for message in self.request.messages
-                if message["role"] == "assistant" and (text := own_text(message))
-            ]
-        return _listed(text[:_REQUEST] for text in said[-2:])
+        said = [text for text in self._by("assistant") if not _is_finding(text)]
+        return _listed(text[:_REQUEST] for text in said[-3:])
 
-    def _old_section(self, title: str) -> list[str]:
-        """A section of an earlier summary in view, carried on."""
+    def _carried(self, title: str) -> list[str]:
+        """A section of an earlier summary, carried on."""
         found: list[str] = []
         inside = False
-        for line in self.lines:
-            if line.startswith(("## ", "[END")):
-                inside = line == f"## {title}"
-            elif inside and line.startswith("- "):
-                found.append(line)
+        for text in self._by("summary", "user"):
+            if text.startswith(("## ", "[END")):
+                inside = text == f"## {title}"
+            elif inside and text.startswith("- "):
+                found.append(text)
         return found
 
 
-_PEOPLE = frozenset({"user", "human", "prompt"})
-_MODEL = frozenset({"assistant", "answer"})
-
-
 def _listed(items: Iterable[str]) -> list[str]:
-    unique = dict.fromkeys(item.strip().removeprefix("- ") for item in items)
-    return [f"- {item}" for item in unique if item]
+    """As list lines, each once, where it came last."""
+    texts = [item.strip().removeprefix("- ") for item in items]
+    unique = list(dict.fromkeys(reversed(texts)))[::-1]
+    return [f"- {text}" for text in unique if text and not text.startswith(("## ", "["))]
+
+
+def _decides(line: str) -> bool:
+    markup = line.startswith(("<", "{", "[calls", "## "))
+    return bool(_DECISION.search(line)) and len(line) < 600 and not markup and not _is_finding(line)
 
 
 def _is_finding(line: str) -> bool:
     return bool(find_ranks(line) or find_notes(line)) or line.startswith("|")
 
 
-def _is_markup(line: str) -> bool:
-    return line.startswith(("<", "{", "[", "write_file {", "## "))
-
-
 def _nearest(text: str, start: int, end: int) -> str:
     """The address or file closest to a place in a text, within reach."""
-    low, high = max(0, start - 300), min(len(text), end + 300)
-    best = ""
-    distance = 400
+    low, high = max(0, start - _REACH), min(len(text), end + _REACH)
+    best, distance = "", _REACH + 1
     for pattern in (_URL, _FILE):
         for found in pattern.finditer(text, low, high):
             away = found.start() - end if found.start() >= end else start - found.end()

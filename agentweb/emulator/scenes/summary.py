@@ -8,6 +8,8 @@ is bad in every way.
 
 from __future__ import annotations
 
+import re
+
 from agentweb.emulator.errors import ApiError
 from agentweb.emulator.faults.fault import summary_fault_in
 from agentweb.emulator.scenes.background import wants_summary
@@ -17,6 +19,7 @@ from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.tokens import count_text
 
 _MOST_TOKENS = 4_096
+_WORDS = re.compile(r"at most ([\d,]+) words")
 _LONG = "This summary repeats itself because it was asked to be bad. "
 
 
@@ -32,20 +35,24 @@ def summarise(request: Request) -> Reply | None:
 
 def extractive_summary(request: Request, most_tokens: int) -> str:
     """The summary of everything in view, within a number of tokens."""
-    extract = Extract(request)
     kept: list[str] = []
-    left = most_tokens * 9 // 10
-    for title, lines in extract.sections():
+    left, words = most_tokens * 9 // 10, _most_words(request)
+    for title, lines in Extract(request).sections():
         body: list[str] = []
         for line in lines:
-            cost = count_text(line, "newer") + 1
-            if cost <= left:
+            cost, size = count_text(line, "newer") + 1, len(line.split())
+            if cost <= left and size <= words:
                 body.append(line)
-                left -= cost
+                left, words = left - cost, words - size
         if body:
             kept += [f"## {title}", *body, ""]
-            left -= 6
+            left, words = left - 6, words - 6
     return "\n".join(kept).strip() or "Nothing was said that later steps need."
+
+
+def _most_words(request: Request) -> int:
+    found = _WORDS.findall(request.prompt)
+    return int(found[-1].replace(",", "")) if found else 1_000_000
 
 
 def _bad(kind: str, request: Request) -> Reply | None:

@@ -8,7 +8,10 @@ from functools import cached_property
 
 from agentweb.emulator import wire
 
-_SUMMARY = "[CONTEXT SUMMARY]"
+#: The heading under which a summary keeps what the user asked for, latest last.
+ASKED = "What the user asked for"
+#: How blocks begin that were put into the user's messages by context management.
+_INSERTED = ("[CONTEXT SUMMARY]", "[earlier messages were dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,11 @@ class Request:
 
     @cached_property
     def prompt(self) -> str:
-        return own_text(self.messages[self.prompt_at]) if self.prompt_at >= 0 else ""
+        """The latest words of the user, or the latest that a summary behind them keeps."""
+        if self.prompt_at < 0:
+            return ""
+        message = self.messages[self.prompt_at]
+        return summarised_prompt(message) or own_text(message)
 
     @cached_property
     def prompts(self) -> tuple[str, ...]:
@@ -99,7 +106,17 @@ def blocks(message: wire.Object) -> list[wire.Object]:
 def own_text(message: wire.Object) -> str:
     """The words of a message itself, without a context summary put behind them."""
     words = (block["text"] for block in blocks(message) if block["type"] == "text")
-    return "\n".join(text for text in words if not text.lstrip().startswith(_SUMMARY)).strip()
+    return "\n".join(text for text in words if not text.lstrip().startswith(_INSERTED)).strip()
+
+
+def summarised_prompt(message: wire.Object) -> str:
+    """The last request in a summary that stands in a message; empty if there is none."""
+    for block in reversed(blocks(message)):
+        if block["type"] == "text" and block["text"].lstrip().startswith(_INSERTED):
+            _, _, asked = block["text"].partition(f"## {ASKED}\n")
+            lines = asked.partition("\n\n")[0].splitlines()
+            return lines[-1].removeprefix("- ") if lines else ""
+    return ""
 
 
 def result_text(block: wire.Object) -> str:

@@ -24,7 +24,7 @@ __all__ = ["Problem", "Tally", "verify_conversation", "verify_everything"]
 
 def verify_everything(tally: Tally) -> Iterator[Problem]:
     """Verify all conversations, texts and accounts; counts go to `tally` while it runs."""
-    kinds: tuple[type[Envelope] | type[Blob], ...] = (Envelope, Blob)
+    kinds: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
     for kind in kinds:
         yield from _counted(tally, _all_texts(kind))
     for key in Conversation.objects.order_by("pk").values_list("pk", flat=True):
@@ -35,14 +35,13 @@ def verify_everything(tally: Tally) -> Iterator[Problem]:
 def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
     """Verify one conversation and the texts it names; raises Conversation.DoesNotExist."""
     key = Conversation.objects.values_list("pk", flat=True).get(public_id=public_id)
-    conversation = Conversation.objects.only("pk").get(pk=key)
-    envelopes, blobs = texts_of(conversation)
+    envelopes, blobs = texts_of(key)
     yield from _counted(tally, check_texts(Envelope, envelopes))
     yield from _counted(tally, check_texts(Blob, blobs))
     yield from _counted(tally, _conversation(key, tally))
 
 
-def _all_texts(kind: type[Blob] | type[Envelope]) -> Iterator[Problem]:
+def _all_texts(kind: type[Blob | Envelope]) -> Iterator[Problem]:
     try:
         keys = list(kind._base_manager.order_by("created_at").values_list("pk", flat=True))
     except DAMAGE as error:

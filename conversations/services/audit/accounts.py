@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Coalesce, Greatest, Least
+from django.db.models import BigIntegerField, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Least
 
 from conversations.models import BudgetWindow, LedgerEntry, Reservation
 from conversations.services.audit.report import Problem
@@ -58,16 +58,17 @@ def _due(window: BudgetWindow) -> dict[str, int]:
     """Add up what the window should say."""
     rows = Reservation.objects.filter(window=window).annotate(cost=_entered(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
-    zero = Value(0)
+    whole = BigIntegerField()
+    within = Least(F("cost"), F("micros"), output_field=whole)
+    above = F("cost") - within
     sums = rows.aggregate(
-        held_micros=Coalesce(Sum("micros", filter=Q(is_open=True)), zero),
-        spent_micros=Coalesce(Sum(Least("cost", "micros"), filter=closed), zero),
-        overrun_micros=Coalesce(Sum(Greatest(F("cost") - F("micros"), zero), filter=closed), zero),
+        held_micros=Sum("micros", filter=Q(is_open=True)),
+        spent_micros=Sum(within, filter=closed),
+        overrun_micros=Sum(above, filter=closed, output_field=whole),
     )
-    adjusted = LedgerEntry.objects.filter(window=window, kind="adjust").aggregate(
-        sum=Coalesce(Sum("micros"), zero)
-    )
-    return sums | {"spent_micros": sums["spent_micros"] + adjusted["sum"]}
+    adjusted = LedgerEntry.objects.filter(window=window, kind="adjust").aggregate(sum=Sum("micros"))
+    due = {name: int(total or 0) for name, total in sums.items()}
+    return due | {"spent_micros": due["spent_micros"] + int(adjusted["sum"] or 0)}
 
 
 def _odd_reservations(window: BudgetWindow) -> QuerySet[Reservation]:

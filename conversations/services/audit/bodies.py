@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from conversations.context.envelope import body
 from conversations.context.view import Trail, View
@@ -27,8 +28,7 @@ def check_bodies(conversation: Conversation, tally: Tally) -> Iterator[Problem]:
         tally.mismatches += 1
         yield Problem("apicall", key, f"cannot be read: {error}", place)
     texts = _texts(calls)
-    for call, problem in _rebuilt(conversation, calls, texts):
-        what = problem or ""
+    for call, what in _rebuilt(conversation, calls, texts):
         if what:
             tally.mismatches += 1
             yield Problem("apicall", str(call.pk), what, place)
@@ -75,16 +75,27 @@ def _rebuilt(
             by_tip.setdefault(call.tip, []).append(call)
     if not by_tip:
         return
+    try:
+        log = entries(conversation)
+    except DAMAGE as error:
+        for call in chain.from_iterable(by_tip.values()):
+            yield call, f"its body cannot be rebuilt: the log cannot be read: {words(error)}"
+        return
+    yield from _at_their_tips(by_tip, _views(log), texts)
+
+
+def _at_their_tips(
+    by_tip: dict[int, list[ApiCall]], views: Iterator[tuple[int, View | str]], texts: dict[str, str]
+) -> Iterator[tuple[ApiCall, str | None]]:
     growing = Growing()
-    for seq, view in _views(conversation):
+    for seq, view in views:
         for call in by_tip.pop(seq, ()):
             if isinstance(view, str):
                 yield call, f"its body cannot be rebuilt: {view}"
             else:
                 yield call, _compared(call, *growing.digest(texts[call.envelope_id], view))
-    for tip, waiting in by_tip.items():
-        for call in waiting:
-            yield call, f"its body cannot be rebuilt: entry {tip} is not in the log"
+    for call in chain.from_iterable(by_tip.values()):
+        yield call, f"its body cannot be rebuilt: entry {call.tip} is not in the log"
 
 
 def _separate(call: ApiCall, envelope: str) -> str | None:
@@ -102,13 +113,8 @@ def _compared(call: ApiCall, digest: str, size: int) -> str | None:
     return f"its body rebuilds to {digest} ({size} bytes), recorded was {recorded}"
 
 
-def _views(conversation: Conversation) -> Iterator[tuple[int, View | str]]:
+def _views(log: Entries) -> Iterator[tuple[int, View | str]]:
     """Give the view after each entry of the log, or why there is none."""
-    try:
-        log = entries(conversation)
-    except DAMAGE as error:
-        log, unread = {}, words(error)
-        yield 0, f"the log cannot be read: {unread}"
     views: dict[int, View | str] = {0: View()}
     children = Counter(parent for parent, _ in log.values())
     yield 0, View()

@@ -26,7 +26,8 @@ _OWNER: dict[type[Chained], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    link: int
+    #: A number, unless the row is damaged.
+    link: Any
     kind: type[Chained]
     key: Any
 

@@ -37,10 +37,9 @@ class Tally:
     def __str__(self) -> str:
         chain = f"chain broken in {self.broken_chains}" if self.broken_chains else "chain intact"
         rest = "" if self.is_clean else f", {_count(self.problems, 'problem')}"
-        return (
-            f"{_count(self.conversations, 'conversation')}, {_count(self.verified, 'call')} verified,"
-            f" {self.mismatches} mismatch{'' if self.mismatches == 1 else 'es'}, {chain}{rest}"
-        )
+        checked = f"{_count(self.conversations, 'conversation')}, {_count(self.verified, 'call')}"
+        odd = f"{self.mismatches} mismatch{'' if self.mismatches == 1 else 'es'}"
+        return f"{checked} verified, {odd}, {chain}{rest}"
 
     def data(self) -> dict[str, Any]:
         return asdict(self)

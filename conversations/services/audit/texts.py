@@ -13,7 +13,7 @@ from conversations.services.audit.report import Problem
 from conversations.services.audit.rows import DAMAGE, chunks, read_rows, words
 
 
-def check_texts(kind: type[Blob] | type[Envelope], keys: list[str]) -> Iterator[Problem]:
+def check_texts(kind: type[Blob | Envelope], keys: list[str]) -> Iterator[Problem]:
     """Compare texts with the digests that name them."""
     table = str(kind._meta.model_name)
     for some in chunks(keys):
@@ -36,11 +36,11 @@ def _flaw(row: Any) -> str:
     return ""
 
 
-def texts_of(conversation: Conversation) -> tuple[list[str], list[str]]:
+def texts_of(conversation_id: int) -> tuple[list[str], list[str]]:
     """Give the digests of the envelopes and blobs that a conversation names."""
-    calls = ApiCall.objects.filter(conversation=conversation)
+    calls = ApiCall.objects.filter(conversation=conversation_id)
     kept = calls.exclude(messages=None).values_list("messages_id", flat=True)
-    outputs = ToolCall.objects.filter(turn__conversation=conversation).exclude(output=None)
+    outputs = ToolCall.objects.filter(turn__conversation=conversation_id).exclude(output=None)
     blobs = {*kept, *outputs.order_by().values_list("output_id", flat=True)}
     envelopes = set(calls.values_list("envelope_id", flat=True))
     return sorted(envelopes), sorted(str(key) for key in blobs)
@@ -61,9 +61,11 @@ def check_tools(conversation: Conversation) -> Iterator[Problem]:
         yield Problem("toolcall", "", f"cannot be compared: {words(error)}", place)
         return
     for some in chunks(keys):
-        for key, row in read_rows(rows, some).items():
+        found = read_rows(rows, some)
+        for key in some:
+            row = found.get(key, LookupError("the answer it names is not there"))
             try:
-                what = words(row) if isinstance(row, Exception) else _odd(row, uses, results)
+                what = _odd(row, uses, results) if isinstance(row, ToolCall) else words(row)
             except DAMAGE as error:
                 what = f"cannot be read: {words(error)}"
             if what:

@@ -1,0 +1,113 @@
+"""Why a call failed, as the closed set of `ModelFailed`: codes, words, and when to try again.
+
+The API's error types decide; the status speaks where no type was given (a proxy's page), and a part
+of the sentence only where the API gives a case no code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from conversations.ports import ModelFailed
+
+#: Nobody waits longer, so a longer wait says nothing more.
+MOST_WAIT = 1e7
+#: By error type, where the API gives one: our code, and whether another attempt may help.
+_TYPES: dict[str, tuple[str, bool]] = {
+    "overloaded_error": ("overloaded", True),
+    "rate_limit_error": ("rate_limited", True),
+    "api_error": ("upstream", True),
+    "timeout_error": ("upstream", True),
+    "conflict_error": ("upstream", True),
+    "authentication_error": ("authentication", False),
+    "permission_error": ("permission", False),
+    "billing_error": ("billing", False),
+    "not_found_error": ("not_found", False),
+    "invalid_request_error": ("invalid_request", False),
+    "request_too_large": ("overflow", False),
+}
+_STATUSES: dict[int, tuple[str, bool]] = {
+    401: ("authentication", False),
+    402: ("billing", False),
+    403: ("permission", False),
+    404: ("not_found", False),
+    408: ("upstream", True),
+    409: ("upstream", True),
+    413: ("overflow", False),
+    429: ("rate_limited", True),
+    529: ("overloaded", True),
+}
+#: What the API gives no code of its own, by a part of its sentence.
+_SENTENCES = {
+    "prompt is too long": "overflow",
+    "exceed context limit": "overflow",
+    "reached your specified API usage limits": "billing",
+}
+_WORDS = {
+    "overloaded": "The model is overloaded.",
+    "rate_limited": "The rate limit of the API is reached.",
+    "upstream": "The API failed.",
+    "unreachable": "The API cannot be reached.",
+    "timeout": "The API did not answer in time.",
+    "cut": "The connection to the API was cut.",
+    "protocol_error": "The API sent something that is no answer.",
+    "overflow": "The request is too long for the model.",
+    "invalid_request": "The API refused the request.",
+    "authentication": "The API key is not accepted; an administrator must check it.",
+    "permission": "The API key may not do this; an administrator must check it.",
+    "billing": "The API account cannot pay; an administrator must check it.",
+    "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
+}
+
+
+def failed(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
+    """Make a failure with the words for its code, and the API's own where they help."""
+    text = _WORDS[code] + (f" It said: {detail}" if detail else "")
+    return ModelFailed(code, text, may_retry=may_retry, **facts)
+
+
+def meaning(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
+    """Give our code for a refusal, and whether another attempt may help."""
+    if status < 400:
+        return "protocol_error", False
+    found = _TYPES.get(type) or _STATUSES.get(status)
+    if found is None:
+        found = ("upstream", True) if status >= 500 else ("invalid_request", False)
+    if found[0] == "invalid_request":
+        said = (code for sentence, code in _SENTENCES.items() if sentence in message)
+        return next(said, "invalid_request"), False
+    if found[0] == "rate_limited" and error_code == "enforced_spend_limit_reached":
+        return "billing", False
+    return found
+
+
+def broken_off(error: object) -> tuple[str, bool]:
+    """Give our code for an `error` event in mid-stream, and whether another attempt may help."""
+    kind = str(error.get("type")) if isinstance(error, dict) else ""
+    return _TYPES.get(kind, ("upstream", True))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Give the seconds to wait: said in milliseconds, in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        text = headers.get(name, "")
+        try:
+            seconds = float(text) / unit
+        except ValueError:
+            seconds = _until(text)
+        if seconds >= 0:
+            return min(seconds, MOST_WAIT)
+    return None
+
+
+def _until(date: str) -> float:
+    """Give the seconds from now to an HTTP date, 0 once it has passed, -1 when it is none."""
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return -1
+    zoned = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return max(0.0, (zoned - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,60 @@
+"""What a person does on the pages, in one line each."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.async_api import Locator, Page, expect
+
+from tests.e2e.served import Served
+
+NAME, PASSWORD = "ada", "correct horse battery"
+CHAT = re.compile(r"/c/[0-9a-f-]{36}/$")
+#: Milliseconds a whole turn of the emulator may take on a busy machine.
+TURN = 90_000
+
+
+async def set_up(page: Page, served: Served) -> None:
+    """Create the first administrator by the printed link, or log in when that is done."""
+    if not (served.data / "setup_token").exists():
+        await log_in(page, served)
+        return
+    await page.goto(served.setup_url)
+    await page.fill("[name=username]", NAME)
+    await page.fill("[name=email]", "ada@example.org")
+    await page.fill("[name=password1]", PASSWORD)
+    await page.fill("[name=password2]", PASSWORD)
+    await page.click("main button[type=submit]")
+    await page.wait_for_url("**/c/new/")
+
+
+async def log_in(page: Page, served: Served, name: str = NAME, password: str = PASSWORD) -> None:
+    await page.goto(f"{served.url}/accounts/login/")
+    await page.fill("[name=username]", name)
+    await page.fill("[name=password]", password)
+    await page.click("main button[type=submit]")
+    await page.wait_for_url("**/c/**")
+
+
+async def start_chat(page: Page, served: Served, text: str) -> None:
+    """Begin a conversation with its first message."""
+    await page.goto(f"{served.url}/c/new/")
+    await page.fill("textarea[name=text]", text)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(CHAT)
+
+
+async def say(page: Page, text: str) -> None:
+    await page.fill("textarea[name=text]", text)
+    await page.keyboard.press("Enter")
+
+
+def turn(page: Page, number: int) -> Locator:
+    return page.locator(f"#turn-{number}")
+
+
+async def ended(page: Page, number: int) -> Locator:
+    """Wait until a turn has its final state."""
+    section = turn(page, number)
+    await expect(section).to_have_attribute("data-live", "", timeout=TURN)
+    return section
