@@ -45,6 +45,7 @@ class SetupForm(_UserForm):
     class Meta:
         model = User
         fields = ("username", "email")
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
 
     def save(self, commit: bool = True) -> User:
         user = super().save(commit=False)

@@ -99,7 +99,7 @@ class TurnStage:
         self._topic.live = replace(
             live, thinking=live.thinking + thinking, closed=live.closed + closed, tail=tail
         )
-        if self._topic.sockets:
+        if self._topic.sockets and (thinking or closed or tail != live.tail):
             event = TextGrew(live.turn, live.round, thinking, closed, tail)
             self._topic.publish(await asyncio.to_thread(frames.text, event))
         await self._checkpoint()

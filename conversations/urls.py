@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, path
+from django.views.generic import RedirectView
 
 from conversations import setup, views
 
@@ -20,6 +21,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("setup/<str:token>/", setup.page, name="setup"),
+    path("favicon.ico", RedirectView.as_view(url="/static/agentweb.svg"), name="favicon"),
     path("healthz/live", views.live, name="live"),
     path("healthz/ready", views.ready, name="ready"),
 ]

@@ -60,9 +60,9 @@ def block_tokens(block: dict[str, Any]) -> int:
             return FRAME + _document_tokens(block.get("source"))
         case "tool_result":
             content = block.get("content", "")
-            if isinstance(content, str):
-                return 3 * FRAME + text_tokens(content)
-            return 3 * FRAME + sum(block_tokens(nested) for nested in content)
+            if isinstance(content, list) and all(isinstance(nested, dict) for nested in content):
+                return 3 * FRAME + sum(map(block_tokens, content))
+            return 3 * FRAME + text_tokens(str(content))
         case "tool_use":
             return 3 * FRAME + text_tokens(str(block.get("name", ""))) + _value(block.get("input"))
         case _:

@@ -21,7 +21,7 @@ _MATTERS = re.compile(
     r"\b(?:error|fatal|fail(?:ed|ure|ing)?|exception|traceback|panic|critical)\b", re.IGNORECASE
 )
 _MATTERS_PERCENT = 20
-_LONGEST_LINE = 200
+_LONGEST_LINE, _SHORT_LINE = 200, 12
 _MANY_LINES = 30
 
 
@@ -111,7 +111,7 @@ def _matters(text: str, room: int) -> str:
     """Collect whole lines that speak of errors, first ones first, each with its line end."""
     kept: list[str] = []
     at = 0
-    while room > 0:
+    while room > _SHORT_LINE:
         found = _MATTERS.search(text, at)
         if found is None:
             break

@@ -97,6 +97,7 @@ class LedgerEntry(AppendOnly):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name_plural = "ledger entries"
         constraints = [
             models.UniqueConstraint(fields=["call", "window", "kind"], name="ledger_once")
         ]

@@ -53,6 +53,7 @@ class ApiCall(Chained):
     sent_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        verbose_name = "call"
         constraints = [models.UniqueConstraint(fields=["turn", "number"], name="apicall_number")]
         indexes = [models.Index(fields=["conversation", "tip"])]
 

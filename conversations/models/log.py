@@ -113,14 +113,14 @@ class Message(Chained):
 
 class Transformation(Chained):
     class Kind(models.TextChoices):
-        INGEST = "ingest", "ingest (shorten a result before it is first sent)"
-        COMPACTION = "compaction", "compaction (shorten old tool results)"
-        ROUNDS = "rounds", "rounds (summarise finished tool rounds)"
-        SUMMARY = "summary", "summary (replace messages by text)"
-        TRIM = "trim", "trim (drop the oldest exchanges)"
-        SHRINK = "shrink", "shrink (shorten the largest blocks)"
-        REBIND = "rebind", "rebind (drop thinking another request signed)"
-        RESTORE = "restore", "restore (bring an original back)"
+        INGEST = "ingest", "ingest"
+        COMPACTION = "compaction", "compaction"
+        ROUNDS = "rounds", "rounds"
+        SUMMARY = "summary", "summary"
+        TRIM = "trim", "trim"
+        SHRINK = "shrink", "shrink"
+        REBIND = "rebind", "rebind"
+        RESTORE = "restore", "restore"
 
     class Outcome(models.TextChoices):
         APPLIED = "applied", "applied"

@@ -13,6 +13,7 @@ from conversations.models import Conversation, Transformation
 from conversations.queries.cards import result_text
 from conversations.queries.path import path, step
 from conversations.queries.shapes import Change, Reduction
+from conversations.queries.words import explained
 
 
 def reduction(conversation: Conversation, seq: int) -> Reduction:
@@ -27,7 +28,7 @@ def reduction(conversation: Conversation, seq: int) -> Reduction:
     return Reduction(
         seq=row.seq,
         kind=row.kind,
-        kind_label=row.get_kind_display(),
+        kind_label=explained(row.kind),
         outcome=row.outcome,
         note=row.note,
         reason=row.reason,
@@ -36,6 +37,7 @@ def reduction(conversation: Conversation, seq: int) -> Reduction:
         source=row.source,
         setting=row.setting,
         policy=json.dumps(json.loads(row.policy), indent=2),
+        policy_name=json.loads(row.policy)["name"],
         tokens_before=row.tokens_before,
         tokens_after=row.tokens_after,
         bytes_before=row.bytes_before,

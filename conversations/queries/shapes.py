@@ -171,4 +171,5 @@ class Reduction:
     summary_cost_micros: int | None = None
     summary_model: str = ""
     summary_text: str = ""
+    policy_name: str = ""
     extra: tuple[tuple[str, str], ...] = field(default=())

@@ -30,3 +30,18 @@ def chip(state: str, reason: str) -> str:
             return _("The answer ended unexpectedly")
         case _:
             return ""
+
+
+def explained(kind: str) -> str:
+    """Say what a kind of transformation does."""
+    words = {
+        "ingest": _("shortened a tool result before it was first sent"),
+        "compaction": _("shortened old tool results"),
+        "rounds": _("summarised finished tool rounds"),
+        "summary": _("replaced messages by a summary"),
+        "trim": _("dropped the oldest exchanges"),
+        "shrink": _("shortened the largest blocks"),
+        "rebind": _("dropped thinking that another request signed"),
+        "restore": _("brought an original back"),
+    }
+    return f"{kind}: {words[kind]}"

@@ -73,7 +73,7 @@ class Allowance:
     __slots__ = ("left",)
 
     def __init__(self, characters: int) -> None:
-        self.left = 0.005 + 4e-6 * characters
+        self.left = 0.003 + 4e-6 * characters
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 markdown-it-py takes 2.6 s for 50 KB of `![`. Steps are counted, not time, so that a text has the
 same HTML on every machine: about one step for six characters is usual, and the limits below are
-three times that and more. When the inline limit is reached, the rest of the paragraphs are shown as
+twice that and more. When the inline limit is reached, the rest of the paragraphs are shown as
 they were written; when the block limit is, or the nesting is deeper than the parser follows (it
 would drop text), the whole text is.
 """
@@ -109,7 +109,7 @@ def parse(text: str) -> Parsed:
     size = len(text)
     if size > MAX_SOURCE:
         raise TooCostly
-    env: dict[str, Any] = {"lines": 2_000 + size // 2, "steps": 2_000 + size // 2}
+    env: dict[str, Any] = {"lines": 2_000 + size // 2, "steps": 2_000 + size // 3}
     env["allowance"] = Allowance(size)
     tokens = _MD.parse(text, env)
     if any(token.nesting == 1 and token.level >= _DEEPEST for token in tokens):

@@ -27,7 +27,7 @@ from .strategies import (
 from .talk import Shell
 
 #: A slice in CI; CONTEXT_EXAMPLES=100000 runs the whole.
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "400"))
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "200"))
 many = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )

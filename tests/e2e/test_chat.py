@@ -110,5 +110,6 @@ async def test_a_crash_in_mid_answer_keeps_what_was_shown(
     assert len((await section.locator(".prose").first.inner_text()).split()) > 10
     await say(page, "Hello again")
     await expect(await ended(page, 2)).to_contain_text("emulator")
+    await page.goto("about:blank")
     watch.errors.clear()  # the old page lost its socket
     assert "0 mismatches" in second.manage("verify")

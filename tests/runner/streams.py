@@ -74,6 +74,6 @@ def says(words: str, reason: str = "end_turn", **usage: Any) -> Events:
 def calls(*ids: str, name: str = "look", input: Any = None) -> Events:
     """A whole answer that asks for tools."""
     found: Events = [start()]
-    for index, id in enumerate(ids):
-        found += use(index, id, name, input)
+    for index, call in enumerate(ids):
+        found += use(index, call, name, input)
     return [*found, *ended("tool_use")]

@@ -275,6 +275,7 @@ class World:
         """A later turn of the same conversation."""
         self.log.put("prompt", blocks(prompt))
         self.switch = Switch()
+        self.model.replies.clear()
         return await self.run(*replies)
 
     def stop(self, reason: str = "user") -> None:

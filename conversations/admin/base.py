@@ -1,0 +1,133 @@
+"""What the admin's pages share: read-only rows, links between them, filters that stay small."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+
+from conversations.models import ApiModel, User
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+#: Names offered by the filter by user; the search finds the others.
+MOST_NAMES = 100
+
+
+class ReadOnly(ModelAdmin):
+    """Rows that nobody adds, changes or deletes here; `heavy` fields are not loaded by lists."""
+
+    actions = None
+    heavy: tuple[str, ...] = ()
+    list_per_page = 50
+    show_full_result_count = False
+
+    class Media:
+        css = {"all": ("agentweb-admin.css",)}
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).defer(*self.heavy)
+
+    def review(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Give what the page shows besides the fields."""
+        return {}
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,
+        change: bool = False,
+        form_url: str = "",
+        obj: Any = None,
+    ) -> HttpResponse:
+        context |= self.review(request, obj)
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+
+def link(row: Model | None, text: str = "") -> str:
+    """Link to the page of a row."""
+    if row is None:
+        return "–"
+    name = f"admin:{row._meta.app_label}_{row._meta.model_name}_change"
+    return format_html('<a href="{}"><bdi>{}</bdi></a>', reverse(name, args=[row.pk]), text or row)
+
+
+def listing(model: type[Model], text: str, **where: Any) -> str:
+    """Link to a list, filtered."""
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    query = "&".join(f"{name}={value}" for name, value in where.items())
+    return format_html('<a href="{}?{}">{}</a>', url, query, text)
+
+
+def pretty(text: str) -> str:
+    """Show JSON text indented, and text that is none as it is."""
+    try:
+        shown = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        shown = text
+    return format_html('<pre class="record">{}</pre>', shown)
+
+
+def step(before: int, after: int) -> str:
+    """Show a number before and after, and the share that is gone."""
+    share = f" (−{(before - after) * 100 // before} %)" if 0 < after < before else ""
+    return f"{before:,} → {after:,}{share}"
+
+
+class OwnerFilter(admin.SimpleListFilter):
+    """By the owner of the conversation, with a bounded list of names."""
+
+    title = "user"
+    parameter_name = "user"
+    path = "conversation__owner"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        names = User.objects.exclude(conversations=None).order_by("username").distinct()
+        found = names.values_list("pk", "username")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return rows
+        is_key = value.isdecimal() and len(value) < 19
+        return rows.filter(**{self.path: int(value)}) if is_key else rows.none()
+
+
+class TurnOwnerFilter(OwnerFilter):
+    path = "turn__conversation__owner"
+
+
+class DirectOwnerFilter(OwnerFilter):
+    path = "owner"
+
+
+class ModelFilter(admin.SimpleListFilter):
+    """By a model of the catalogue."""
+
+    title = "model"
+    parameter_name = "model"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in ApiModel.objects.values_list("pk", flat=True)]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else rows.filter(model=self.value())

@@ -1,0 +1,155 @@
+"""Calls: what was asked with which numbers, what it cost, and the proof that it can be rebuilt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+
+from conversations.admin.base import ModelFilter, OwnerFilter, ReadOnly, link, pretty
+from conversations.admin.reading import opened
+from conversations.models import ApiCall, ApiResult
+from conversations.queries.requests import DAMAGE, rebuilt
+from conversations.templatetags.agentweb import dollars
+
+#: Parameters that hold what people wrote.
+CONTENT = ("system",)
+_HEAVY_RESULT = ("result__usage", "result__error_message")
+_RESULT_FIELDS = (
+    "status", "request_id", "http_status", "error_type", "error_message", "stop_reason",
+    "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "first_event_ms",
+    "duration_ms", "ended_at",
+)  # fmt: skip
+
+
+@admin.register(ApiCall)
+class ApiCallAdmin(ReadOnly):
+    heavy = (*_HEAVY_RESULT, "conversation__instructions", "conversation__policy")
+    list_display = (
+        "sent_at", "purpose", "model", "owner", "conversation", "status", "read", "written", "cost",
+        "milliseconds",
+    )  # fmt: skip
+    list_display_links = ("sent_at", "purpose")
+    list_filter = ("purpose", "result__status", ModelFilter, OwnerFilter, "sent_at")
+    list_select_related = ("conversation", "conversation__owner", "result")
+    date_hierarchy = "sent_at"
+    ordering = ("-pk",)
+    search_fields = (
+        "conversation__title", "conversation__owner__username", "result__request_id",
+        "result__error_type", "body_digest",
+    )  # fmt: skip
+    fieldsets = (
+        ("Where", {"fields": ("place", "owner", "turn_link", "number", "sent_at")}),
+        ("What", {"fields": ("purpose", "model", "max_tokens", "tip", "body_bytes")}),
+        (
+            "Estimates, in tokens",
+            {"fields": ("estimated_tokens", "view_tokens", "overhead_tokens", "view_edits")},
+        ),
+        ("Bound to", {"fields": ("binding", "envelope_id"), "classes": ("collapse",)}),
+    )
+
+    @admin.display(description="user", ordering="conversation__owner__username")
+    def owner(self, row: ApiCall) -> str:
+        return link(row.conversation.owner)
+
+    @admin.display(description="conversation")
+    def place(self, row: ApiCall) -> str:
+        return link(row.conversation)
+
+    @admin.display(description="turn")
+    def turn_link(self, row: ApiCall) -> str:
+        return link(row.turn)
+
+    @admin.display(description="result", ordering="result__status")
+    def status(self, row: ApiCall) -> str:
+        found = result(row)
+        return found.get_status_display() if found else "in doubt"
+
+    @admin.display(description="tokens in")
+    def read(self, row: ApiCall) -> str:
+        found = result(row)
+        if found is None or found.input_tokens is None:
+            return "–"
+        cached = (found.cache_read_tokens or 0) + (found.cache_write_tokens or 0)
+        return f"{found.input_tokens + cached:,}"
+
+    @admin.display(description="tokens out", ordering="result__output_tokens")
+    def written(self, row: ApiCall) -> str:
+        found = result(row)
+        return f"{found.output_tokens:,}" if found and found.output_tokens is not None else "–"
+
+    @admin.display(description="cost", ordering="result__cost_micros")
+    def cost(self, row: ApiCall) -> str:
+        found = result(row)
+        return dollars(found.cost_micros) if found else "–"
+
+    @admin.display(description="ms", ordering="result__duration_ms")
+    def milliseconds(self, row: ApiCall) -> str:
+        found = result(row)
+        return f"{found.duration_ms:,}" if found else "–"
+
+    def review(self, request: HttpRequest, row: ApiCall) -> dict[str, Any]:
+        is_open = opened(request, row.conversation, f"the parameters of call {row.pk}")
+        found, body = result(row), rebuilt(row)
+        facts = []
+        if found is not None:
+            facts = [(name.replace("_", " "), getattr(found, name)) for name in _RESULT_FIELDS]
+            facts.append(("cost", f"{dollars(found.cost_micros)} ({found.cost_basis})"))
+        is_same = (body.digest, body.size) == (row.body_digest, row.body_bytes)
+        return {
+            "is_closed": not is_open,
+            "parameters": _parameters(row, is_open=is_open),
+            "facts": facts,
+            "usage": pretty(found.usage) if found else "",
+            "rebuilt": body,
+            "is_same": is_same and not body.problem,
+        }
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.body)
+        return [path("<path:object_id>/body/", view, name="apicall_body"), *super().get_urls()]
+
+    def body(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Give the rebuilt request as text."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404("no such call")
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        if not opened(request, row.conversation, f"the request of call {row.pk}"):
+            raise PermissionDenied
+        found = rebuilt(row)
+        if found.problem:
+            return HttpResponse(found.problem, content_type="text/plain; charset=utf-8", status=500)
+        headers = {
+            "Content-Disposition": f'inline; filename="call-{row.pk}.json.txt"',
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+        }
+        return HttpResponse(found.body, content_type="text/plain; charset=utf-8", headers=headers)
+
+
+def result(row: ApiCall) -> ApiResult | None:
+    """Give the call's result; None while it is in doubt."""
+    return getattr(row, "result", None)
+
+
+def _parameters(row: ApiCall, *, is_open: bool) -> list[tuple[str, str]]:
+    try:
+        values = dict(json.loads(row.envelope.text))
+    except DAMAGE as error:
+        return [("damaged", f"{type(error).__name__}: {error}")]
+    shown = []
+    for name, value in values.items():
+        if name in CONTENT and not is_open:
+            text = f"({len(str(value)):,} characters)"
+        else:
+            is_plain = isinstance(value, str)
+            text = value if is_plain else json.dumps(value, ensure_ascii=False, indent=2)
+        shown.append((name, text))
+    return shown

@@ -1,0 +1,107 @@
+"""The catalogue: models are switched on and off, prices are written once and closed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.db.models import Q
+from django.http import HttpRequest
+from django.utils import timezone
+
+from conversations.admin.base import ModelAdmin, ModelFilter
+from conversations.models import ApiModel, ModelPrice
+from conversations.templatetags.agentweb import dollars
+
+if TYPE_CHECKING:
+    ModelForm = forms.ModelForm[ModelPrice]
+else:
+    ModelForm = forms.ModelForm
+
+
+@admin.register(ApiModel)
+class ApiModelAdmin(ModelAdmin):
+    actions = None
+    list_display = ("id", "window", "max_output", "thinking", "is_enabled")
+    list_filter = ("is_enabled", "thinking")
+    search_fields = ("id",)
+    readonly_fields = ("id", "window", "max_output", "thinking")
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class PriceForm(ModelForm):
+    """A new price, or the end of an old one: what was billed keeps its price."""
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if self.instance.pk is None:
+            _demand_free(self.cleaned_data)
+        elif "effective_to" in self.cleaned_data:
+            _demand_future(self.cleaned_data["effective_to"])
+        return self.cleaned_data
+
+
+def _demand_future(end: Any) -> None:
+    if end is None or end < timezone.now():
+        raise ValidationError(
+            {"effective_to": "A price ends now or later: calls were billed with it until now."}
+        )
+
+
+def _demand_free(values: dict[str, Any]) -> None:
+    """Refuse a price that would count at the same time as another."""
+    start, end = values.get("effective_from"), values.get("effective_to")
+    if start is None:
+        return
+    if end is not None and end <= start:
+        raise ValidationError({"effective_to": "A price ends after it begins."})
+    same = ModelPrice.objects.filter(
+        Q(effective_to=None) | Q(effective_to__gt=start),
+        model=values.get("model"),
+        kind=values.get("kind"),
+        above_tokens=values.get("above_tokens") or 0,
+    )
+    other = same.filter(effective_from__lt=end).first() if end is not None else same.first()
+    if other is not None:
+        ends = f"until {other.effective_to:%Y-%m-%d %H:%M}" if other.effective_to else "without end"
+        raise ValidationError(
+            f"The price from {other.effective_from:%Y-%m-%d %H:%M} {ends} overlaps this one."
+            " Close it first, then add the new one from its end."
+        )
+
+
+@admin.register(ModelPrice)
+class ModelPriceAdmin(ModelAdmin):
+    actions = None
+    form = PriceForm
+    list_display = (
+        "model", "kind", "above_tokens", "per_million", "effective_from", "effective_to", "source"
+    )  # fmt: skip
+    list_filter = ("kind", ModelFilter, ("effective_to", admin.EmptyFieldListFilter))
+    list_select_related = ("model",)
+    search_fields = ("model__id", "source")
+    ordering = ("model", "kind", "above_tokens", "-effective_from")
+    show_full_result_count = False
+
+    @admin.display(description="per million tokens", ordering="micros_per_million")
+    def per_million(self, row: ModelPrice) -> str:
+        return dollars(row.micros_per_million)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        names = ("model", "kind", "micros_per_million", "above_tokens", "effective_from", "source")
+        return () if obj is None else names
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        is_open = obj is None or obj.effective_to is None or obj.effective_to > timezone.now()
+        return is_open and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

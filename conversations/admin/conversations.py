@@ -1,0 +1,94 @@
+"""Conversations: their facts, where to look further, and for readers the transcript as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Sum
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+
+from conversations.admin.base import DirectOwnerFilter, ModelFilter, ReadOnly, link, listing
+from conversations.admin.reading import may_read, opened
+from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Transformation, Turn
+from conversations.queries.review import PAGE, messages
+from conversations.templatetags.agentweb import dollars
+
+
+@admin.register(Conversation)
+class ConversationAdmin(ReadOnly):
+    heavy = ("instructions", "policy")
+    list_display = ("updated_at", "title", "person", "model", "head", "created_at")
+    list_display_links = ("updated_at", "title")
+    list_filter = (DirectOwnerFilter, ModelFilter, "created_at", "updated_at")
+    list_select_related = ("owner",)
+    date_hierarchy = "created_at"
+    ordering = ("-updated_at",)
+    search_fields = ("title", "owner__username", "public_id")
+    fieldsets = (
+        (None, {"fields": ("title", "person", "model", "public_id")}),
+        ("Its record", {"fields": ("turns_link", "calls", "changes", "tools", "cost")}),
+        ("Log and chain", {"fields": ("head", "tip", "links", "chain")}),
+        ("Settings", {"fields": ("policy",)}),
+        ("Times", {"fields": ("created_at", "updated_at", "pinned_at", "archived_at")}),
+    )
+
+    @admin.display(description="user", ordering="owner__username")
+    def person(self, row: Conversation) -> str:
+        return link(row.owner)
+
+    @admin.display(description="turns")
+    def turns_link(self, row: Conversation) -> str:
+        return listing(Turn, f"{row.turns.count()}", conversation__id__exact=row.pk)
+
+    @admin.display(description="calls")
+    def calls(self, row: Conversation) -> str:
+        return listing(ApiCall, f"{row.calls.count()}", conversation__id__exact=row.pk)
+
+    @admin.display(description="transformations")
+    def changes(self, row: Conversation) -> str:
+        count = row.transformations.count()
+        return listing(Transformation, f"{count}", conversation__id__exact=row.pk)
+
+    @admin.display(description="tool calls")
+    def tools(self, row: Conversation) -> str:
+        count = ToolCall.objects.filter(turn__conversation=row).count()
+        return listing(ToolCall, f"{count}", turn__conversation__id__exact=row.pk)
+
+    @admin.display(description="cost")
+    def cost(self, row: Conversation) -> str:
+        spent = ApiResult.objects.filter(call__conversation=row).aggregate(sum=Sum("cost_micros"))
+        return dollars(int(spent["sum"] or 0))
+
+    def review(self, request: HttpRequest, row: Conversation) -> dict[str, Any]:
+        return {"is_closed": not may_read(request, row)}
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.read)
+        return [path("<path:object_id>/read/", view, name="conversation_read"), *super().get_urls()]
+
+    def read(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show a page of the log's messages as text."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404("no such conversation")
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        given = request.GET.get("after", "")
+        after = int(given) if given.isdecimal() and len(given) < 19 else 0
+        if not opened(request, row, f"its messages from {after + 1} on"):
+            raise PermissionDenied
+        shown = messages(row, after)
+        context = self.admin_site.each_context(request) | {
+            "title": "Messages",
+            "opts": self.opts,
+            "media": self.media,
+            "original": row,
+            "shown": shown,
+            "next": shown[-1].seq if len(shown) == PAGE else None,
+        }
+        return TemplateResponse(request, "admin/conversations/conversation/read.html", context)

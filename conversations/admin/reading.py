@@ -1,0 +1,25 @@
+"""The gate before content: one's own, or with the permission and an audit row."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from conversations.models import Conversation, User
+from conversations.services.readings import record_reading
+
+PERMISSION = "conversations.read_content"
+
+
+def may_read(request: HttpRequest, conversation: Conversation) -> bool:
+    user = request.user
+    return user.pk == conversation.owner_id or user.has_perm(PERMISSION)
+
+
+def opened(request: HttpRequest, conversation: Conversation, what: str) -> bool:
+    """Say whether the content may be shown now; if it is another person's, that is recorded."""
+    if not may_read(request, conversation):
+        return False
+    reader = request.user
+    if isinstance(reader, User) and reader.pk != conversation.owner_id:
+        record_reading(reader=reader, conversation=conversation, what=what)
+    return True

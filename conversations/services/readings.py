@@ -1,0 +1,27 @@
+"""Who read what of other people's conversations, written down before it is shown.
+
+Kept as Django's log entries with a flag of their own, so that they stand in the history of the
+conversation; entries are shown read-only and their readers cannot be deleted.
+"""
+
+from __future__ import annotations
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+
+from conversations.models import Conversation, User
+
+#: Besides Django's own addition (1), change (2) and deletion (3).
+READ = 4
+
+
+def record_reading(*, reader: User, conversation: Conversation, what: str) -> LogEntry:
+    """Record that somebody reads part of a conversation."""
+    return LogEntry.objects.create(
+        user=reader,
+        content_type=ContentType.objects.get_for_model(Conversation),
+        object_id=str(conversation.pk),
+        object_repr=f"conversation {conversation.public_id}",
+        action_flag=READ,
+        change_message=f"Read {what}.",
+    )

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from conversations.context import rules
+from conversations.context.errors import RuleError
+from conversations.context.view import Kind, Message, View
+
+from .talk import IMAGE, THOUGHT, Part, answer, prompt, result, results, text, use, view_of
+
+Talk = list[tuple[Kind, list[Part]]]
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
+ASK = answer(use("t1"))
+GOT = results(result("t1"))
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        [prompt("a")],
+        [prompt("a"), prompt("b")],
+        [prompt("a"), answer("b"), answer("c"), prompt("d")],
+        [prompt("a"), ASK, results(result("t1"), "more")],
+        [prompt("a"), ASK, GOT, prompt("and")],
+        [prompt("a"), answer(use("t1")), answer(use("t2")), results(result("t2"), result("t1"))],
+        [prompt("a"), ASK, results({"type": "tool_result", "tool_use_id": "t1"})],
+        [prompt("a"), ASK, results(result("t1", [text("x"), IMAGE]))],
+        [prompt("a"), answer(THOUGHT, SEARCH, FOUND, "x"), prompt("b")],
+        [prompt("a"), answer(SEARCH), answer(FOUND, "x"), prompt("b")],
+        [prompt("a"), answer(SEARCH)],
+        [answer({"type": "compaction", "content": "x"}), prompt("b")],
+        [prompt({**text("a"), **MARK}), answer("b"), prompt({**text("c"), **MARK})],
+        [prompt("a"), answer({"type": "redacted_thinking", "data": "x"}, "b"), prompt("c")],
+    ],
+)
+def test_what_the_api_takes_passes(talk: Talk) -> None:
+    rules.check(view_of(*talk))
+
+
+@pytest.mark.parametrize(
+    ("rule", "talk"),
+    [
+        ("empty", []),
+        ("first", [answer("a"), prompt("b")]),
+        ("end", [prompt("a"), answer("b")]),
+        ("end", [prompt("a"), ASK]),
+        ("unanswered", [prompt("a"), ASK, prompt("b")]),
+        ("unanswered", [prompt("a"), ASK, prompt("b"), answer("c"), prompt("d")]),
+        ("unanswered", [prompt("a"), answer(use("t1"), use("t2")), GOT]),
+        ("unexpected", [prompt("a"), GOT]),
+        ("unexpected", [GOT]),
+        ("unexpected", [prompt("a"), ASK, GOT, answer("b"), GOT]),
+        ("duplicate", [prompt("a"), ASK, results(result("t1"), result("t1"))]),
+        ("duplicate", [prompt("a"), ASK, GOT, GOT]),
+        ("unique", [prompt("a"), ASK, GOT, ASK, GOT]),
+        ("order", [prompt("a"), ASK, results("first", result("t1"))]),
+        ("order", [prompt("a"), ASK, prompt("first"), GOT]),
+        ("server_tool", [prompt("a"), answer(SEARCH), prompt("b")]),
+        ("kind", [prompt(THOUGHT)]),
+        ("kind", [prompt(use("t1"))]),
+        ("kind", [prompt("a"), answer(IMAGE), prompt("b")]),
+        ("kind", [prompt("a"), ASK, results(result("t1", [result("t2")]))]),
+        ("kind", [prompt("a"), ASK, results(result("t1", ["no block"]))]),
+        ("text", [prompt("")]),
+        ("text", [prompt(" \n")]),
+        ("text", [prompt({"type": "text"})]),
+        ("text", [prompt("a"), ASK, results(result("t1", [text("")]))]),
+        ("thinking", [prompt("a"), answer({"type": "thinking", "thinking": "x"}), prompt("b")]),
+        ("thinking", [prompt("a"), answer({"type": "redacted_thinking"}), prompt("b")]),
+        ("id", [prompt("a"), answer(use("no good")), prompt("b")]),
+        ("id", [prompt("a"), answer({**SEARCH, "id": ""}), prompt("b")]),
+        ("id", [prompt("a"), answer(SEARCH, {**FOUND, "tool_use_id": 1}), prompt("b")]),
+        ("id", [prompt("a"), ASK, results(result("é"))]),
+        ("name", [prompt("a"), answer(use("t1", "x" * 129)), prompt("b")]),
+        ("input", [prompt("a"), answer({**use("t1"), "input": []}), prompt("b")]),
+        ("is_error", [prompt("a"), ASK, results(result("t1", is_error=None))]),
+        ("content", [prompt("a"), ASK, results(result("t1", None))]),
+        ("source", [prompt({"type": "image"})]),
+        ("cache_control", [prompt(*[{**text("a"), **MARK}] * 5)]),
+        ("cache_control", [prompt({**text("a"), "cache_control": {"type": "x"}})]),
+        ("cache_control", [prompt({**text("a"), "cache_control": 1})]),
+        ("cache_control", [prompt("a"), answer({**THOUGHT, **MARK}), prompt("b")]),
+        ("cache_control", [
+            prompt(*[{**text("a"), **MARK}] * 4), ASK,
+            results(result("t1", [{**text("b"), **MARK}])),
+        ]),
+    ],
+)  # fmt: skip
+def test_what_the_api_refuses_is_named(rule: str, talk: Talk) -> None:
+    with pytest.raises(RuleError) as caught:
+        rules.check(view_of(*talk))
+    assert caught.value.rule == rule
+    assert caught.value.where.startswith("messages")
+
+
+def test_content_that_is_no_array_and_messages_without_end_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for content in ('{"a":1}', '[{"type":1}]', "[1]"):
+        with pytest.raises(RuleError) as caught:
+            rules.check(View().append(Message(1, "prompt", content, 1)))
+        assert caught.value.rule == "content"
+    monkeypatch.setattr(rules, "MOST_MESSAGES", 1)
+    with pytest.raises(RuleError) as caught:
+        rules.check(view_of(prompt("a"), prompt("b")))
+    assert caught.value.rule == "count"
+
+
+def test_a_broken_rule_is_found_again() -> None:
+    view = view_of(prompt("a"), GOT)
+    for _ in range(2):
+        with pytest.raises(RuleError):
+            rules.check(view)
+
+
+def test_cuts_never_part_a_call_from_its_result() -> None:
+    view = view_of(
+        prompt("a"), answer(use("t1"), use("t2")), results(result("t1"), result("t2")),
+        answer(SEARCH), answer(FOUND), prompt("b"), answer(use("t3")),
+    )  # fmt: skip
+    assert rules.cuts(view) == [0, 1, 3, 5, 6]
+
+
+def test_a_message_without_blocks_is_not_judged() -> None:
+    view = view_of(prompt("a")).append(Message(2, "answer", "[]", 4))
+    rules.check(view)

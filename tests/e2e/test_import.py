@@ -1,0 +1,50 @@
+"""Recorded conversations open, go on, and every request they lead to is valid."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.e2e.conftest import artefact
+from tests.e2e.people import NAME, ended, say, set_up
+from tests.e2e.served import Served
+from tests.recorded import recorded_files
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+FILES = recorded_files("dev")
+
+
+@pytest.mark.skipif(not FILES, reason="the recorded conversations are not beside the project")
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.name.split(".")[0])
+async def test_a_recorded_conversation_opens_and_goes_on(
+    page: Page, served: Served, file: Path
+) -> None:
+    await set_up(page, served)
+    served.manage("import_conversation", str(file), "--user", NAME, "--limit", "1")
+    [(public_id, turns)] = rows(
+        served,
+        "SELECT c.public_id, max(t.number) FROM conversations_conversation c"
+        " JOIN conversations_turn t ON t.conversation_id = c.id"
+        " WHERE c.id = (SELECT max(id) FROM conversations_conversation) GROUP BY c.id",
+    )
+    await page.goto(f"{served.url}/c/{public_id}/")
+    await expect(page.locator(f"#turn-{turns}")).to_be_visible()
+    await page.screenshot(path=artefact(f"imported {file.name.split('.')[0]}"))
+    await say(page, "Hello, let us go on")
+    section = await ended(page, int(str(turns)) + 1)
+    await expect(section.locator(".prose").first).not_to_be_empty()
+    assert rows(served, "SELECT DISTINCT status FROM conversations_apiresult")[-1] in {
+        ("complete",), ("stopped",),
+    }  # fmt: skip
+    await page.goto("about:blank")
+
+
+def rows(served: Served, sql: str) -> list[tuple[object, ...]]:
+    database = sqlite3.connect(f"file:{served.database}?mode=ro", uri=True)
+    try:
+        return database.execute(sql).fetchall()
+    finally:
+        database.close()
