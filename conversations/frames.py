@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from django.template.loader import render_to_string
 
@@ -69,6 +70,6 @@ def snapshot(conversation_id: int, after: int, live: Live | None) -> str:
 
 
 def _round(turn: Turn, event: RoundOpened | RoundChanged) -> Round:
-    found = [row for row in turn.rounds if row.number == event.round]
-    opened = Round(event.round, is_live=isinstance(event, RoundOpened))
-    return found[0] if found else opened
+    found = next((row for row in turn.rounds if row.number == event.round), Round(event.round))
+    # A round that has just opened may have markers already, and gets its text live.
+    return replace(found, is_live=isinstance(event, RoundOpened))

@@ -125,7 +125,7 @@ class ApiCallAdmin(ReadOnly):
             raise PermissionDenied
         found = rebuilt(row)
         if found.problem:
-            return HttpResponse(found.problem, content_type="text/plain; charset=utf-8", status=500)
+            return HttpResponse(found.problem, content_type="text/plain; charset=utf-8", status=409)
         headers = {
             "Content-Disposition": f'inline; filename="call-{row.pk}.json.txt"',
             "X-Content-Type-Options": "nosniff",

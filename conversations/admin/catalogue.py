@@ -42,7 +42,7 @@ class PriceForm(ModelForm):
 
     def clean(self) -> dict[str, Any]:
         super().clean()
-        if self.instance.pk is None:
+        if self.instance._state.adding:
             _demand_free(self.cleaned_data)
         elif "effective_to" in self.cleaned_data:
             _demand_future(self.cleaned_data["effective_to"])

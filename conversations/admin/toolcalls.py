@@ -52,6 +52,10 @@ class ToolCallAdmin(ReadOnly):
         ("What", {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_id")}),
     )
 
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        is_ours = lookup == "turn__conversation__id__exact"
+        return is_ours or super().lookup_allowed(lookup, value, request)
+
     @admin.display(description="user", ordering="turn__conversation__owner__username")
     def owner(self, row: ToolCall) -> str:
         return link(row.turn.conversation.owner)

@@ -141,7 +141,7 @@ async def the_admin_shows_each_step(page: Page, served: Served) -> None:
         await picture(page, f"scenario 6 admin {kind}")
     [(call,)] = rows(served, "SELECT max(id) FROM conversations_apicall WHERE purpose='reply'")
     await page.goto(f"{served.url}/admin/conversations/apicall/{call}/change/")
-    await expect(page.locator("#content")).to_contain_text("matches")
+    await expect(page.locator(".proof.matches")).to_be_visible()
     await picture(page, "scenario 7 admin call")
 
 

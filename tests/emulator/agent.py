@@ -14,6 +14,7 @@ from tests.emulator.samples import TOOL
 BASE = "http://jobs.test"
 NAMES = ("list_files", "read_file", "write_file", "fetch_url", "recall", "current_time")
 LIMIT = 40_000
+MOST_ROUNDS = 25
 _ORDER = "Write the summary now, in at most 3,000 words."
 
 
@@ -34,7 +35,7 @@ class Agent:
 
     def say(self, words: str) -> str:
         self.messages.append({"role": "user", "content": words})
-        while True:
+        for _ in range(MOST_ROUNDS):
             if self.last_tokens > LIMIT:
                 self.reduce(self)
             content = self._ask()
@@ -43,6 +44,7 @@ class Agent:
             if not results:
                 return str(content[-1]["text"])
             self.messages.append({"role": "user", "content": results})
+        raise AssertionError("the turn does not end")
 
     def _ask(self) -> list[Any]:
         offered = [TOOL | {"name": n} for n in NAMES if n != "recall" or self.recalls]

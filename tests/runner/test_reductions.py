@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from conversations.answer import Answer
 from conversations.context import wire
 from conversations.context.edits import Transformation
 from conversations.context.policy import Policy, policy_from
@@ -128,8 +126,7 @@ async def test_a_summary_that_fails_never_fails_the_turn(script: Script) -> None
     assert finish.reason == "end_turn"
     assert w.tools.ran == []
     assert ("summary", "rejected") in kinds(w)
-    await_rejected = w.log.rejected
-    assert await_rejected == 1
+    assert w.log.rejected == 1
     w.model.summaries = [list(script), list(script)]
     await check_usable(w)
 
@@ -148,7 +145,9 @@ async def test_after_some_rejected_summaries_none_is_asked_for() -> None:
     w = world(policy_from("classic", {**_small(), "summary_breaker": 2}))
     failing: Script = [ModelFailed("upstream", "No.", 500)]
     w.model.summaries = [failing] * 9
-    await w.run(*(calls(f"toolu_{number}") for number in range(4)), says("Hi"))
+    full = start({"input_tokens": 9_000, "output_tokens": 1})
+    rounds = [[full, *use(0, f"toolu_{n}"), *ended("tool_use")] for n in range(4)]
+    await w.run(*rounds, says("Hi"))
     assert [s.purpose for s in w.calls.sendings].count("summary") == 2
     assert w.log.rejected == 2
     assert (await w.log.load()).rejected == 2
@@ -263,10 +262,3 @@ async def test_a_large_result_is_shortened_before_it_is_first_sent() -> None:
     kept = w.log.said[2][1][0]["content"]
     assert kept == "word " * 5_000
     await check_usable(w)
-
-
-@pytest.mark.parametrize("make", [Answer, lambda: Answer(frozenset({"a"}))])
-async def test_ids_taken_by_earlier_calls_are_no_part_of_an_answer(
-    make: Callable[[], Answer],
-) -> None:
-    assert make().blocks == make().tool_uses == ()

@@ -57,8 +57,17 @@ class Extract:
         return [line.text for line in self.lines if line.who in speakers]
 
     def _requests(self) -> list[str]:
-        """Those of an earlier summary, then those since; the very first stands in both."""
-        return _listed([*self._carried(ASKED), *(text[:_REQUEST] for text in self._by("user"))])
+        """In the order they were made: those an earlier summary keeps stand where it stands."""
+        found: list[str] = []
+        section = ""
+        for line in self.lines:
+            if line.who == "user":
+                found.append(line.text[:_REQUEST])
+            elif line.who == "summary" and line.text.startswith("## "):
+                section = line.text.removeprefix("## ")
+            elif line.who == "summary" and section == ASKED:
+                found.append(line.text)
+        return _listed(found)
 
     def _named(self) -> list[str]:
         """What the order says later messages refer to."""
@@ -113,17 +122,6 @@ class Extract:
         said = [text for text in self._by("assistant") if not _is_finding(text)]
         return _listed(text[:_REQUEST] for text in said[-3:])
 
-    def _carried(self, title: str) -> list[str]:
-        """A section of an earlier summary, carried on."""
-        found: list[str] = []
-        inside = False
-        for text in self._by("summary", "user"):
-            if text.startswith(("## ", "[END")):
-                inside = text == f"## {title}"
-            elif inside and text.startswith("- "):
-                found.append(text)
-        return found
-
 
 def _listed(items: Iterable[str]) -> list[str]:
     """As list lines, each once, where it came last."""
@@ -142,11 +140,15 @@ def _is_finding(line: str) -> bool:
 
 
 def _nearest(text: str, start: int, end: int) -> str:
-    """The address or file closest to a place in a text, within reach."""
-    low, high = max(0, start - _REACH), min(len(text), end + _REACH)
-    best, distance = "", _REACH + 1
+    """The address or file that an id stands beside: in its own line, else right behind it."""
+    line = (text.rfind("\n", 0, start) + 1, text.find("\n", end) % (len(text) + 1))
+    return _closest(text, start, end, *line) or _closest(text, start, end, end, end + _REACH)
+
+
+def _closest(text: str, start: int, end: int, low: int, high: int) -> str:
+    best, distance = "", len(text)
     for pattern in (_URL, _FILE):
-        for found in pattern.finditer(text, low, high):
+        for found in pattern.finditer(text, low, min(high, len(text))):
             away = found.start() - end if found.start() >= end else start - found.end()
             if 0 <= away < distance:
                 best, distance = found[0].rstrip(".;:`*"), away

@@ -16,6 +16,7 @@ from agentweb.emulator.scenes.view import Request, blocks, result_text, texts
 Who = Literal["user", "assistant", "call", "result", "summary", "order"]
 
 _FENCE = re.compile(r"^<(/?)(transcript|first_request|previous_summary)>$")
+_MARKER = re.compile(r"^\[(END )?CONTEXT SUMMARY\]$")
 _ROLE = re.compile(r"^\[(user|assistant)\]$")
 _TOOL = re.compile(r"^\[(calls|result of) [^\]]*\]")
 _INLINE = re.compile(
@@ -82,6 +83,8 @@ def _turn(line: str, speaker: Who) -> tuple[Who, str]:
     if fence := _FENCE.match(line):
         begun: dict[str, Who] = {"first_request": "user", "previous_summary": "summary"}
         return ("order" if fence[1] else begun.get(fence[2], "order")), ""
+    if marker := _MARKER.match(line):
+        return ("user" if marker[1] else "summary"), ""
     if role := _ROLE.match(line):
         return _NAMES[role[1]], ""
     if tool := _TOOL.match(line):

@@ -52,6 +52,11 @@ class Request:
         message = self.messages[self.prompt_at]
         return summarised_prompt(message) or own_text(message)
 
+    @property
+    def is_resumed(self) -> bool:
+        """The running turn began before a summary that stands in view."""
+        return self.prompt_at >= 0 and bool(summarised_prompt(self.messages[self.prompt_at]))
+
     @cached_property
     def prompts(self) -> tuple[str, ...]:
         """Every message of the user, oldest first."""

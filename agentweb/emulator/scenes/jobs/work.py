@@ -5,11 +5,12 @@ answer.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks, table
 from agentweb.emulator.scenes.jobs.rubric import Rubric
 from agentweb.emulator.scenes.jobs.sight import PROMPT_FILE, Sight
-from agentweb.emulator.scenes.scene import Reply, ToolUse, call, say
+from agentweb.emulator.scenes.scene import Reply, Text, ToolUse, call, say
 from agentweb.emulator.scenes.view import Request
 
 RESULT_FILE = "todays-jobs.md"
@@ -25,13 +26,19 @@ def search(request: Request, *, first: bool) -> Reply:
             f"I would need the tool `{missing[0]}` for the job search, and it is not offered to me."
         )
     sight = Sight(request)
-    return (
+    step = (
         _read_prompt(request, sight, first=first)
         or _open_lists(request, sight)
         or _open_jobs(request, sight)
         or _write(request, sight)
-        or _answer(request, sight)
     )
+    return _noting(request, sight, step) if step is not None else _answer(request, sight)
+
+
+def _noting(request: Request, sight: Sight, step: Reply) -> Reply:
+    """Whatever comes next, what the last pages said is noted first: they may be cut before long."""
+    notes = _fresh_notes(request, sight)
+    return replace(step, blocks=(Text(notes), *step.blocks)) if notes else step
 
 
 def wanted_pages(prompt: str, *, first: bool) -> set[int]:
@@ -54,7 +61,7 @@ def _read_prompt(request: Request, sight: Sight, *, first: bool) -> Reply | None
     tried = [use for use in request.turn_uses if PROMPT_FILE in map(str, use.input.values())]
     if tried and tried[-1].failed:
         return say(f"I cannot read `{PROMPT_FILE}`: {tried[-1].result}")
-    if tried or (sight.list_address and not first):
+    if tried or (sight.list_address and (not first or request.is_resumed)):
         return None
     return call(
         ToolUse("read_file", {"path": PROMPT_FILE}),
@@ -83,13 +90,12 @@ def _open_jobs(request: Request, sight: Sight) -> Reply | None:
     if not due:
         return None
     batch = due if "check" in request.prompt.lower() else due[:_BATCH]
-    noting = _fresh_notes(request, sight)
-    if not any(url in _said(request) for url in jobs):
-        noting = "To open:\n" + "\n".join(f"- {url}" for url in jobs)
+    plan = "To open:\n" + "\n".join(f"- {url}" for url in jobs)
+    is_planned = any(url in _said(request) for url in jobs)
     return call(
         *(ToolUse("fetch_url", {"url": url}) for url in batch),
         saying=f"Opening {len(batch)} of {len(due)} pages that are left.",
-        noting=noting,
+        noting="" if is_planned else plan,
         thinking=(
             "I note what the last pages said before they get too far away, then open the next ones."
         ),
@@ -117,10 +123,9 @@ def _fresh_notes(request: Request, sight: Sight) -> str:
 def _write(request: Request, sight: Sight) -> Reply | None:
     if any(use.name == "write_file" for use in request.turn_uses):
         return None
-    notes = _fresh_notes(request, sight)
     rubric = sight.rubric
     if rubric is None:
-        return _look_up_rubric(request, sight, notes)
+        return _look_up_rubric(request, sight)
     ranks = ranked(sight, rubric)
     if not ranks:
         return say("None of the jobs I can see meets your wishes, so I wrote nothing.")
@@ -128,12 +133,11 @@ def _write(request: Request, sight: Sight) -> Reply | None:
     return call(
         ToolUse("write_file", {"path": RESULT_FILE, "content": content}),
         saying=f"All pages are read; I write `{RESULT_FILE}`.",
-        noting=notes,
         thinking="Every page is noted. I score with the rubric and write the table.",
     )
 
 
-def _look_up_rubric(request: Request, sight: Sight, notes: str) -> Reply | None:
+def _look_up_rubric(request: Request, sight: Sight) -> Reply | None:
     """The rubric went out of view: recall it, or read the file again."""
     call_id = sight.recallable(PROMPT_FILE)
     if call_id and "recall" in request.tools and not _called(request, "recall", call_id):
@@ -142,7 +146,7 @@ def _look_up_rubric(request: Request, sight: Sight, notes: str) -> Reply | None:
         use = ToolUse("read_file", {"path": PROMPT_FILE})
     else:
         return say("I can't see the rubric any more, so I cannot score the jobs.")
-    return call(use, saying="The rubric is out of view; I look it up again.", noting=notes)
+    return call(use, saying="The rubric is out of view; I look it up again.")
 
 
 def ranked(sight: Sight, rubric: Rubric) -> list[Rank]:

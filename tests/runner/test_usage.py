@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.usage import MOST_TOKENS, usage_from
+
+odd = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**12), 10**12)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=3)
+    | st.lists(st.integers(), max_size=2)
+)
+FIGURES = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "cache_creation",
+)
+HOUR, MINUTES = "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
+split = st.dictionaries(st.sampled_from([HOUR, MINUTES]), odd)
+
+
+@given(st.dictionaries(st.sampled_from(FIGURES), odd | split))
+def test_no_figure_makes_a_count_negative_or_impossible(raw: dict[str, Any]) -> None:
+    usage = usage_from(raw)
+    counts = (usage.input, usage.output, usage.cache_read)
+    for count in (*counts, usage.cache_write_5m, usage.cache_write_1h):
+        assert 0 <= count <= 2 * MOST_TOKENS
+    assert usage.context == usage.input + usage.cache_read + usage.cache_write
+    assert json.loads(usage.raw) == raw
+
+
+@given(st.lists(st.integers(0, MOST_TOKENS), min_size=5, max_size=5))
+def test_possible_figures_are_taken_as_they_are(counts: list[int]) -> None:
+    fresh, output, read, minutes, hour = counts
+    usage = usage_from(
+        {
+            "input_tokens": fresh,
+            "output_tokens": output,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": min(minutes + hour, MOST_TOKENS),
+            "cache_creation": {HOUR: hour, MINUTES: minutes},
+        }
+    )
+    assert (usage.input, usage.output, usage.cache_read) == (fresh, output, read)
+    assert (usage.cache_write_5m, usage.cache_write_1h) == (minutes, hour)
+    assert not usage.is_clamped
+
+
+@pytest.mark.parametrize("value", [-1, 10**15, "7", 1.5, True, False, [3]])
+def test_an_impossible_figure_is_clamped_and_flagged(value: Any) -> None:
+    usage = usage_from({"output_tokens": value})
+    assert usage.output == (MOST_TOKENS if value == 10**15 else 0)
+    assert usage.is_clamped
+
+
+def test_a_missing_figure_is_no_data_and_no_flag() -> None:
+    usage = usage_from({"output_tokens": None, "cache_creation": None})
+    assert (usage.context, usage.output, usage.is_clamped) == (0, 0, False)
+
+
+def test_cache_writes_without_a_split_are_those_we_asked_for() -> None:
+    usage = usage_from({"cache_creation_input_tokens": 9})
+    assert (usage.cache_write_5m, usage.cache_write_1h) == (9, 0)
