@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -23,7 +22,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
 django_application = get_asgi_application()
 
 from django.conf import settings  # noqa: E402
-from django.http.request import validate_host  # noqa: E402
+from django.http.request import split_domain_port, validate_host  # noqa: E402
 
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 
@@ -51,7 +50,7 @@ def is_same_origin(scope: Scope) -> bool:
         settings.HTTPS and headers.get(b"x-forwarded-proto") == "https"
     )
     expected = f"{'https' if secure else 'http'}://{host}"
-    allowed = validate_host(urlsplit(f"//{host}").hostname or "", settings.ALLOWED_HOSTS)
+    allowed = validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS)
     return bool(host) and allowed and origin.lower() == expected.lower()
 
 

@@ -11,6 +11,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+#: Digits of a number that means anything.
+_MOST_DIGITS = 18
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -20,7 +22,7 @@ def text(name: str, default: str = "") -> str:
     if path:
         try:
             return Path(path).read_text(encoding="utf-8").strip()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise ImproperlyConfigured(f"{name}_FILE: cannot read {path}: {error}") from error
     return os.environ.get(name, default)
 
@@ -38,7 +40,7 @@ def number(name: str, default: int = 0) -> int:
     value = text(name).strip()
     if not value:
         return default
-    if re.fullmatch(r"-?[0-9][0-9_]*", value):
+    if re.fullmatch(r"-?[0-9]+(_[0-9]+)*", value) and len(value) <= _MOST_DIGITS:
         return int(value)
     raise ImproperlyConfigured(f"{name}: {value!r} is not a whole number")
 
@@ -62,20 +64,24 @@ def typed(name: str, default: Any) -> Any:
 
 def database(url: str) -> dict[str, Any]:
     """Turn DATABASE_URL into Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        return sqlite(Path(unquote(parts.path)))
-    if parts.scheme not in {"postgres", "postgresql"}:
+    try:
+        parts = urlsplit(url)
+        host, port, path = parts.hostname or "", parts.port, unquote(parts.path)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
+    if parts.scheme == "sqlite" and not host and path.strip("/"):
+        return sqlite(Path(path))
+    if parts.scheme not in {"postgres", "postgresql"} or not path.strip("/"):
         raise ImproperlyConfigured(
             "DATABASE_URL: use sqlite:///path or postgresql://user@host/name"
         )
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
+        "NAME": path.lstrip("/"),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": parts.hostname or "",
-        "PORT": str(parts.port or ""),
+        "HOST": host,
+        "PORT": str(port or ""),
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
             "pool": {"min_size": 1, "max_size": 16, "timeout": 10},

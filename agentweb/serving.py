@@ -20,11 +20,13 @@ from django.db import connection
 
 #: Seconds that running turns are given to end when the server is told to stop.
 DRAIN_SECONDS = 10
+#: Bytes of the longest frame or message that a socket takes.
+MOST_FRAME = 131_072
 
 
 def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
-    import anthropic  # noqa: F401  (two seconds of CPU that no first request should pay)
+    import conversations.claude  # noqa: F401  (two seconds of CPU no first request should pay)
     from daphne.server import Server
 
     from agentweb.asgi import application
@@ -37,6 +39,9 @@ def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None])
         ready_callable=process.ready,
         server_name="agentweb",
         websocket_handshake_timeout=10,
+        # The page says next to nothing by its socket.
+        websocket_max_message_size=MOST_FRAME,
+        websocket_max_frame_size=MOST_FRAME,
     ).run()
     if process.error is not None:
         raise CommandError(f"the server could not start: {process.error}")
@@ -99,6 +104,7 @@ def _demand_free(host: str, port: int) -> None:
 @contextlib.contextmanager
 def only_one() -> Iterator[None]:
     """Hold the data folder's lock: the embedded database is for one server."""
+    Path(settings.DATA_DIR).mkdir(mode=0o700, parents=True, exist_ok=True)
     if connection.vendor != "sqlite":
         yield
         return

@@ -14,7 +14,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
 import anthropic
@@ -25,6 +24,8 @@ from conversations.ports import Head, ModelFailed, Piece
 from conversations.sse import EventReader
 
 logger = logging.getLogger("agentweb.claude")
+#: Never asked through a proxy of the environment, which cannot reach an emulator on this machine.
+_HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 #: Longest request id that is kept.
 _MOST_ID = 100
 
@@ -54,8 +55,7 @@ class Claude:
             http_client=anthropic.DefaultAsyncHttpxClient(
                 follow_redirects=False,
                 timeout=timeout,
-                # A proxy of the environment cannot reach an emulator on this machine.
-                trust_env=not (base_url and _is_here(base_url)),
+                mounts=dict.fromkeys(_HERE),
             ),
         )
 
@@ -138,14 +138,6 @@ def _head(response: httpx2.Response) -> Head:
 
 def _request_id(response: httpx2.Response) -> str:
     return str(response.headers.get("request-id", ""))[:_MOST_ID]
-
-
-def _is_here(base_url: str) -> bool:
-    host = httpx2.URL(base_url).host
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _broke(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:

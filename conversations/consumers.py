@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentweb.sockets")
 #: Seconds between two looks at whether the session is still good.
-RECHECK_SECONDS = 15
+RECHECK_SECONDS = 5
 #: Frames the page may send in one period; it has nothing to say but acknowledgements.
 MOST_RECEIVED = 200
 
@@ -72,40 +72,48 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _follow(self, topic: Topic) -> None:
         try:
+            clock = asyncio.get_running_loop().time
             position = await self._snapshot(topic)
+            due = clock() + RECHECK_SECONDS
             while True:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(RECHECK_SECONDS):
+                    async with asyncio.timeout_at(due):
                         await topic.news(position)
-                if topic.position == position:
-                    await self._recheck()
-                    continue
-                found = topic.after(position)
-                if found is None:
-                    position = await self._snapshot(topic)
-                    continue
-                position = topic.position
-                await self.send(text_data="\n".join(found))
+                # By the clock, not in a pause: an answer may go on for as long as a turn may last.
+                if clock() >= due:
+                    if not await self._is_welcome():
+                        await self.close(4401)
+                        return
+                    self.received = 0
+                    due = clock() + RECHECK_SECONDS
+                position = await self._tell(topic, position)
         except asyncio.CancelledError:
             raise
         except Exception:
             logger.exception("a socket failed; the page reconnects")
             await self.close(1011)
 
-    async def _snapshot(self, topic: Topic) -> int:
-        """Send the present state; repeated when an event came in while it was read."""
-        while True:
-            changes, live, position = topic.changes, topic.live, topic.position
-            html = await db(frames.snapshot, self.conversation.pk, self.after, live)
-            if changes == topic.changes and position == topic.position:
-                await self.send(text_data=html)
-                return position
+    async def _tell(self, topic: Topic, position: int) -> int:
+        """Send what came after `position`; everything, when some of it is gone."""
+        found = topic.after(position)
+        if found is None:
+            return await self._snapshot(topic)
+        position = topic.position
+        if found:
+            await self.send(text_data="\n".join(found))
+        return position
 
-    async def _recheck(self) -> None:
-        self.received = 0
+    async def _snapshot(self, topic: Topic) -> int:
+        """Send the present state, read while no event comes in between."""
+        async with topic.lock:
+            html = await db(frames.snapshot, self.conversation.pk, self.after, topic.live)
+            position = topic.position
+        await self.send(text_data=html)
+        return position
+
+    async def _is_welcome(self) -> bool:
         session = self.scope["session"].session_key
-        if not await db(is_logged_in, session, self.conversation.owner_id):
-            await self.close(4401)
+        return await db(is_logged_in, session, self.conversation.owner_id)
 
 
 def _after(query: bytes) -> int:

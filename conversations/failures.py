@@ -44,6 +44,9 @@ _STATUSES: dict[int, tuple[str, bool]] = {
 _SENTENCES = {
     "prompt is too long": "overflow",
     "exceed context limit": "overflow",
+    # The account's key, or the model, has changed since it was signed.
+    "Invalid `signature` in `thinking` block": "signature",
+    "blocks in the latest assistant message cannot be modified": "signature",
     "reached your specified API usage limits": "billing",
 }
 _WORDS = {
@@ -56,6 +59,7 @@ _WORDS = {
     "protocol_error": "The API sent something that is no answer.",
     "overflow": "The request is too long for the model.",
     "invalid_request": "The API refused the request.",
+    "signature": "The API does not accept the thinking it gave earlier in this conversation.",
     "authentication": "The API key is not accepted; an administrator must check it.",
     "permission": "The API key may not do this; an administrator must check it.",
     "billing": "The API account cannot pay; an administrator must check it.",

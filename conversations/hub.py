@@ -29,10 +29,13 @@ class Live:
 
 @dataclass
 class Topic:
-    """One conversation's frames; `position` numbers the last one, `changes` counts the events."""
+    """One conversation's frames; `position` numbers the last one.
+
+    `lock` is held while an event is shown and while a snapshot is read, so a frame is either in a
+    snapshot or behind it.
+    """
 
     position: int = 0
-    changes: int = 0
     live: Live | None = None
     sockets: int = 0
     #: Sockets and running turns; a topic that nobody holds is forgotten.

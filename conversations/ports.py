@@ -99,7 +99,7 @@ class ModelFailed(Exception):
     """A call failed at the API or on the way; the closed set that the rest of the app knows.
 
     `code` is one of: rate_limited, overloaded, upstream, unreachable, timeout, cut, protocol_error,
-    overflow, invalid_request, authentication, permission, not_found, billing.
+    overflow, signature, invalid_request, authentication, permission, not_found, billing.
     """
 
     code: str

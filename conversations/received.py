@@ -107,7 +107,7 @@ class Received:
                 head = {key: self.start[key] for key in _CALL_FIELDS if self.start.get(key)}
                 return _sendable(wire.encode(head)[:-1] + ',"input":' + self.input()[0] + "}")
             case name if self.is_closed and (name in _TAKEN_BACK or blocks.answers_server(name)):
-                return _sendable(wire.encode(shallow(self.start)))
+                return _sendable(wire.encode(self.start))
             case _:
                 return ""
 
@@ -116,7 +116,7 @@ def received(start: Any) -> Received:
     """Begin a block; raises StreamError for a tool call that could never be answered."""
     if not isinstance(start, dict) or not isinstance(start.get("type"), str):
         raise StreamError("a block is an object with a type")
-    block = Received(dict(start))
+    block = Received(dict(shallow(start)))
     if block.type in ("text", "thinking"):
         block.parts.append(wire.clean(start.get(block.type) or ""))
         block.signature = wire.clean(start.get("signature") or "")

@@ -31,14 +31,15 @@ from conversations.ports import (
 from conversations.switch import Stopped
 from conversations.toolruns import ToolRuns
 
+#: What thinking is bound to once the API has refused its signatures.
+REFUSED = "refused"
+
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """An answer that is stored: the view with it, what it wants, and its new report."""
+    """An answer that is stored: the conversation with it, and what it wants."""
 
-    view: View
-    report: Report | None
-    binding: str
+    state: Loaded
     stop_reason: str
     tools: tuple[ToolUse, ...]
 
@@ -68,7 +69,7 @@ class Runner:
                 return Finish("done", "loop_limit")
             self.round += 1
             got = await self._reply(state)
-            state = replace(state, view=got.view, report=got.report, bound_to=got.binding)
+            state = got.state
             if got.tools:
                 state = replace(state, view=await self._use_tools(got))
                 if self.tool_calls > self.job.caps.tool_calls:
@@ -83,23 +84,27 @@ class Runner:
         if got.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
-            rules.check(got.view)
+            rules.check(got.state.view)
         except RuleError:
             return False
         return True
 
     async def _reply(self, state: Loaded) -> Got:
-        """Prepare and ask; an overflow reduces harder and asks again, a bounded number of times."""
+        """Prepare and ask; what the API cannot take is reduced, a bounded number of times."""
         harder = 0
         while True:
             prepared, state = await self._prepare(state, harder)
             try:
                 return await self._ask_for_reply(prepared, state)
             except ModelFailed as error:
-                if error.code != "overflow" or self.overflows >= self.job.caps.overflows:
+                if error.code == "signature" and state.bound_to != REFUSED:
+                    # Under no envelope of ours are the signatures good: all thinking goes.
+                    state = replace(state, bound_to=REFUSED)
+                elif error.code == "overflow" and self.overflows < self.job.caps.overflows:
+                    self.overflows += 1
+                    harder += 1
+                else:
                     raise
-                self.overflows += 1
-                harder += 1
 
     async def _prepare(self, state: Loaded, harder: int) -> tuple[Prepared, Loaded]:
         """Drive the pipeline: record what it proposes, fetch the summaries it wants."""
@@ -174,7 +179,8 @@ class Runner:
             report = _report(answer, after, envelope.overhead) or state.report
             await self.ports.tell(RoundChanged(self.turn, self.round))
             await self.ports.tell(MeterMoved())
-            return Got(after, report, envelope.binding, answer.stop_reason, answer.tool_uses)
+            known = replace(state, view=after, report=report, bound_to=envelope.binding)
+            return Got(known, answer.stop_reason, answer.tool_uses)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before another attempt, or raise when there must be none."""
@@ -196,7 +202,7 @@ class Runner:
         self.ids.update(use.id for use in got.tools)
         changed = RoundChanged(self.turn, self.round)
         runs = ToolRuns(self.ports, changed, self.job.caps.parallel_tools, allowed)
-        return got.view.append(await runs.answer(got.tools))
+        return got.state.view.append(await runs.answer(got.tools))
 
 
 def _no_ids() -> set[str]:

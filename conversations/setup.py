@@ -6,7 +6,9 @@ an administrator the page is not found, whatever the token.
 
 from __future__ import annotations
 
+import os
 import secrets
+import tempfile
 from pathlib import Path
 
 from django.conf import settings
@@ -29,10 +31,30 @@ def setup_token() -> str | None:
     if has_administrator():
         _path().unlink(missing_ok=True)
         return None
-    if not _path().exists():
-        _path().touch(mode=0o600)
-        _path().write_text(secrets.token_urlsafe(24), encoding="ascii")
-    return _path().read_text(encoding="ascii")
+    return _read() or _write()
+
+
+def _read() -> str:
+    return _path().read_text(encoding="ascii") if _path().exists() else ""
+
+
+def _write() -> str:
+    """Write a new token to a file of its owner, whole or not at all."""
+    token = secrets.token_urlsafe(24)
+    handle, name = tempfile.mkstemp(dir=settings.DATA_DIR)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token)
+    Path(name).rename(_path())
+    return token
+
+
+def _is_used_up() -> bool:
+    """Take the token away; of two posts at once only one finds it."""
+    try:
+        _path().unlink()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 @sensitive_post_parameters()
@@ -42,8 +64,9 @@ def page(request: HttpRequest, token: str) -> HttpResponse:
         raise Http404("no such page")
     form = SetupForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
+        if _is_used_up():
+            raise Http404("no such page")
         user = form.save()
-        _path().unlink(missing_ok=True)
         login(request, user)
         return redirect("home")
     return render(request, "setup.html", {"form": form}, status=400 if form.errors else 200)

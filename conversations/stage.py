@@ -18,8 +18,8 @@ from conversations.events import Event, RoundChanged, RoundOpened, TextGrew, Tur
 from conversations.hub import Live, Topic, hub
 from conversations.rendering import Incremental
 from conversations.services import leases
+from conversations.services.drafts import save_draft
 from conversations.services.leases import Lease
-from conversations.services.turns import save_draft
 from conversations.switch import Stopped
 
 logger = logging.getLogger("agentweb.turns")
@@ -54,7 +54,6 @@ class TurnStage:
                 self._begin(event)
             elif isinstance(event, RoundChanged | TurnClosed):
                 self._end()
-            self._topic.changes += 1
             if self._topic.sockets:
                 frame = await db(frames.render, self._lease.conversation_id, event)
                 self._topic.publish(frame)
@@ -82,8 +81,11 @@ class TurnStage:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             if self._fresh_text or self._fresh_thinking:
-                async with self._topic.lock:
-                    await self._flush()
+                try:
+                    async with self._topic.lock:
+                        await self._flush()
+                except Exception:
+                    logger.exception("turn %s: text was not shown", self._lease.turn_id)
 
     async def _flush(self) -> None:
         live = self._topic.live
@@ -119,3 +121,16 @@ class TurnStage:
     def close(self) -> None:
         self._end()
         hub.leave(self._lease.conversation_id)
+
+
+async def announce(conversation_id: int, event: Event) -> None:
+    """Tell the sockets of this process of a change that no running turn of it made."""
+    topic = hub.enter(conversation_id)
+    try:
+        async with topic.lock:
+            if topic.sockets:
+                topic.publish(await db(frames.render, conversation_id, event))
+    except Exception:
+        logger.exception("%s was not shown", event)
+    finally:
+        hub.leave(conversation_id)

@@ -74,9 +74,17 @@ class ToolRuns:
                 return await self.ports.tools.run(use)
         except Stopped:
             return ToolDone(wire.encode(CANCELLED), "cancelled")
-        except Exception:
+        except (asyncio.CancelledError, Exception) as error:
+            # A cancellation that nobody asked this task for is a bug of the tool.
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
             logger.exception("tool %s failed", use.name)
             return ToolDone(wire.encode(BROKEN), "error")
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _result(use: ToolUse, done: ToolDone) -> str:

@@ -13,6 +13,7 @@ import os
 import random
 import socket
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -22,16 +23,19 @@ from conversations.conf import conf
 from conversations.context.envelope import Envelope, envelope
 from conversations.context.errors import ContextError
 from conversations.db import db
-from conversations.events import MeterMoved, TurnClosed, TurnOpened
+from conversations.events import Event, MeterMoved, TurnClosed, TurnOpened
 from conversations.ports import Caps, Finish, Job, Ports
 from conversations.queries.jobs import JobFacts, job_facts
 from conversations.runner import Runner
 from conversations.services import leases
 from conversations.services import turns as services
 from conversations.services.leases import TTL, Lease
-from conversations.stage import TurnStage
+from conversations.stage import TurnStage, announce
 from conversations.switch import Stopped, Switch
 from tools import registry
+
+if TYPE_CHECKING:
+    from conversations.models import Turn
 
 logger = logging.getLogger("agentweb.turns")
 OWNER = f"{socket.gethostname()}:{os.getpid()}"
@@ -83,6 +87,8 @@ class Supervisor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._claude: Claude | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._announcements: set[asyncio.Task[None]] = set()
+        self._is_draining = False
 
     async def start(self, *, is_alone: bool) -> None:
         """Begin to serve; `is_alone` says that no other process can be running turns."""
@@ -100,9 +106,12 @@ class Supervisor:
     async def sweep(self, *, everything: bool = False) -> None:
         """Close the turns of dead workers and start those that wait."""
         for turn_id in await db(services.expired_turns, everything=everything):
-            if turn_id not in self._tasks:
-                await db(services.interrupt_turn, turn_id=turn_id, everything=everything)
+            if turn_id in self._tasks:
+                continue
+            turn = await db(services.interrupt_turn, turn_id=turn_id, everything=everything)
+            if turn is not None:
                 logger.warning("turn %s was interrupted", turn_id)
+                await announce(turn.conversation_id, TurnClosed(turn.number))
         for turn_id in await db(services.queued_turns):
             self.launch(turn_id)
 
@@ -119,10 +128,18 @@ class Supervisor:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.launch, turn_id)
 
-    def stop(self, turn_id: int) -> None:
-        """Wake a turn that was asked to stop, from any thread."""
+    def stop(self, turn: Turn) -> None:
+        """Wake a turn that was asked to stop, from any thread; show it if nobody runs it."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._request, turn_id, "user")
+            self._loop.call_soon_threadsafe(self._stop, turn.pk, turn.conversation_id, turn.number)
+
+    def _stop(self, turn_id: int, conversation_id: int, number: int) -> None:
+        if turn_id in self._tasks:
+            self._request(turn_id, "user")
+        else:
+            task = asyncio.create_task(announce(conversation_id, TurnClosed(number)))
+            self._announcements.add(task)
+            task.add_done_callback(self._announcements.discard)
 
     def _request(self, turn_id: int, reason: str) -> None:
         switch = self._switches.get(turn_id)
@@ -130,13 +147,14 @@ class Supervisor:
             switch.request(reason)
 
     def launch(self, turn_id: int) -> None:
-        if turn_id not in self._tasks:
+        if turn_id not in self._tasks and not self._is_draining:
             task = asyncio.create_task(self._run(turn_id), name=f"turn-{turn_id}")
             self._tasks[turn_id] = task
             task.add_done_callback(lambda _: self._tasks.pop(turn_id, None))
 
     async def drain(self, seconds: float) -> None:
-        """Let running turns end; those that do not are stopped and say so."""
+        """Let running turns end, stop those that do not; what is queued waits for a next start."""
+        self._is_draining = True
         if self._sweeper is not None:
             self._sweeper.cancel()
         tasks = list(self._tasks.values())
@@ -150,26 +168,31 @@ class Supervisor:
             await self._claude.close()
 
     async def _run(self, turn_id: int) -> None:
+        if self._claude is None:
+            return
         lease = await db(leases.claim_turn, turn_id=turn_id, owner=OWNER)
-        if lease is None or self._claude is None:
+        if lease is None:
             return
         switch = self._switches[turn_id] = Switch()
         stage = TurnStage(lease)
         keeper = asyncio.create_task(self._keep(lease, switch))
         limit = asyncio.get_running_loop().call_later(conf.max_turn_seconds, switch.request, "time")
         try:
-            await stage.tell(TurnOpened(lease.number))
+            await _tell(stage, TurnOpened(lease.number))
             finish = await self._finish(lease, switch, stage, self._claude)
             await db(services.finish_turn, lease=lease, finish=finish)
             logger.info("turn %s: %s %s %s", turn_id, finish.state, finish.reason, finish.code)
         except Stopped:
             logger.warning("turn %s lost its lease", turn_id)
+        except Exception:
+            # The sweep interrupts it once its lease is over.
+            logger.exception("turn %s could not be finished", turn_id)
         finally:
             limit.cancel()
             keeper.cancel()
             self._switches.pop(turn_id, None)
-            await stage.tell(TurnClosed(lease.number))
-            await stage.tell(MeterMoved())
+            await _tell(stage, TurnClosed(lease.number))
+            await _tell(stage, MeterMoved())
             stage.close()
 
     async def _finish(
@@ -210,6 +233,14 @@ class Supervisor:
                 return
             except Exception:
                 logger.exception("turn %s: the lease was not renewed", lease.turn_id)
+
+
+async def _tell(stage: TurnStage, event: Event) -> None:
+    """Show an event; one that cannot be shown must not keep a turn from its end."""
+    try:
+        await stage.tell(event)
+    except Exception:
+        logger.exception("%s was not shown", event)
 
 
 def _is_requested(switch: Switch) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -21,7 +22,6 @@ from conversations.queries.conversations import (
     enabled_models,
     live_turn,
     newest,
-    sent_before,
     sidebar,
     turn_for,
 )
@@ -35,6 +35,8 @@ from tools.registry import TOOLS
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Turn, User
+
+logger = logging.getLogger("agentweb.views")
 
 
 def person(request: HttpRequest) -> User:
@@ -63,7 +65,7 @@ def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The chat, or with `before` the page of turns above one."""
     conversation = conversation_for(person(request), public_id)
     before = request.GET.get("before", "")
-    if before.isdigit() and len(before) < 10:
+    if before.isdecimal() and len(before) < 10:
         page = transcripts.transcript(conversation, int(before))
         context = {"conversation": conversation, "transcript": page}
         return render(request, "conversations/_partials/earlier.html", context)
@@ -113,16 +115,12 @@ def start(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         text = next(iter(form.errors.values()))[0]
         return _new_chat_error(request, str(text))
-    client_id = form.cleaned_data["client_id"]
-    sent = sent_before(user, client_id)
-    if sent is not None:
-        return redirect("chat", sent.conversation.public_id)
     try:
         turn = services.start_conversation(
             owner_id=user.pk,
             model=form.cleaned_data["model"] or conf.model,
             text=form.cleaned_data["text"],
-            client_id=client_id,
+            client_id=form.cleaned_data["client_id"],
         )
     except SendError as error:
         return _new_chat_error(request, error.text)
@@ -169,7 +167,7 @@ def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
     turn = live_turn(conversation)
     if turn is not None:
         services.request_stop(turn=turn)
-        supervisor.stop(turn.pk)
+        supervisor.stop(turn)
     return _back(request, conversation)
 
 
@@ -200,8 +198,13 @@ def live(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def ready(request: HttpRequest) -> HttpResponse:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+    """Say whether requests can be served: 503 while the database does not answer."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        logger.warning("not ready: %s", error)
+        return HttpResponse("no database", content_type="text/plain", status=503)
     return HttpResponse("ok", content_type="text/plain")
 
 

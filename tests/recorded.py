@@ -10,5 +10,5 @@ _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 def recorded_files(part: str) -> list[Path]:
     """Give the files of one part (`dev` or `long`); none where the recordings are not at hand."""
-    folder = Path(os.environ.get("AGENTWEB_RECORDED_DATA", _BESIDE)) / part
+    folder = Path(os.environ.get("AGENTWEB_TEST_RECORDED_DATA", _BESIDE)) / part
     return sorted(folder.glob("*.jsonl.gz"))

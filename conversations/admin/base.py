@@ -88,7 +88,8 @@ def pretty(text: str) -> str:
 
 def step(before: int, after: int) -> str:
     """Show a number before and after, and the share that is gone."""
-    share = f" (−{(before - after) * 100 // before} %)" if 0 < after < before else ""
+    tenths = (before - after) * 1000 // before if 0 < after < before else 0
+    share = f" (−{tenths // 10}.{tenths % 10} %)" if tenths else ""
     return f"{before:,} → {after:,}{share}"
 
 

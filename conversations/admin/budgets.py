@@ -35,10 +35,15 @@ class BudgetForm(_Form):
 class BudgetFormSet(_FormSet):
     def clean(self) -> None:
         super().clean()
+        here = [form.instance.pk for form in self.forms if form.instance.pk]
+        others = Budget.objects.filter(user=self.instance, is_active=True).exclude(pk__in=here)
         active = [
-            form.cleaned_data["period"]
-            for form in self.forms
-            if form.is_valid() and form.cleaned_data.get("is_active") and _is_used(form)
+            *others.values_list("period", flat=True),
+            *(
+                form.cleaned_data["period"]
+                for form in self.forms
+                if form.is_valid() and form.cleaned_data.get("is_active") and _is_used(form)
+            ),
         ]
         if len(active) != len(set(active)):
             raise ValidationError("Only one active budget for each period.")

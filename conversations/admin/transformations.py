@@ -19,8 +19,8 @@ from conversations.templatetags.agentweb import dollars
 class TransformationAdmin(ReadOnly):
     heavy = ("edits", "policy", "conversation__instructions", "conversation__policy")
     list_display = (
-        "created_at", "kind", "outcome", "owner", "conversation", "setting", "number",
-        "threshold", "tokens", "note",
+        "created_at", "kind", "outcome", "owner", "measured", "limit", "setting", "tokens",
+        "conversation",
     )  # fmt: skip
     list_display_links = ("created_at", "kind")
     list_filter = ("kind", "outcome", "source", OwnerFilter, "created_at")
@@ -32,7 +32,7 @@ class TransformationAdmin(ReadOnly):
         ("Where", {"fields": ("place", "owner", "turn_link", "seq", "parent", "created_at")}),
         (
             "Why",
-            {"fields": ("kind", "outcome", "measured", "threshold", "setting", "note", "reason")},
+            {"fields": ("kind", "outcome", "measured", "limit", "setting", "note", "reason")},
         ),
         ("What it did", {"fields": ("tokens", "bytes")}),
         ("Summary call", {"fields": ("summary", "summary_model", "summary_cost")}),
@@ -51,7 +51,11 @@ class TransformationAdmin(ReadOnly):
     def turn_link(self, row: Transformation) -> str:
         return link(row.turn)
 
-    @admin.display(description="measured")
+    @admin.display(description="threshold", ordering="threshold")
+    def limit(self, row: Transformation) -> str:
+        return f"{row.threshold:,}"
+
+    @admin.display(description="measured", ordering="number")
     def measured(self, row: Transformation) -> str:
         return f"{row.number:,} ({row.source})"
 

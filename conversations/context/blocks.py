@@ -23,7 +23,10 @@ def answers_server(name: str) -> bool:
 
 
 def flaw(role: str, values: Any) -> Flaw | None:
-    """Give the first rule that a message's blocks break by themselves, or None."""
+    """Give the first rule that a message's blocks break by themselves, or None.
+
+    What follows a flaw is never looked at, so a check may rely on those before it.
+    """
     if not isinstance(values, list):
         return "content", "content", "is not an array of blocks"
     return next(_flaws(role, values), None)
@@ -43,10 +46,10 @@ def _flaws(role: str, values: list[Any]) -> Iterator[Flaw]:
         where = f"content.{at}"
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             yield "content", where, "is not an object with a type"
-            return
-        if not _suits(role, value["type"]):
+        elif not _suits(role, value["type"]):
             yield "kind", where, f"{value['type']} may not stand in a message of role {role}"
-        yield from _own_flaws(where, value)
+        else:
+            yield from _own_flaws(where, value)
 
 
 def _suits(role: str, name: str) -> bool:
@@ -102,17 +105,19 @@ def _result(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     if not isinstance(value.get("is_error", False), bool):
         yield "is_error", where, "is_error must be true or false"
     content = value.get("content", "")
-    if isinstance(content, str):
-        return
-    if not isinstance(content, list):
+    if isinstance(content, list):
+        yield from _nested_flaws(where, content)
+    elif not isinstance(content, str):
         yield "content", where, "the content of a tool_result is a text or an array of blocks"
-        return
+
+
+def _nested_flaws(where: str, content: list[Any]) -> Iterator[Flaw]:
     for at, nested in enumerate(content):
         inside = f"{where}.content.{at}"
         if not isinstance(nested, dict) or nested.get("type") not in _NESTED:
             yield "kind", inside, "may not stand in a tool_result"
-            return
-        yield from _own_flaws(inside, nested)
+        else:
+            yield from _own_flaws(inside, nested)
 
 
 def _is_mark(mark: object) -> bool:

@@ -70,12 +70,19 @@ def block_tokens(block: dict[str, Any]) -> int:
 
 
 def _value(value: object) -> int:
-    """Estimate any JSON value by the text it would be."""
-    if isinstance(value, dict):
-        return sum(1 + text_tokens(str(key)) + _value(item) for key, item in value.items())
-    if isinstance(value, list):
-        return 1 + sum(_value(item) for item in value)
-    return 1 + text_tokens(str(value))
+    """Estimate any JSON value by the text it would be, however deep it is."""
+    total, left = 0, [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            total += sum(1 + text_tokens(str(key)) for key in item)
+            left.extend(item.values())
+        elif isinstance(item, list):
+            total += 1
+            left.extend(item)
+        else:
+            total += 1 + text_tokens(str(item))
+    return total
 
 
 def _image_tokens(source: Any) -> int:

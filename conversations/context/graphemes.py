@@ -52,7 +52,7 @@ def _is_virama(left: str) -> bool:
 def _is_hangul_inside(left: str, right: str) -> bool:
     """Jamo belong to the syllable before them; a leading consonant only to another one."""
     if "\u1160" <= right <= "\u11ff":
-        return "\u1100" <= left <= "\u11ff" or "\uac00" <= left <= "\ud7a3"
+        return "\u1100" <= left <= "\u11ff" or _is_syllable(left)
     return "\u1100" <= left <= "\u115f" and ("\u1100" <= right <= "\u115f" or _is_syllable(right))
 
 

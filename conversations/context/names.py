@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-_PIECES = re.compile(r"""[^\s"'`<>()\[\]{},;|=*\\]+""")
+_PIECES = re.compile(r"""[^\s"'`<>()\[\]{},;|*\\]+""")
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.]*%?")
 _FILE = re.compile(
     r"[\w.-]+\.(?:txt|md|json|ya?ml|toml|csv|tsv|xml|html?|css|[cm]?[jt]sx?|py|rb|go|rs|java|kt|cs"
@@ -19,6 +19,7 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w-]+", re.ASCII)
+_EDGES = ".:!?…-–—"
 _LONGEST, _SHORTEST_ID, _LEAST_DIGITS = 200, 6, 3
 
 
@@ -41,11 +42,12 @@ def required(zone: Iterable[str], tail: Iterable[str], carried: str, most: int) 
 
 
 def _name(piece: str) -> str:
-    piece = piece.strip(".:!?…-–—")
+    piece = piece.strip(_EDGES)
+    if piece.startswith(("http://", "https://")):
+        return piece if 10 < len(piece) <= _LONGEST else ""
+    piece = piece.rpartition("=")[2].strip(_EDGES)
     if not 3 <= len(piece) <= _LONGEST:
         return ""
-    if piece.startswith(("http://", "https://")) and len(piece) > 10:
-        return piece
     if "/" in piece and any(map(str.isalnum, piece)) and ("." in piece or piece.count("/") > 1):
         return piece
     if "@" in piece[1:-1] and "." in piece:

@@ -64,9 +64,13 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
         raise WindowError(desk.gauge.tokens, situation.window, situation.model)
     if policy.name != "off":
         yield from desk.reduce()
+    reduced = desk.view
+    yield from desk.propose(rebind(reduced, situation))
+    if desk.view is not reduced and policy.name != "off":
+        # Without its thinking a view that could not be trimmed to its limits may be trimmed now.
+        yield from desk.trim()
     if desk.gauge.tokens > desk.room:
         raise WindowError(desk.gauge.tokens, desk.room, situation.model)
-    yield from desk.propose(rebind(desk.view, situation))
     rules.check(desk.view)
     return Prepared(desk.view, desk.gauge, desk.view.reduced)
 
@@ -103,6 +107,10 @@ class _Desk:
         if self.harder > 1:
             step = partial(compaction, everything=True)
             yield from self.propose(step(self.view, self.gauge, self.policy))
+        yield from self.trim()
+
+    def trim(self) -> Generator[Wish, Reply, None]:
+        """Drop and shorten until the view is within its limits."""
         for step in (trim, shrink, trim, trim_rounds):
             yield from self.propose(step(self.view, self.gauge, self.policy))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from conversations.context import wire
 from conversations.context.shape import Call
+from conversations.context.sharing import water_level
 from conversations.context.shorten import cut, notice, shorten
 from conversations.context.view import Block, Message, View
 
@@ -68,7 +69,7 @@ def shortened(content: Content, recall: str, limit: int) -> Content:
     if isinstance(content, str):
         return shorten(content, limit, recall)
     texts = [block["text"] for block in content if block["type"] == "text"]
-    level = _level(list(map(len, texts)), limit)
+    level = water_level(list(map(len, texts)), limit)
     if level < _LEAST:
         others = [block for block in content if block["type"] != "text"]
         joined = shorten("\n".join(texts), limit, recall)
@@ -88,14 +89,3 @@ def _notice(shown: int, whole: int, recall: str, *, is_whole: bool) -> str:
 
 def _stubs(content: list[dict[str, Any]]) -> int:
     return sum(len(f"[{block['type']} left out]") for block in content if block["type"] != "text")
-
-
-def _level(sizes: list[int], room: int) -> int:
-    """Give the most characters that each may have so that all together fit."""
-    left = len(sizes)
-    for size in sorted(sizes):
-        if size * left > room:
-            return room // left
-        room -= size
-        left -= 1
-    return room

@@ -17,6 +17,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from conversations.context import graphemes
+from conversations.context.sharing import water_level
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STARTS = frozenset('{["-0123456789tfnNI')
@@ -155,7 +156,7 @@ class _Fitter:
         chosen = [*range(first), *range(count - last, count)]
         left = room - len(word) - (1 if word and chosen else 0) - max(0, len(chosen) - 1)
         left -= sum(overheads[at] for at in chosen)
-        level = _level([self.size(values[at]) for at in chosen], left)
+        level = water_level([self.size(values[at]) for at in chosen], left)
         shown = [
             (heads[at] if heads else "") + self.fit(values[at], min(level, self.size(values[at])))
             for at in chosen
@@ -171,17 +172,6 @@ def _choose(needs: list[int], room: int) -> tuple[int, int]:
     used += sum(needs[len(needs) - back :])
     more = bisect_right(list(accumulate(needs[front : len(needs) - back])), room - used)
     return front + more, back
-
-
-def _level(sizes: list[int], room: int) -> int:
-    """Give the most that each may have so that all fit, small ones leaving theirs to large ones."""
-    left = len(sizes)
-    for size in sorted(sizes):
-        if size * left > room:
-            return room // left
-        room -= size
-        left -= 1
-    return max(sizes, default=0)
 
 
 def _items_left_out(count: int) -> str:

@@ -41,12 +41,6 @@ def newest(user: User) -> Conversation | None:
     return owned(user).filter(archived_at=None).order_by("-updated_at").first()
 
 
-def sent_before(user: User, client_id: UUID) -> Turn | None:
-    """Give the turn the user already sent under that id, in whatever conversation."""
-    rows = Turn.objects.select_related("conversation").filter(conversation__owner=user)
-    return rows.filter(client_id=client_id).first()
-
-
 def enabled_models() -> list[str]:
     return list(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))
 

@@ -79,9 +79,10 @@ def budget_pill(user_id: int) -> BudgetPill:
         return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
     now = timezone.now()
     starts = {budget.pk: window_bounds(budget.period, now) for budget in budgets}
+    present = {starting for starting, _ending in starts.values()}
     windows = {
         row.budget_id: row
-        for row in BudgetWindow.objects.filter(budget__in=budgets)
+        for row in BudgetWindow.objects.filter(budget__in=budgets, starts_at__in=present)
         if row.starts_at == starts[row.budget_id][0]
     }
     pills = [_pill(budget, windows.get(budget.pk), starts[budget.pk][1]) for budget in budgets]

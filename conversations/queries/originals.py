@@ -11,7 +11,9 @@ from conversations.queries.cards import result_text
 
 def original(conversation_id: int, id: str) -> str | None:
     """Give a tool result by its tool_use id, or a message by its number; None when unknown."""
-    if id.isdigit() and len(id) < 19:
+    if "\0" in id:
+        return None  # PostgreSQL cannot even be asked
+    if id.isdecimal() and len(id) < 19:
         message = Message.objects.filter(conversation_id=conversation_id, seq=int(id)).first()
         return None if message is None else _message_text(message.content)
     call = (

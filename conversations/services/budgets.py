@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from conversations.models import Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.ports import Refused
+from conversations.templatetags.agentweb import dollars
 
 
 def window_bounds(period: str, now: datetime) -> tuple[datetime, datetime | None]:
@@ -31,23 +32,20 @@ def window_bounds(period: str, now: datetime) -> tuple[datetime, datetime | None
 
 def open_windows(user_id: int) -> list[BudgetWindow]:
     """Give the user's present windows, made on first use, locked in the order of their ids."""
-    budgets = list(Budget.objects.filter(user_id=user_id, is_active=True))
-    if not budgets:
-        return []
     now = timezone.now()
-    bounds = {budget.pk: window_bounds(budget.period, now) for budget in budgets}
-    BudgetWindow.objects.bulk_create(
-        [
-            BudgetWindow(
-                budget=budget, starts_at=bounds[budget.pk][0], ends_at=bounds[budget.pk][1]
-            )
-            for budget in budgets
-        ],
-        ignore_conflicts=True,
-    )
+    wanted = [
+        BudgetWindow(budget=budget, starts_at=starts, ends_at=ends)
+        for budget in Budget.objects.filter(user_id=user_id, is_active=True).order_by("pk")
+        for starts, ends in (window_bounds(budget.period, now),)
+    ]
+    if not wanted:
+        return []
+    BudgetWindow.objects.bulk_create(wanted, ignore_conflicts=True)
+    present = Q()
+    for row in wanted:
+        present |= Q(budget=row.budget_id, starts_at=row.starts_at)
     rows = BudgetWindow.objects.select_for_update(of=("self",)).select_related("budget")
-    found = rows.filter(budget__in=budgets).order_by("pk")
-    return [row for row in found if row.starts_at == bounds[row.budget_id][0]]
+    return list(rows.filter(present).order_by("pk"))
 
 
 def room(windows: list[BudgetWindow]) -> int | None:
@@ -60,12 +58,10 @@ def room(windows: list[BudgetWindow]) -> int | None:
 def hold_micros(*, windows: list[BudgetWindow], call_id: int, micros: int) -> None:
     """Hold the amount in every window, or raise Refused."""
     for window in windows:
-        limit = window.budget.limit_micros
-        fits = BudgetWindow.objects.filter(
-            pk=window.pk, spent_micros__lte=limit - F("held_micros") - micros
-        )
+        most = window.budget.limit_micros - F("held_micros") - F("overrun_micros") - micros
+        fits = BudgetWindow.objects.filter(pk=window.pk, spent_micros__lte=most)
         if not fits.update(held_micros=F("held_micros") + micros):
-            raise over_budget(window)
+            raise over_budget(window, micros)
     Reservation.objects.bulk_create(
         Reservation(call_id=call_id, window=window, micros=micros) for window in windows
     )
@@ -94,19 +90,23 @@ def settle(*, call_id: int, cost_micros: int) -> None:
     _enter([row.window for row in held], call_id, kind, cost_micros)
 
 
-def over_budget(window: BudgetWindow) -> Refused:
-    budget = window.budget
-    used = window.spent_micros + window.held_micros
-    reset = f" It starts anew on {window.ends_at:%d %B %Y}, UTC." if window.ends_at else ""
+def over_budget(window: BudgetWindow, micros: int) -> Refused:
+    """Say which budget does not allow a call of so much, what is used of it, and until when."""
+    limit = window.budget.limit_micros
+    kind = {"day": "daily", "month": "monthly", "lifetime": "lifetime"}[window.budget.period]
+    ends = window.ends_at
+    reset = f" It starts anew on {ends.day} {ends:%B %Y}, UTC." if ends else ""
     return Refused(
         "budget",
-        f"The {budget.get_period_display()} budget of ${budget.limit_micros / 1e6:,.2f} is used up"
-        f" (${used / 1e6:,.2f} spent or held).{reset}",
+        f"The {kind} budget of {dollars(limit)} does not allow another call:"
+        f" {dollars(limit - _left(window))} is spent or held, and this call may cost up to"
+        f" {dollars(micros)}.{reset}",
     )
 
 
 def _left(window: BudgetWindow) -> int:
-    return window.budget.limit_micros - window.spent_micros - window.held_micros
+    used = window.spent_micros + window.held_micros + window.overrun_micros
+    return window.budget.limit_micros - used
 
 
 def _enter(windows: list[BudgetWindow], call_id: int, kind: str, micros: int) -> None:

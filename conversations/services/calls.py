@@ -12,14 +12,16 @@ from conversations.context import wire
 from conversations.context.envelope import Envelope as Parameters
 from conversations.context.envelope import body
 from conversations.context.view import Message as ViewMessage
-from conversations.models import ApiCall, ApiResult, Envelope, Message, ToolCall
+from conversations.models import ApiCall, ApiResult, Envelope, Message, ToolCall, Turn
 from conversations.ports import Ending, Refused, Sending, Sent
 from conversations.prices import PriceList, PriceMissing
 from conversations.queries.prices import price_list
 from conversations.services import budgets
 from conversations.services.chain import append, locked
+from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, keep_blob
+from conversations.switch import Stopped
 from conversations.usage import Usage
 
 #: An answer is not asked for with less room than this, in tokens.
@@ -40,6 +42,7 @@ class Timing:
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call and hold the most it can cost; raises Refused."""
     hold(lease)
+    _demand_wanted(lease)
     model = str(dict(sending.envelope.parameters)["model"])
     prices = price_list(model, timezone.now())
     windows = budgets.open_windows(lease.user_id)
@@ -54,6 +57,16 @@ def open_call(*, lease: Lease, sending: Sending) -> Sent:
     if windows:
         budgets.hold_micros(windows=windows, call_id=call.pk, micros=worst)
     return Sent(call.pk, sent)
+
+
+def _demand_wanted(lease: Lease) -> None:
+    """Go no further when a stop was asked for anywhere, or when the user was shut out."""
+    turn = Turn.objects.filter(pk=lease.turn_id)
+    stop, is_active = turn.values_list("stop_requested_at", "conversation__owner__is_active").get()
+    if stop is not None:
+        raise Stopped("user")
+    if not is_active:
+        raise Refused("inactive", "This account is not active any more.")
 
 
 def _padded(sending: Sending) -> int:
@@ -106,6 +119,8 @@ def close_call(
     """Settle a call and store what is kept of its answer, with the tool calls it plans."""
     hold(lease, **({"state": "tool_wait"} if ending.tools else {}))
     call = ApiCall.objects.get(pk=call_id)
+    if call.purpose == ApiCall.Purpose.REPLY:
+        drop_draft(lease.turn_id)
     answer = _store_answer(lease, ending)
     if answer is not None:
         ToolCall.objects.bulk_create(

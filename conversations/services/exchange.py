@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from conversations.context import wire
 from conversations.models import Conversation, Message, Turn, User
-from conversations.services.chain import extend, locked
+from conversations.services.chain import extend
 from conversations.services.recordings import Exchange, RecordError, Recording
 
 
@@ -41,7 +41,7 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
 
 
 def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
-    conversation = locked(conversation.pk)
+    """Append turns and messages; nobody else sees the conversation before it is committed."""
     now = timezone.now()
     turns = Turn.objects.bulk_create(
         Turn(

@@ -34,12 +34,6 @@ class Lease:
     generation: int
 
 
-class StateError(Exception):
-    """A turn cannot go from its state to the one asked for."""
-
-    code = "turn_state"
-
-
 @transaction.atomic
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     """Take a queued turn; None when another worker has it or nothing is left to do."""

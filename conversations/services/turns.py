@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID, uuid5
 
-from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db import transaction
+from django.db.models import Max, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -13,23 +13,26 @@ from conversations.conf import conf
 from conversations.context import wire
 from conversations.context.view import Message as ViewMessage
 from conversations.models import (
+    ALLOWED,
     LIVE,
     ApiCall,
     ApiResult,
     Conversation,
-    Draft,
     Message,
     ToolCall,
     Turn,
+    User,
 )
 from conversations.ports import Finish
 from conversations.services.budgets import settle
 from conversations.services.chain import append, locked
+from conversations.services.drafts import drop_draft, keep_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, keep_blob
 
 CUT_SHORT = "Outcome unknown: the server stopped while this tool ran. Check before repeating it."
 NOT_RUN = "Not run: the server stopped before this tool was started."
+_INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
 
 
 class SendError(Exception):
@@ -42,14 +45,23 @@ class SendError(Exception):
 
 @transaction.atomic
 def start_conversation(*, owner_id: int, model: str, text: str, client_id: UUID) -> Turn:
-    """Start a conversation, named after its first words, with its first turn."""
+    """Start a conversation, named after its first words; a repeated start is the same one."""
+    content = _content(text)
+    _lock_owner(owner_id)
+    begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
+    if begun is not None:
+        return _same(begun, wire.digest(content))
     title = " ".join(wire.clean(text).replace("\0", "").split())[:80]
     conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
-    return send_prompt(conversation=conversation, text=text, client_id=client_id)
+    return queue_turn(conversation=conversation, content=content, client_id=client_id)
 
 
 def send_prompt(*, conversation: Conversation, text: str, client_id: UUID) -> Turn:
     """Store the prompt and queue its turn; the same client id and text gives the same turn."""
+    return queue_turn(conversation=conversation, content=_content(text), client_id=client_id)
+
+
+def _content(text: str) -> str:
     text = wire.clean(text.replace("\r\n", "\n"))
     if not text.strip():
         raise SendError("empty", "Write a message first.")
@@ -59,24 +71,13 @@ def send_prompt(*, conversation: Conversation, text: str, client_id: UUID) -> Tu
             f"The message has {len(text):,} characters; at most {conf.max_prompt_chars:,} fit."
             " It is still in the box: shorten it, or save it as a file for the agent to read.",
         )
-    content = wire.encode([{"type": "text", "text": text}])
-    return queue_turn(conversation=conversation, content=content, client_id=client_id)
+    return wire.encode([{"type": "text", "text": text}])
 
 
-def queue_turn(
-    *, conversation: Conversation, content: str, client_id: UUID, retry_of: Turn | None = None
-) -> Turn:
-    """Append the prompt with its turn in one transaction."""
-    digest = wire.digest(content)
-    sent = Turn.objects.filter(conversation=conversation, client_id=client_id).first()
-    if sent is not None:
-        if sent.payload_digest != digest:
-            raise SendError("reused_id", "This message id was used for another message.")
-        return sent
-    try:
-        return _queue(conversation, content, client_id, digest, retry_of)
-    except IntegrityError as error:
-        raise SendError("busy", "An answer is on its way; send when it is done.") from error
+def _same(sent: Turn, digest: str) -> Turn:
+    if sent.payload_digest != digest:
+        raise SendError("reused_id", "This message id was used for another message.")
+    return sent
 
 
 def retry_turn(*, turn: Turn) -> Turn:
@@ -94,12 +95,23 @@ def retry_turn(*, turn: Turn) -> Turn:
 
 
 @transaction.atomic
-def _queue(
-    conversation: Conversation, content: str, client_id: UUID, digest: str, retry_of: Turn | None
+def queue_turn(
+    *, conversation: Conversation, content: str, client_id: UUID, retry_of: Turn | None = None
 ) -> Turn:
-    Conversation.objects.select_for_update().only("pk").get(pk=conversation.pk)
+    """Append the prompt with its turn, unless the same was sent before or another is live."""
+    # Everything is judged under these locks: parallel sends of one id are one turn, and no insert
+    # ever waits at the index of live turns for a worker that in turn waits for the conversation.
+    _lock_owner(conversation.owner_id)
+    locked(conversation.pk)
+    digest = wire.digest(content)
+    sent = Turn.objects.filter(conversation=conversation, client_id=client_id).first()
+    if sent is not None:
+        return _same(sent, digest)
     live = Turn.objects.filter(conversation__owner_id=conversation.owner_id, state__in=LIVE)
-    if live.count() >= conf.max_live_turns:
+    places = list(live.values_list("conversation_id", flat=True))
+    if conversation.pk in places:
+        raise SendError("busy", "An answer is on its way; send when it is done.")
+    if len(places) >= conf.max_live_turns:
         raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
     last = conversation.turns.aggregate(last=Max("number"))["last"]
     turn = Turn.objects.create(
@@ -119,6 +131,11 @@ def _queue(
     return turn
 
 
+def _lock_owner(user_id: int) -> None:
+    """Let one send of a user through at a time, so that the cap on live turns holds."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
+
+
 @transaction.atomic
 def finish_turn(*, lease: Lease, finish: Finish) -> None:
     """Give the turn its final state; a cancelled one passes through cancelling."""
@@ -133,7 +150,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> None:
         retry_at=None,
         ended_at=Now(),
     )
-    Draft.objects.filter(turn_id=lease.turn_id).delete()
+    drop_draft(lease.turn_id)
 
 
 @transaction.atomic
@@ -147,22 +164,15 @@ def request_stop(*, turn: Turn) -> None:
     )
 
 
-@transaction.atomic
-def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
-    """Keep what was shown of an answer on its way."""
-    hold(lease)
-    Draft.objects.update_or_create(
-        turn_id=lease.turn_id,
-        defaults={"text": text, "thinking": thinking, "updated_at": timezone.now()},
-    )
-
-
 def expired_turns(*, everything: bool = False) -> list[int]:
     """Name the turns whose worker is gone; `everything`: no worker can be left at all."""
-    turns = Turn.objects.filter(state__in=LIVE).exclude(state__in=("queued", "approval_wait"))
-    return list(
-        (turns if everything else turns.filter(lease_until__lt=Now())).values_list("pk", flat=True)
-    )
+    return list(_expired(everything=everything).values_list("pk", flat=True))
+
+
+def _expired(*, everything: bool) -> QuerySet[Turn]:
+    # By the database's clock, as the leases are: those of the processes may differ.
+    turns = Turn.objects.filter(state__in=_INTERRUPTIBLE)
+    return turns if everything else turns.filter(lease_until__lt=Now())
 
 
 def queued_turns() -> list[int]:
@@ -171,21 +181,20 @@ def queued_turns() -> list[int]:
 
 
 @transaction.atomic
-def interrupt_turn(*, turn_id: int, everything: bool = False) -> bool:
+def interrupt_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
     """Close a turn whose worker died: keep the draft, answer open tool calls, mark lost calls."""
-    turn = Turn.objects.select_for_update().get(pk=turn_id)
-    is_stale = everything or (turn.lease_until is not None and turn.lease_until < timezone.now())
-    if turn.state not in LIVE or turn.state == "queued" or not is_stale:
-        return False
+    turn = _expired(everything=everything).select_for_update().filter(pk=turn_id).first()
+    if turn is None:
+        return None
     turn.lease_generation += 1
     _close_lost_calls(turn)
-    _keep_draft(turn)
+    keep_draft(turn)
     _answer_open_tools(turn)
-    turn.state, turn.finish_reason = "interrupted", "crash"
+    turn.state, turn.finish_reason, turn.retry_at = "interrupted", "crash", None
     turn.error_code, turn.error_text = "interrupted", "The server stopped during this answer."
     turn.ended_at = timezone.now()
     turn.save()
-    return True
+    return turn
 
 
 def _close_lost_calls(turn: Turn) -> None:
@@ -197,20 +206,6 @@ def _close_lost_calls(turn: Turn) -> None:
         )
         append(result, locked(turn.conversation_id))
         settle(call_id=call.pk, cost_micros=held)
-
-
-def _keep_draft(turn: Turn) -> None:
-    draft = Draft.objects.filter(turn=turn).first()
-    if draft is not None and draft.text.strip():
-        content = wire.encode([{"type": "text", "text": wire.clean(draft.text)}])
-        append_message(
-            conversation_id=turn.conversation_id,
-            turn_id=turn.pk,
-            kind="answer",
-            content=content,
-            estimate=ViewMessage.parse(0, "answer", content).tokens,
-        )
-        draft.delete()
 
 
 def _answer_open_tools(turn: Turn) -> None:

@@ -27,9 +27,14 @@ from .strategies import (
 from .talk import Shell
 
 #: A slice in CI; CONTEXT_EXAMPLES=100000 runs the whole.
-EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", "200"))
+SLICE = 200
+EXAMPLES = int(os.environ.get("CONTEXT_EXAMPLES", SLICE))
 many = settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=EXAMPLES,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+    derandomize=EXAMPLES == SLICE,
 )
 
 

@@ -65,7 +65,7 @@ def test_ingest_shortens_only_what_was_never_sent_and_keeps_the_pairing() -> Non
     done = after(view, change)
     assert change is not None
     assert (
-        change.note == "Shortened 2 tool results before sending: 106,890 characters exceeded 40,000"
+        change.note == "Shortened 2 tool results before sending: 115,890 characters exceeded 40,000"
     )
     assert blocks(done, 2) == blocks(view, 2)
     first, second, third = blocks(done, 4)
@@ -99,7 +99,10 @@ def test_ingest_leaves_verbatim_tools_and_can_be_off() -> None:
     assert ingest(view_of(prompt("a")), gauge_of(view, 1), CLASSIC) is None
     # A result that could not become smaller is left alone.
     tight = policy(max_tool_result_chars=65, tool_result_retention_chars=64)
-    assert ingest(view_of(prompt("a"), *round_of("t2", "x" * 66)), gauge_of(view, 1), tight)
+    odd = view_of(prompt("a"), *round_of("t2", '"' + "漢" * 66))
+    assert ingest(odd, gauge_of(odd, 1), tight) is not None
+    plain = view_of(prompt("a"), *round_of("t2", "x" * 66))
+    assert ingest(plain, gauge_of(plain, 1), tight) is None
 
 
 def test_compaction_keeps_the_head_and_says_where_the_rest_is() -> None:
@@ -185,20 +188,20 @@ def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() 
     change = trim(view, gauge_of(view, 150_000), limits)
     done = after(view, change)
     assert change is not None
-    assert change.note == f"Dropped the 15 oldest messages: {view.size:,} bytes exceeded 10,000"
+    assert change.note == f"Dropped the 19 oldest messages: {view.size:,} bytes exceeded 10,000"
     assert (change.trigger.setting, change.trigger.source) == ("max_conversation_bytes", "counted")
     own, words = blocks(done, 0)
     assert own == text("request 0")
     assert words["text"].startswith("[earlier messages were dropped to make room]\nOriginals")
     assert 'recall "t0": fetch_url https://e.org/0\n' in words["text"] + "\n"
-    assert blocks(done, 1) == [text("request 4")]
+    assert blocks(done, 1) == [text("request 5")]
     assert done.size <= 8_000
     assert trim(done, gauge_of(done, 150_000), limits) is None
     # The list is carried over when more is dropped.
     again = trim(done, gauge_of(done, 150_000), policy(max_conversation_bytes=6_000))
     words = blocks(after(done, again), 0)[1]
-    assert 'recall "t0"' in words["text"]
-    assert 'recall "t4"' in words["text"]
+    assert 'recall "t7"' in words["text"]
+    assert "(and 5 older ones)" in words["text"]
 
 
 def test_trim_has_a_gate_and_no_report_opens_it() -> None:
@@ -265,7 +268,7 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
     assert change is not None
     assert change.note.startswith("Shortened the ")
     assert "largest blocks: " in change.note
-    assert done.size <= 33_000
+    assert done.size <= 34_000
     assert json.loads(blocks(done, 4)[0]["content"])[0] == {"n": 0}
     assert blocks(done, 4)[1] == result("t2", "small")
     assert blocks(done, 4)[2]["content"][0] == text("[image left out]")
@@ -299,7 +302,7 @@ def test_the_first_messages_text_is_taken_last() -> None:
 
 def test_a_call_whose_input_is_no_object_when_shortened_is_left_alone() -> None:
     deep: dict[str, Any] = {}
-    for _ in range(400):
+    for _ in range(150):
         deep = {"deep and deeper still": deep}
     view = view_of(prompt("a"), answer(use("t1", a=deep, b="x" * 20_000)), results(result("t1")))
     assert shrink(view, gauge_of(view, 150_000), policy(max_conversation_bytes=9_000)) is None

@@ -9,6 +9,7 @@ from conversations.context.edits import SpliceBlocks
 from conversations.context.names import names, required
 from conversations.context.policy import Policy, policy_from
 from conversations.context.recallable import carried, listed, neutral
+from conversations.context.situation import SummaryReply
 from conversations.context.summary import END, START, summarise
 from conversations.context.trim import trim
 from conversations.context.view import Block, View
@@ -103,8 +104,8 @@ def test_a_summary_is_distilled_again_together_with_the_new_zone() -> None:
     texts = [block for block in blocks(done, 0) if START in block.get("text", "")]
     assert len(texts) == 1
     assert len(blocks(done, 0)) == 3
-    for id in ("t0", "t3", "u0", "u4"):
-        assert f'recall "{id}": ' in texts[0]["text"]
+    for name in ("t0", "t3", "u0", "u4"):
+        assert f'recall "{name}": ' in texts[0]["text"]
 
 
 @pytest.mark.parametrize(
@@ -225,17 +226,14 @@ def test_the_list_keeps_its_newest_lines_and_counts_the_older_ones() -> None:
 
 def test_long_texts_and_calls_without_words_have_lines_too() -> None:
     said: list[Any] = [prompt("a"), prompt("paste " * 900), answer("essay " * 900)]
-    said += [answer(use("t1", "clock", n=1)), results(result("t1", LONG)), answer(IMAGE_TEXT)]
-    said += [*round_of("t2", LONG, name="recall"), *round_of("t3", LONG), *talk()[1:]]
+    said += [answer(use("c1", "clock", n=1)), results(result("c1", LONG)), answer("漢" * 700)]
+    said += [*round_of("c2", LONG, name="recall"), *round_of("c3", LONG), *talk()[1:]]
     done = run(view_of(*said), Shell(writes=keeping))
     listing = blocks(done, 0)[1]["text"]
     assert 'recall "msg_2": text of the user, 5,400 characters' in listing
     assert 'recall "msg_3": text of the assistant, 5,400 characters' in listing
-    assert 'recall "t1": clock\n' in listing
-    assert 'recall "t2"' not in listing
-
-
-IMAGE_TEXT = {"type": "text", "text": "漢" * 700}
+    assert 'recall "c1": clock\n' in listing
+    assert 'recall "c2"' not in listing
 
 
 def test_names_are_addresses_files_identifiers_and_numbers() -> None:
@@ -256,6 +254,6 @@ def test_an_edit_of_the_first_message_never_reaches_its_own_blocks() -> None:
     steps = summarise(view, gauge_of(view, 90_000), REBUILD)
     next(steps)
     with pytest.raises(StopIteration) as stop:
-        steps.send(keeping(Shell().wanted[0]) if Shell().wanted else writing(GOOD)(None))
+        steps.send(SummaryReply(GOOD, "end_turn"))
     change = stop.value.value
-    assert [edit for edit in change.edits if isinstance(edit, SpliceBlocks)][0].at == 2
+    assert next(edit for edit in change.edits if isinstance(edit, SpliceBlocks)).at == 2

@@ -17,7 +17,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(values))
 def test_split_and_join_are_inverse(items: list[object]) -> None:
     text = wire.encode(items)
@@ -37,7 +37,7 @@ def test_what_is_no_array_is_not_split(text: str) -> None:
         wire.split(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(st.characters(exclude_categories=[])))
 def test_encoded_text_can_be_carried_and_cleaning_changes_only_lone_surrogates(text: str) -> None:
     encoded = wire.encode(text)

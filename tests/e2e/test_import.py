@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from playwright.async_api import Page, expect
@@ -30,7 +31,7 @@ async def test_a_recorded_conversation_opens_and_goes_on(
         " JOIN conversations_turn t ON t.conversation_id = c.id"
         " WHERE c.id = (SELECT max(id) FROM conversations_conversation) GROUP BY c.id",
     )
-    await page.goto(f"{served.url}/c/{public_id}/")
+    await page.goto(f"{served.url}/c/{UUID(str(public_id))}/")
     await expect(page.locator(f"#turn-{turns}")).to_be_visible()
     await page.screenshot(path=artefact(f"imported {file.name.split('.')[0]}"))
     await say(page, "Hello, let us go on")

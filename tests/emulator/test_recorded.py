@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import gzip
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -19,10 +18,10 @@ import pytest
 
 from agentweb.emulator.catalogue import MODELS
 from tests.emulator.corruptions import CORRUPTIONS, Corruption, small_talk
+from tests.recorded import recorded_files
 
-FOLDER = Path(os.environ.get("AGENTWEB_TEST_RECORDED_DATA") or "/nonexistent")
 OWN = Path("small talk")
-PATHS = [OWN, *sorted(FOLDER.rglob("*.jsonl.gz"))]
+PATHS = [OWN, *recorded_files("dev"), *recorded_files("long")]
 
 
 def conversations(path: Path) -> Iterator[Any]:

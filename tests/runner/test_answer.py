@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from conversations.answer import Answer, StreamError, ToolUse
 from conversations.context import blocks as rules
+from conversations.sse import EventReader
 from tests.runner.streams import (
     Events,
     calls,
@@ -73,7 +74,7 @@ ODD: list[Any] = [
 @st.composite
 def garbage(draw: st.DrawFn) -> Events:
     """A stream in which events are lost, doubled or moved, and fields say something odd."""
-    events = json.loads(json.dumps(draw(streams())))
+    events: Events = json.loads(json.dumps(draw(streams())))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(events) - 1))
         match draw(st.sampled_from(["lose", "double", "move", "field", "field", "field"])):
@@ -86,11 +87,10 @@ def garbage(draw: st.DrawFn) -> Events:
             case _:
                 place = events[at]
                 inner = [value for value in place.values() if isinstance(value, dict)]
-                if inner and draw(st.booleans()):
-                    place = inner[0]
+                place = draw(st.sampled_from([place, *inner]))
                 keys = [*place, "type", "id", "tool_use_id", "data", "citations", "usage"]
                 place[draw(st.sampled_from(keys))] = draw(st.sampled_from(ODD))
-    return list(events)
+    return events
 
 
 @st.composite
@@ -232,8 +232,8 @@ def test_citations_are_kept_with_their_text() -> None:
 def test_a_null_that_the_api_sends_is_not_sent_back() -> None:
     block = {"type": "text", "text": "Hi", "citations": None}
     assert kept(fed([start(), *whole(block)])) == [{"type": "text", "text": "Hi"}]
-    call = {"type": "tool_use", "id": "t", "name": "n", "input": {}, "toolset_name": None}
-    call["caller"] = {"type": "direct"}
+    call: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "n", "input": {}}
+    call |= {"toolset_name": None, "caller": {"type": "direct"}}
     answer = fed([start(), *whole(call), *ended("tool_use")])
     assert kept(answer) == [
         {"type": "tool_use", "id": "t", "name": "n", "caller": {"type": "direct"}, "input": {}}
@@ -298,3 +298,15 @@ def test_calls_of_two_answers_never_share_an_id() -> None:
         fed(calls("toolu_1"), taken={"toolu_1"})
     with pytest.raises(StreamError, match="two tool calls have the id toolu_1"):
         fed(calls("toolu_1", "toolu_1"))
+
+
+def test_cut_at_any_byte_an_answer_is_not_done_and_has_no_tool_calls() -> None:
+    parts = [start(), *thought(0), *text(1, "Ich suche Äpfel."), *use(2, "t", input={"a": "é"})]
+    written = [f"data: {json.dumps(e, ensure_ascii=False)}\n\n" for e in parts + ended("tool_use")]
+    raw = "".join(written).encode()
+    for end in range(len(raw)):
+        answer = fed(list(EventReader().feed(raw[:end])))
+        assert not answer.is_complete
+        assert answer.tool_uses == ()
+        check_blocks(answer)
+    assert len(fed(list(EventReader().feed(raw))).tool_uses) == 1

@@ -7,6 +7,7 @@ import pytest
 
 from conversations.endings import failed, stopped
 from conversations.failures import MOST_WAIT, broken_off, meaning, retry_after
+from conversations.failures import failed as meant
 from conversations.ports import Refused
 
 
@@ -88,6 +89,7 @@ def test_every_refusal_has_one_meaning(status: int, kind: str, code: str, may_re
         ("prompt is too long: 217570 tokens > 200000 maximum", "overflow"),
         ("input length and `max_tokens` exceed context limit: 1 + 2 > 2", "overflow"),
         ("You have reached your specified API usage limits.", "billing"),
+        ("messages.1.content.0: Invalid `signature` in `thinking` block", "signature"),
         ("messages: text content blocks must be non-empty", "invalid_request"),
     ],
 )
@@ -122,3 +124,9 @@ def test_endings_name_what_ended_the_turn() -> None:
     assert stopped("time").code == "turn_time"
     assert stopped("crash").state == "interrupted"
     assert str(Refused("budget", "Used up.")) == "Used up."
+
+
+def test_a_failure_says_its_own_words_and_the_api_s_where_they_are_given() -> None:
+    failure = meant("invalid_request", may_retry=False, detail="bad field", http_status=400)
+    assert str(failure) == "The API refused the request. It said: bad field"
+    assert str(meant("cut", may_retry=True)) == "The connection to the API was cut."

@@ -46,7 +46,7 @@ def test_more_tokens_never_cost_less(
     base: dict[str, int], usage: Usage, name: str, more: int
 ) -> None:
     prices = PriceList("m", ((0, base),))
-    grown = replace(usage, **{name: getattr(usage, name) + more})  # type: ignore[arg-type]
+    grown = replace(usage, **{name: getattr(usage, name) + more})
     assert prices.cost(grown) >= prices.cost(usage)
 
 

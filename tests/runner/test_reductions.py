@@ -262,3 +262,24 @@ async def test_a_large_result_is_shortened_before_it_is_first_sent() -> None:
     kept = w.log.said[2][1][0]["content"]
     assert kept == "word " * 5_000
     await check_usable(w)
+
+
+async def test_thinking_whose_signature_the_api_refuses_is_dropped_once_and_asked_again() -> None:
+    refused = ModelFailed("signature", "Invalid signature", 400)
+    w = World()
+    await w.run([start(), *thought(0), *text(1, "So."), *ended("end_turn")])
+    finish = await w.go_on("More", [refused], says("Hi"))
+    assert finish.reason == "end_turn"
+    assert kinds(w) == [("rebind", "applied")]
+    assert '"thinking"' in w.calls.bodies[1]
+    assert '"thinking"' not in w.calls.bodies[2]
+    await check_usable(w)
+
+
+async def test_a_signature_refused_again_ends_the_turn() -> None:
+    refused = ModelFailed("signature", "Invalid signature", 400)
+    w = World()
+    finish = await w.run([refused], [refused], says("Never."))
+    assert (finish.state, finish.code) == ("failed", "signature")
+    assert len(w.calls.bodies) == 2
+    await check_usable(w)

@@ -96,6 +96,18 @@ async def test_an_exception_in_a_tool_is_an_error_result_without_its_words(
     await check_usable(world)
 
 
+async def test_a_tool_that_cancels_itself_is_broken_and_does_not_end_the_turn() -> None:
+    world = World()
+
+    async def lost(_: Any) -> ToolDone:
+        raise asyncio.CancelledError
+
+    world.tools.run_by_name["lost"] = lost
+    finish = await world.run(calls("toolu_1", name="lost"), says("Sorry."))
+    assert finish.reason == "end_turn"
+    assert world.tools.log[-1] == ("error", "toolu_1")
+
+
 @pytest.mark.parametrize(
     "raw",
     [

@@ -45,15 +45,21 @@ TOOLS = [{"name": "look", "description": "Looks.", "input_schema": {"type": "obj
 RECALL = {"name": "recall", "description": "Recalls.", "input_schema": {"type": "object"}}
 
 
-def job(policy: Policy = PRESETS["off"], window: int = 200_000, **caps: Any) -> Job:
+def job(
+    policy: Policy = PRESETS["off"], window: int = 200_000, model: str = REPLY, **caps: Any
+) -> Job:
+    """A job for the twins; another model than theirs thinks as the product asks it to."""
+    thinking = None if model == REPLY else {"type": "adaptive", "display": "summarized"}
+
     def reply(recall: bool) -> Envelope:
         tools = [*TOOLS, RECALL] if recall else TOOLS
-        return envelope(model=REPLY, max_tokens=1_000, system="Be brief.", tools=tools)
+        prefix: dict[str, Any] = {"model": model, "system": "Be brief.", "tools": tools}
+        return envelope(max_tokens=1_000, thinking=thinking, **prefix)
 
     def summary(system: str, max_tokens: int) -> Envelope:
         return envelope(model=SUMMARY, max_tokens=max_tokens, system=system)
 
-    return Job(REPLY, window, policy, reply, summary, Caps(**caps))
+    return Job(model, window, policy, reply, summary, Caps(**caps))
 
 
 def blocks(*texts: str) -> str:
@@ -238,7 +244,7 @@ class World:
     job: Job = field(default_factory=job)
     prompt: str = "Hello"
     log: TwinLog = field(default_factory=TwinLog)
-    model: TwinModel = field(default_factory=TwinModel)
+    model: Any = field(default_factory=TwinModel)
     tools: TwinTools = field(default_factory=lambda: TwinTools({"look": look}))
     stage: TwinStage = field(default_factory=TwinStage)
     switch: Switch = field(default_factory=Switch)
@@ -268,14 +274,14 @@ class World:
         )
 
     async def run(self, *replies: Script) -> Finish:
-        self.model.replies.extend(replies)
+        if replies:
+            self.model.replies[:] = replies
         return await Runner(self.job, self.ports, 1).run()
 
     async def go_on(self, prompt: str, *replies: Script) -> Finish:
         """A later turn of the same conversation."""
         self.log.put("prompt", blocks(prompt))
         self.switch = Switch()
-        self.model.replies.clear()
         return await self.run(*replies)
 
     def stop(self, reason: str = "user") -> None:

@@ -205,7 +205,8 @@ def test_a_changed_tool_call_is_named(column: str, unguarded: Callable[..., None
 
 def test_a_tool_call_of_another_name_or_answer_is_named(unguarded: Callable[..., None]) -> None:
     played()
-    for column, value in (("name", "write_file"), ("answer_id", 1)):
+    prompt = MessageRow.objects.get(kind="prompt")
+    for column, value in (("name", "write_file"), ("answer_id", prompt.pk)):
         unguarded(f"UPDATE conversations_toolcall SET {column} = %s", value)
         assert {table for table, _ in named(found()[1])} == {"toolcall"}
 
@@ -298,7 +299,9 @@ def test_rows_that_cannot_be_parsed_are_problems(
     table: str, column: str, value: object, unguarded: Callable[..., None]
 ) -> None:
     played()
-    unguarded(f"UPDATE conversations_{table} SET {column} = %s", value)
+    key = "digest" if table in ("envelope", "blob") else "id"
+    one = f"{key} = (SELECT MIN({key}) FROM conversations_{table})"
+    unguarded(f"UPDATE conversations_{table} SET {column} = %s WHERE {one}", value)
     tally, _ = found()
     assert not tally.is_clean
 

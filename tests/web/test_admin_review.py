@@ -159,7 +159,7 @@ def test_the_transformation_page_shows_why_what_and_each_change() -> None:
     place = played()
     text = page(superuser(), compaction())
     for shown in (
-        "41,000 (estimated)", "40000", "input_token_budget", "1 old tool result compacted",
+        "41,000 (estimated)", "40,000", "input_token_budget", "1 old tool result compacted",
         "→", "results 3, block 1, toolu_1", "4711-ÄÖ", "short", "protected_tail_messages",
         reverse("admin:conversations_conversation_change", args=[place.conversation.pk]),
         reverse("admin:conversations_turn_change", args=[place.turn.pk]),

@@ -1,0 +1,16 @@
+"""How room is shared: what is small gets what it needs, what is large gets the same level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def water_level(sizes: Iterable[int], room: int) -> int:
+    """Give the most that each may have so that all together fit; all of the rest when they do."""
+    ordered = sorted(sizes)
+    for at, size in enumerate(ordered):
+        left = len(ordered) - at
+        if size * left > room:
+            return room // left
+        room -= size
+    return max(room, ordered[-1] if ordered else 0)

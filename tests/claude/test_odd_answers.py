@@ -1,0 +1,88 @@
+"""The runner through the real door to the emulator, which judges every next request itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentweb.emulator.faults import replies, streams
+from agentweb.emulator.server import EmulatorServer
+from conversations.claude import Deadlines
+from tests.claude.wires import client
+from tests.runner.laws import check_log
+from tests.runner.twins import World, job
+
+pytestmark = pytest.mark.asyncio
+DEADLINES = Deadlines(first_event=0.3, silence=0.3, attempt=2)
+#: Model names with each kind of thinking.
+MODELS = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-8")
+
+
+@pytest.mark.parametrize("fault", sorted(replies.NAMES | streams.NAMES))
+async def test_whatever_the_model_says_the_next_message_is_answered(
+    fault: str, emulator: EmulatorServer
+) -> None:
+    async with client(emulator.url, DEADLINES) as claude:
+        world = World(
+            job(model="claude-sonnet-5-5", rounds=3, attempts=2, overflows=1),
+            prompt=f"Tell me a story. emulator:fault={fault}",
+            model=claude,
+        )
+        finish = await world.run()
+        assert finish.state in {"done", "failed"}
+        assert finish.code not in {"rule", "wire", "invalid_request"}
+        check_log(world)
+        world.tools.ran.clear()
+        finish = await world.go_on("Hello again")
+        assert (finish.state, finish.reason, finish.text) == ("done", "end_turn", "")
+    assert emulator.emulator.log[-1].status == 200
+    check_log(world)
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_conversation_with_tools_goes_on_for_several_turns(
+    model: str, emulator: EmulatorServer
+) -> None:
+    async with client(emulator.url, DEADLINES) as claude:
+        world = World(job(model=model, rounds=3), prompt="Hello", model=claude)
+        assert (await world.run()).reason == "end_turn"
+        await world.go_on("Go. emulator:fault=many_tools:3")
+        assert len(world.tools.ran) == 9
+        assert (await world.go_on("Thank you")).reason == "end_turn"
+    assert emulator.emulator.log[-1].status == 200
+    check_log(world)
+
+
+async def test_a_key_of_another_organisation_does_not_end_the_conversations_of_the_first(
+    emulator: EmulatorServer,
+) -> None:
+    world = World(job(model="claude-sonnet-5-5", rounds=2), prompt="Go. emulator:fault=loop")
+    async with client(emulator.url, DEADLINES, "sk-one@first") as claude:
+        world.model = claude
+        await world.run()
+    assert any('"thinking"' in entry.content for entry in world.log.view().messages)
+    async with client(emulator.url, DEADLINES, "sk-two@second") as claude:
+        world.model = claude
+        finish = await world.go_on("Hello again")
+    assert (finish.reason, finish.text) == ("end_turn", "")
+    assert [change.kind for change, _ in world.log.recorded] == ["rebind"]
+    check_log(world)
+
+
+async def test_a_stop_in_mid_answer_leaves_a_conversation_that_goes_on(
+    emulator: EmulatorServer,
+) -> None:
+    async with client(emulator.url, Deadlines(5, 5, 10)) as claude:
+        prompt = "Tell me a long story. emulator:fault=hang_after:4"
+        world = World(job(model="claude-sonnet-5-5"), prompt=prompt, model=claude)
+        grow = world.stage.grow
+
+        def stop(text: str, thinking: str) -> None:
+            grow(text, thinking)
+            world.stop()
+
+        world.stage.grow = stop  # type: ignore[method-assign]
+        finish = await world.run()
+        assert (finish.state, finish.reason) == ("cancelled", "stopped")
+        world.stage.grow = grow  # type: ignore[method-assign]
+        assert (await world.go_on("Go on")).reason == "end_turn"
+    check_log(world)

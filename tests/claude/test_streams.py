@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import time
+from typing import Any
+
+import pytest
+
+from agentweb.emulator.server import EmulatorServer
+from conversations.attempt import attempt
+from conversations.ports import Sent
+from tests.claude.test_wire import BODY
+from tests.claude.wires import PATIENT, QUICK, SSE, ask, client, event, http, raw, sends
+from tests.runner.streams import says
+from tests.runner.twins import World
+
+pytestmark = pytest.mark.asyncio
+PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+HEAD = http("200 OK", SSE, "request-id: req_raw")
+
+
+def asking(fault: str) -> str:
+    return BODY.replace("Héllo", f"Tell me a long story. emulator:fault={fault}")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("error_first", "overloaded"),
+        ("error_after:2", "overloaded"),
+        ("api_error_after:2", "upstream"),
+        ("cut_after:2", "cut"),
+        ("reset_after:2", "cut"),
+        ("bad_sse", "protocol_error"),
+        ("close", "unreachable"),
+    ],
+)
+async def test_a_stream_that_breaks_is_one_of_the_closed_set(
+    fault: str, code: str, emulator: EmulatorServer
+) -> None:
+    heard = await ask(emulator.url, asking(fault), PATIENT)
+    assert (heard.code, heard.may_retry) == (code, True)
+    if "after" in fault:
+        assert heard.text
+        assert heard.head is not None
+
+
+async def test_an_error_in_mid_stream_keeps_the_id_of_the_request() -> None:
+    error = {"type": "error", "error": {"type": "invalid_request_error", "message": "No."}}
+    async with raw(sends(HEAD, event(says("Hi")[0]), event(error))) as server:
+        heard = await ask(server.url)
+    assert heard.failure is not None
+    assert (heard.code, heard.may_retry) == ("invalid_request", False)
+    assert (heard.failure.request_id, heard.failure.http_status) == ("req_raw", 200)
+
+
+@pytest.mark.parametrize("fault", ["end_after:2", "end_before_stop"])
+async def test_a_clean_end_before_the_message_stopped_gives_what_came(
+    fault: str, emulator: EmulatorServer
+) -> None:
+    heard = await ask(emulator.url, asking(fault), PATIENT)
+    assert heard.failure is None
+    assert heard.events[-1]["type"] != "message_stop"
+
+
+async def timed(answer: Any, **facts: Any) -> tuple[Any, float]:
+    async with raw(answer) as server:
+        began = time.monotonic()
+        heard = await ask(server.url, **facts)
+        return heard, time.monotonic() - began
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sends(then=3),
+        sends(HEAD[:20], then=3),
+        sends(HEAD, then=3),
+        sends(HEAD, *[PING] * 60, pause=0.05),
+    ],
+)
+async def test_no_first_event_is_a_timeout_whatever_else_comes(answer: Any) -> None:
+    heard, seconds = await timed(answer)
+    assert (heard.code, heard.may_retry) == ("timeout", True)
+    assert 0.3 < seconds < 1.1
+
+
+@pytest.mark.parametrize("tail", [[b""], [PING] * 60, [b": comment\n"] * 60])
+async def test_silence_in_mid_stream_is_a_timeout_and_pings_are_silence(tail: list[bytes]) -> None:
+    parts = [HEAD, *map(event, says("Hi")[:3]), *tail]
+    heard, seconds = await timed(sends(*parts, pause=0.02, then=3))
+    assert (heard.code, heard.text) == ("timeout", "Hi")
+    assert seconds < 1.1
+
+
+async def test_a_stream_that_never_ends_is_ended_at_the_deadline_of_the_attempt() -> None:
+    delta = event(says("Hi")[2])
+    parts = [HEAD, *map(event, says("Hi")[:3]), *[delta] * 200]
+    heard, seconds = await timed(sends(*parts, pause=0.05))
+    assert heard.code == "timeout"
+    assert 1.0 < seconds < 2.0
+
+
+async def test_one_byte_at_a_time_is_the_same_answer(emulator: EmulatorServer) -> None:
+    whole = await ask(emulator.url, BODY, PATIENT)
+    slow = await ask(emulator.url, BODY.replace("Héllo", "Héllo emulator:fault=dribble:0"), PATIENT)
+    assert slow.failure is None
+    assert slow.events[-1] == whole.events[-1]
+
+
+async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listens() -> None:
+    parts = [HEAD, *map(event, says("Hi"))]
+    async with (
+        raw(sends(*parts, PING, then=5)) as server,
+        client(server.url, PATIENT) as claude,
+        asyncio.timeout(1),
+    ):
+        world = World(model=claude)
+        answer, message = await attempt(world.ports, Sent(1, BODY), shows=True)
+        assert (answer.text, answer.is_complete) == ("Hi", True)
+        assert message is not None
+        await server.gone.wait()
+
+
+async def test_a_line_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conversations.sse.MOST_BYTES", 10_000)
+    heard, _ = await timed(sends(HEAD, b"data: " + b"x" * 20_000, then=1), deadlines=QUICK)
+    assert (heard.code, heard.may_retry) == ("protocol_error", True)
+
+
+async def test_a_compressed_stream_is_read() -> None:
+    packed = gzip.compress(b"".join(map(event, says("Hi"))))
+    head = http("200 OK", SSE, "content-encoding: gzip")
+    heard, _ = await timed(sends(head, packed))
+    assert (heard.failure, heard.text) == (None, "Hi")
+
+
+async def test_a_stream_that_only_says_it_is_compressed_is_no_answer() -> None:
+    head = http("200 OK", SSE, "content-encoding: gzip")
+    heard, _ = await timed(sends(head, b"plain"))
+    assert heard.failure is not None
+    assert heard.may_retry

@@ -1,0 +1,290 @@
+"""Budgets: what is spent plus what is held never passes the limit, and the ledger agrees."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+from pytest_django import SettingsWrapper
+
+from conversations.models import (
+    ApiCall,
+    Budget,
+    BudgetWindow,
+    LedgerEntry,
+    Reservation,
+)
+from conversations.ports import Ending, ModelFailed, Refused
+from conversations.queries.prices import price_list
+from conversations.services import budgets, turns
+from conversations.services.audit.accounts import check_accounts
+from conversations.services.leases import Lease
+from conversations.usage import Usage
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def worst(lease: Lease, max_tokens: int = 2_000) -> int:
+    """Give what a call of this turn may cost at most."""
+    tokens = work.sending(lease).estimated_tokens * 125 // 100
+    return price_list(records.MODEL, timezone.now()).worst(tokens, max_tokens)
+
+
+def funded(micros: int, *periods: str) -> Lease:
+    user = work.person()
+    for period in periods or ("month",):
+        work.limited(user, micros, period)
+    return work.begun(user)
+
+
+def totals() -> tuple[int, int, int]:
+    window = BudgetWindow.objects.get()
+    return window.spent_micros, window.held_micros, window.overrun_micros
+
+
+def cost(row: int) -> int:
+    return ApiCall.objects.get(pk=row).result.cost_micros
+
+
+def test_without_a_budget_nothing_is_held_and_nothing_refused() -> None:
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.complete())
+    assert not BudgetWindow.objects.exists()
+    assert not LedgerEntry.objects.exists()
+
+
+def test_a_call_holds_its_worst_case_until_it_is_settled() -> None:
+    lease = funded(50_000_000)
+    sent = work.opened(lease)
+    assert totals() == (0, worst(lease), 0)
+    records.close(lease, sent.call, work.complete())
+    assert totals() == (cost(sent.call), 0, 0)
+    assert 0 < cost(sent.call) < worst(lease)
+
+
+def test_a_call_that_failed_before_it_started_is_released() -> None:
+    lease = funded(50_000_000)
+    sent = work.opened(lease)
+    records.close(lease, sent.call, Ending("error", failure=ModelFailed("unreachable", "Down")))
+    assert totals() == (0, 0, 0)
+    kinds = LedgerEntry.objects.order_by("pk").values_list("kind", "micros")
+    assert list(kinds) == [("reserve", worst(lease)), ("release", 0)]
+
+
+def test_settling_twice_changes_nothing() -> None:
+    lease = funded(50_000_000)
+    sent = work.opened(lease)
+    records.close(lease, sent.call, work.complete())
+    before = work.everything()
+    budgets.settle(call_id=sent.call, cost_micros=7_777)
+    budgets.settle(call_id=sent.call, cost_micros=0)
+    assert work.everything() == before
+
+
+def test_what_costs_more_than_was_held_is_kept_apart_and_counts() -> None:
+    lease = funded(50_000_000)
+    sent = work.opened(lease)
+    held = worst(lease)
+    records.close(lease, sent.call, work.complete(usage=Usage(9_000_000, 20, 0, 0, 0)))
+    assert totals() == (held, 0, cost(sent.call) - held)
+    assert sum(totals()) == cost(sent.call)
+    assert list(check_accounts()) == []
+    Budget.objects.update(limit_micros=held + 10_000)
+    with pytest.raises(Refused):
+        work.opened(lease)
+
+
+def test_the_answer_is_shortened_before_a_call_is_refused() -> None:
+    lease = funded(1)
+    Budget.objects.update(limit_micros=worst(lease, 1_500))
+    shortened = ApiCall.objects.get(pk=work.opened(lease).call)
+    assert 1_024 <= shortened.max_tokens <= 1_500
+    assert worst(lease, shortened.max_tokens + 2) > Budget.objects.get().limit_micros
+    spent, held, _ = totals()
+    assert spent + held <= Budget.objects.get().limit_micros
+
+
+def test_a_call_is_refused_when_not_even_a_short_answer_can_be_paid() -> None:
+    lease = funded(1)
+    Budget.objects.update(limit_micros=worst(lease, 1_024) - 1)
+    before = work.everything()
+    with pytest.raises(Refused):
+        work.opened(lease)
+    assert work.everything() == before
+    Budget.objects.update(limit_micros=worst(lease, 1_024))
+    assert ApiCall.objects.get(pk=work.opened(lease).call).max_tokens == 1_024
+
+
+@pytest.mark.parametrize(
+    ("period", "said"),
+    [("day", "The daily budget"), ("month", "The monthly budget"), ("lifetime", "The lifetime")],
+)
+def test_a_refusal_says_which_budget_used_of_what_and_until_when(period: str, said: str) -> None:
+    lease = funded(10_000, period)
+    with pytest.raises(Refused) as refused:
+        work.opened(lease)
+    text = refused.value.text
+    assert refused.value.code == "budget"
+    assert text.startswith(said)
+    assert "of $0.010 does not allow another call: $0.00 is spent or held" in text
+    assert ("It starts anew on" in text) == (period != "lifetime")
+    _, ends = budgets.window_bounds(period, timezone.now())
+    assert ends is None or f"{ends.day} {ends:%B %Y}, UTC" in text
+
+
+def test_every_budget_of_a_user_must_allow_a_call() -> None:
+    lease = funded(50_000_000, "day", "month", "lifetime")
+    Budget.objects.filter(period="lifetime").update(limit_micros=10_000)
+    with pytest.raises(Refused, match="lifetime"):
+        work.opened(lease)
+    assert not BudgetWindow.objects.filter(held_micros__gt=0).exists()
+    Budget.objects.filter(period="lifetime").update(is_active=False)
+    work.opened(lease)
+    assert BudgetWindow.objects.filter(held_micros=worst(lease)).count() == 2
+
+
+def test_a_budget_that_is_lowered_in_mid_turn_stops_before_the_next_call() -> None:
+    lease = funded(50_000_000)
+    sent = work.opened(lease)
+    Budget.objects.update(limit_micros=0)
+    records.close(lease, sent.call, work.complete())  # what was admitted completes
+    with pytest.raises(Refused):
+        work.opened(lease)
+    assert totals()[0] == cost(sent.call)
+
+
+def test_a_budget_given_in_mid_turn_is_not_asked_for_the_call_on_its_way() -> None:
+    lease = work.begun()
+    sent = work.opened(lease)
+    work.limited(work.turn_of(lease).conversation.owner, 50_000_000)
+    records.close(lease, sent.call, work.complete())
+    assert not BudgetWindow.objects.exists()
+
+
+def test_a_lost_call_keeps_what_it_held_spent() -> None:
+    lease = funded(50_000_000)
+    work.opened(lease)
+    held = worst(lease)
+    turns.interrupt_turn(turn_id=lease.turn_id, everything=True)
+    assert totals() == (held, 0, 0)
+    assert list(check_accounts()) == []
+
+
+def test_a_window_is_made_on_first_use_and_found_again() -> None:
+    lease = funded(50_000_000, "day", "month")
+    assert not BudgetWindow.objects.exists()
+    for _ in range(3):
+        records.close(lease, work.opened(lease).call, work.complete())
+    assert BudgetWindow.objects.count() == 2
+
+
+def test_the_windows_of_the_past_are_neither_locked_nor_counted() -> None:
+    lease = funded(50_000_000, "day")
+    start, _ = budgets.window_bounds("day", timezone.now())
+    old = BudgetWindow.objects.create(
+        budget=Budget.objects.get(), starts_at=start - timedelta(days=1), ends_at=start,
+        spent_micros=50_000_000,
+    )  # fmt: skip
+    (present,) = budgets.open_windows(lease.user_id)
+    assert present.pk != old.pk
+    work.opened(lease)
+
+
+@pytest.mark.parametrize(
+    ("period", "now", "starts", "ends"),
+    [
+        ("day", "2026-11-21T23:59:59+00:00", "2026-11-21", "2026-11-22"),
+        ("day", "2026-11-22T01:30:00+02:00", "2026-11-21", "2026-11-22"),
+        ("day", "2026-12-31T20:00:00-05:00", "2027-01-01", "2027-01-02"),
+        ("month", "2026-02-28T23:59:59+00:00", "2026-02-01", "2026-03-01"),
+        ("month", "2028-02-29T12:00:00+00:00", "2028-02-01", "2028-03-01"),
+        ("month", "2026-12-31T23:00:00+00:00", "2026-12-01", "2027-01-01"),
+        ("month", "2027-01-01T00:30:00+01:00", "2026-12-01", "2027-01-01"),
+    ],
+)
+def test_days_and_months_begin_and_end_in_utc(
+    period: str, now: str, starts: str, ends: str
+) -> None:
+    found = budgets.window_bounds(period, datetime.fromisoformat(now))
+    assert found == tuple(datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (starts, ends))
+
+
+def test_a_lifetime_has_no_end() -> None:
+    first = budgets.window_bounds("lifetime", timezone.now())
+    assert first == budgets.window_bounds("lifetime", timezone.now() + timedelta(days=9_999))
+    assert first[1] is None
+
+
+def storm(lease_of: Callable[[int], Lease], size: int, rounds: int) -> None:
+    """Open and close calls from many threads; some cost more than held, some are closed twice."""
+
+    def play(at: int) -> None:
+        chance = random.Random(at)
+        lease = lease_of(at)
+        for _ in range(rounds):
+            try:
+                sent = work.opened(lease)
+            except Refused:
+                continue
+            window = BudgetWindow.objects.select_related("budget").get()
+            assert window.spent_micros + window.held_micros <= window.budget.limit_micros
+            if chance.random() < 0.1:
+                ending = Ending("error", failure=ModelFailed("cut", "cut"))
+            else:
+                ending = work.complete(usage=Usage(200, chance.randrange(3_000), 0, 0, 0))
+            records.close(lease, sent.call, ending)
+            if chance.random() < 0.3:
+                budgets.settle(call_id=sent.call, cost_micros=12_345)
+
+    assert work.failures(work.crowd(size, play)) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fifty_threads_never_pass_the_limit(settings: SettingsWrapper) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 100
+    user = work.person()
+    leases = [work.begun(user) for _ in range(50)]
+    limit = 4 * worst(leases[0])
+    work.limited(user, limit)
+    storm(lambda at: leases[at], 50, 2)
+    spent, held, overrun = totals()
+    assert 0 < spent <= limit
+    assert held == 0
+    assert not Reservation.objects.filter(is_open=True).exists()
+    settled = LedgerEntry.objects.filter(kind__in=("settle", "release"))
+    assert settled.aggregate(sum=Sum("micros"))["sum"] == spent + overrun
+    reserved = LedgerEntry.objects.filter(kind="reserve").count()
+    assert reserved == settled.count() == ApiCall.objects.count()
+    assert list(check_accounts()) == []
+
+
+def settle(call: int) -> None:
+    with transaction.atomic():
+        budgets.settle(call_id=call, cost_micros=1_000)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_settlements_of_one_call_count_once() -> None:
+    lease = funded(50_000_000)
+    sent = work.opened(lease)
+    assert work.failures(work.crowd(10, lambda _: settle(sent.call))) == []
+    assert totals() == (1_000, 0, 0)
+    assert LedgerEntry.objects.filter(kind="settle").count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_first_use_by_many_threads_makes_one_window_each() -> None:
+    lease = funded(50_000_000, "day", "month", "lifetime")
+
+    def open_them(_: int) -> int:
+        with transaction.atomic():
+            return len(budgets.open_windows(lease.user_id))
+
+    assert work.crowd(16, open_them) == [3] * 16
+    assert BudgetWindow.objects.count() == 3

@@ -1,0 +1,222 @@
+"""Calls: recorded with the money they hold before they leave, settled with their answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
+
+from conversations.context import wire
+from conversations.models import (
+    ApiCall,
+    ApiModel,
+    ApiResult,
+    Blob,
+    Draft,
+    Envelope,
+    Message,
+    ModelPrice,
+    ToolCall,
+    User,
+)
+from conversations.ports import Ending, ModelFailed, Refused, Sending, ToolDone
+from conversations.queries.requests import rebuilt
+from conversations.services import calls, drafts, log, toolcalls, turns
+from conversations.services.leases import Lease
+from conversations.switch import Stopped
+from conversations.usage import Usage
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def result_of(call: int) -> ApiResult:
+    return ApiResult.objects.get(call_id=call)
+
+
+def closed(lease: Lease, ending: Ending) -> ApiResult:
+    sent = work.opened(lease)
+    records.close(lease, sent.call, ending)
+    return result_of(sent.call)
+
+
+def test_a_rebuilt_body_has_the_digest_of_the_one_sent() -> None:
+    played = records.played()
+    rows = ApiCall.objects.filter(conversation=played.conversation)
+    assert [row.purpose for row in rows.order_by("pk")] == ["reply", "summary", "reply"]
+    for row in rows:
+        again = rebuilt(row)
+        assert (again.digest, again.size) == (row.body_digest, row.body_bytes)
+
+
+def test_the_body_given_to_send_is_the_one_that_was_recorded() -> None:
+    lease = work.begun()
+    sent = work.opened(lease)
+    row = ApiCall.objects.get(pk=sent.call)
+    assert wire.digest(sent.body) == row.body_digest
+    assert len(sent.body.encode()) == row.body_bytes
+    assert (row.number, row.tip, row.model) == (1, 1, records.MODEL)
+
+
+def test_equal_envelopes_and_messages_are_kept_once() -> None:
+    records.played("ada")
+    records.played("bob")
+    assert Envelope.objects.count() == 1
+    assert Blob.objects.filter(text__startswith='[{"role":"user"').count() == 1
+
+
+def test_attempts_are_numbered_within_their_turn() -> None:
+    lease = work.begun()
+    for number in (1, 2, 3):
+        sent = work.opened(lease)
+        assert ApiCall.objects.get(pk=sent.call).number == number
+        records.close(lease, sent.call, Ending("error", failure=ModelFailed("overloaded", "busy")))
+
+
+def test_a_model_without_a_price_is_refused_even_without_a_budget() -> None:
+    ApiModel.objects.create(id="unpriced", window=200_000, max_output=8_000, thinking="adaptive")
+    lease = work.begun()
+    envelope = records.envelope(model="unpriced", max_tokens=10)
+    before = work.everything()
+    with pytest.raises(Refused) as refused:
+        work.opened(lease, envelope)
+    assert refused.value.code == "price_missing"
+    assert "unpriced" in refused.value.text
+    assert work.everything() == before
+
+
+def test_a_missing_price_of_one_kind_is_refused() -> None:
+    ModelPrice.objects.filter(model=records.MODEL, kind="output").delete()
+    with pytest.raises(Refused) as refused:
+        work.opened(work.begun())
+    assert refused.value.code == "price_missing"
+
+
+def test_a_stop_that_was_asked_for_anywhere_comes_before_the_next_call() -> None:
+    lease = work.begun()
+    turns.request_stop(turn=work.turn_of(lease))
+    before = work.everything()
+    with pytest.raises(Stopped, match="user"):
+        work.opened(lease)
+    assert work.everything() == before
+
+
+def test_a_user_who_was_shut_out_in_mid_turn_makes_no_more_calls() -> None:
+    lease = work.begun()
+    User.objects.update(is_active=False)
+    with pytest.raises(Refused) as refused:
+        work.opened(lease)
+    assert refused.value.code == "inactive"
+    assert not ApiCall.objects.exists()
+
+
+def test_an_answer_is_stored_with_its_bill_its_tools_and_its_timing() -> None:
+    lease = work.begun()
+    usage = Usage(1_000, 50, 200, 100, 0, '{"input_tokens":1000}')
+    ending = replace(work.asks("t1", "t2"), usage=usage, request_id="req_1")
+    row = closed(lease, ending)
+    assert (row.status, row.request_id, row.http_status) == ("complete", "req_1", 200)
+    assert (row.input_tokens, row.output_tokens) == (1_000, 50)
+    assert (row.cache_read_tokens, row.cache_write_tokens) == (200, 100)
+    assert (row.usage, row.cost_basis) == ('{"input_tokens":1000}', "exact")
+    assert (row.first_event_ms, row.duration_ms) == (12, 345)
+    assert row.cost_micros > 0
+    assert row.answer is not None
+    assert row.answer.content == wire.join(ending.blocks)
+    assert ToolCall.objects.filter(answer=row.answer).count() == 2
+
+
+def test_an_answer_of_which_nothing_is_kept_is_no_message() -> None:
+    lease = work.begun()
+    row = closed(lease, Ending("error", failure=ModelFailed("overloaded", "Busy", 529)))
+    assert row.answer is None
+    assert (row.http_status, row.error_type, row.error_message) == (529, "overloaded", "Busy")
+    assert (row.cost_micros, row.cost_basis) == (0, "none")
+    assert Message.objects.count() == 1
+
+
+def test_a_cut_answer_is_billed_for_what_came() -> None:
+    lease = work.begun()
+    failure = ModelFailed("cut", "The connection was cut.")
+    usage = Usage(1_000, 1, 0, 0, 0)
+    row = closed(lease, Ending("truncated", usage, received_tokens=400, failure=failure))
+    assert row.cost_basis == "estimated"
+    full = closed(lease, Ending("complete", Usage(1_000, 400, 0, 0, 0), "end_turn"))
+    assert row.cost_micros == full.cost_micros
+    assert full.cost_basis == "exact"
+
+
+def test_a_stopped_answer_keeps_its_text_and_its_estimated_bill() -> None:
+    lease = work.begun()
+    ending = Ending("stopped", Usage(1_000, 1, 0, 0, 0), blocks=(work.ANSWER,), received_tokens=9)
+    row = closed(lease, ending)
+    assert row.cost_basis == "estimated"
+    assert row.answer is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_while_an_answer_is_stored_leaves_nothing_of_it() -> None:
+    lease = work.begun()
+    work.limited(work.turn_of(lease).conversation.owner, 50_000_000)
+    sent = work.opened(lease)
+    before = work.everything()
+    with pytest.raises(IntegrityError):
+        records.close(lease, sent.call, work.asks("t1", "t1"))
+    assert work.everything() == before
+
+
+def test_a_draft_lives_as_long_as_its_call_is_open() -> None:
+    lease = work.begun()
+    drafts.save_draft(lease=lease, text="too early", thinking="")
+    assert not Draft.objects.exists()
+    sent = work.opened(lease)
+    drafts.save_draft(lease=lease, text="Here", thinking="hm")
+    drafts.save_draft(lease=lease, text="Here you", thinking="hm")
+    draft = Draft.objects.get()
+    assert (draft.text, draft.thinking, draft.call_id) == ("Here you", "hm", sent.call)
+    records.close(lease, sent.call, work.asks("t1"))
+    assert not Draft.objects.exists()
+    drafts.save_draft(lease=lease, text="too late", thinking="")
+    assert not Draft.objects.exists()
+
+
+def test_a_summary_leaves_the_draft_of_the_answer_alone() -> None:
+    lease = work.begun()
+    messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": "x"}]}])
+    summary = Sending("summary", records.ENVELOPE, messages, 100, None, 1)
+    aside = calls.open_call(lease=lease, sending=summary)
+    drafts.save_draft(lease=lease, text="of a summary", thinking="")
+    assert not Draft.objects.exists()
+    work.opened(lease)
+    drafts.save_draft(lease=lease, text="of the answer", thinking="")
+    records.close(lease, aside.call, Ending("complete", Usage(9, 9, 0, 0, 0), "end_turn"))
+    assert Draft.objects.get().text == "of the answer"
+
+
+def test_a_round_costs_the_same_queries_however_long_the_turn_is() -> None:
+    user = work.person()
+    work.limited(user, 500_000_000)
+    lease = work.begun(user)
+    first = round_queries(lease, "first")
+    for at in range(10):
+        round_queries(lease, f"t{at}")
+    assert round_queries(lease, "last") == first
+    assert sum(first) <= 60
+
+
+def round_queries(lease: Lease, id: str) -> list[int]:
+    """Play a round with one tool; give the queries of each of its transactions."""
+    asked, done = work.sending(lease), ToolDone(wire.encode(id), "ok")
+    with CaptureQueriesContext(connection) as opening:
+        sent = calls.open_call(lease=lease, sending=asked)
+    with CaptureQueriesContext(connection) as closing:
+        records.close(lease, sent.call, work.asks(id))
+    with CaptureQueriesContext(connection) as starting:
+        toolcalls.start_tool(lease=lease, tool_use_id=id)
+    with CaptureQueriesContext(connection) as finishing:
+        toolcalls.finish_tool(lease=lease, tool_use_id=id, done=done)
+    with CaptureQueriesContext(connection) as storing:
+        log.store_results(lease=lease, content=work.results(id), estimate=1)
+    return [len(each) for each in (opening, closing, starting, finishing, storing)]

@@ -1,0 +1,259 @@
+"""Recorded conversations become conversations that go on: legal, in the chain, or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from conversations.context import rules, wire
+from conversations.context.view import Message as ViewMessage
+from conversations.models import Conversation, Message, Turn, User
+from conversations.queries.originals import original
+from conversations.queries.path import state
+from conversations.queries.transcripts import transcript
+from conversations.services.audit import Tally, verify_everything
+from conversations.services.exchange import import_recording
+from conversations.services.recordings import ENDS_HERE, RecordError, read_record
+
+pytestmark = pytest.mark.django_db
+MODEL = "claude-sonnet-5-5"
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def use(id: str, **values: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": "look", "input": values}
+
+
+def result(id: str, content: Any = "found") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def user(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def answer(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def line(*messages: Any, **values: Any) -> bytes:
+    record = {"id": "rec-1", "system": None, "tools": [], "messages": list(messages), "facts": []}
+    return json.dumps(record | values).encode()
+
+
+PLAIN = (
+    user(text("Find the order")),
+    answer(text("Looking."), use("t1", number=7)),
+    user(result("t1", "order 7 is blue")),
+    answer(text("It is blue.")),
+    user(text("Thanks")),
+    answer(text("Gladly.")),
+)
+
+
+def put(raw: bytes, name: str = "ada") -> Conversation:
+    owner, _ = User.objects.get_or_create(username=name)
+    return import_recording(user=owner, recording=read_record(raw), model=MODEL)
+
+
+def kinds(conversation: Conversation) -> list[str]:
+    return list(conversation.messages.order_by("seq").values_list("kind", flat=True))
+
+
+def may_go_on(conversation: Conversation) -> str:
+    """Give the messages array of the next request, which breaks no rule."""
+    view = state(conversation, MODEL).view
+    view = view.append(ViewMessage.parse(10**6, "prompt", '[{"type":"text","text":"Go on"}]'))
+    rules.check(view)
+    assert view.tokens == sum(message.tokens for message in view.messages)
+    return view.body
+
+
+def test_a_recording_becomes_turns_from_prompt_to_prompt() -> None:
+    conversation = put(line(*PLAIN, system="Be kind."))
+    assert kinds(conversation) == ["prompt", "answer", "results", "answer", "prompt", "answer"]
+    turns = list(conversation.turns.order_by("number"))
+    assert [(turn.state, turn.finish_reason) for turn in turns] == [("done", "end_turn")] * 2
+    assert [turn.messages.count() for turn in turns] == [4, 2]
+    assert conversation.title == "rec-1 · Find the order"
+    assert conversation.instructions == "Be kind."
+    assert conversation.model == MODEL
+    assert (conversation.head, conversation.tip, conversation.links) == (6, 6, 6)
+
+
+def test_what_is_sent_next_is_what_was_recorded() -> None:
+    conversation = put(line(*PLAIN))
+    assert wire.decode(may_go_on(conversation))[:-1] == list(PLAIN)
+
+
+def test_the_import_is_in_the_chain() -> None:
+    put(line(*PLAIN))
+    put(line(*PLAIN, id="rec-2"), "bea")
+    tally = Tally()
+    assert list(verify_everything(tally)) == []
+    assert tally.conversations == 2
+
+
+def test_people_and_the_recall_tool_find_the_originals() -> None:
+    conversation = put(line(*PLAIN))
+    assert original(conversation.pk, "t1") == "order 7 is blue"
+    shown = transcript(conversation)
+    assert [turn.number for turn in shown.turns] == [1, 2]
+    assert shown.turns[0].rounds[0].tools[0].output == "order 7 is blue"
+
+
+def test_the_same_record_twice_is_refused_and_leaves_one() -> None:
+    first = put(line(*PLAIN))
+    with pytest.raises(RecordError, match=f"rec-1 was imported before, as {first.public_id}"):
+        put(line(*PLAIN))
+    put(line(*PLAIN, id="rec-2"))
+    put(line(*PLAIN), "bea")
+    assert Conversation.objects.count() == 3
+    assert Message.objects.count() == 18
+
+
+def test_a_text_becomes_one_block() -> None:
+    conversation = put(line({"role": "user", "content": "Hi"}))
+    assert conversation.messages.get().content == '[{"type":"text","text":"Hi"}]'
+    assert conversation.turns.get().finish_reason == "truncated"
+
+
+def test_nul_and_lone_surrogates_do_no_harm() -> None:
+    raw = rb'{"id":"a\u0000b","system":"x\u0000y","messages":[{"role":"user",'
+    raw += rb'"content":"one\u0000two \ud800 three"}]}'
+    conversation = put(raw)
+    assert conversation.messages.get().content == (
+        '[{"type":"text","text":"one\\u0000two \N{REPLACEMENT CHARACTER} three"}]'
+    )
+    assert conversation.instructions == "xy"
+    assert conversation.title == "ab · onetwo \N{REPLACEMENT CHARACTER} three"
+    may_go_on(conversation)
+
+
+def test_numbers_and_key_order_of_inputs_are_kept() -> None:
+    raw = line(user(text("?")), answer(use("t1", b=1.50, a=10**20, c=[True, None])))
+    content = put(raw).messages.get(kind="answer").content
+    assert '"input":{"b":1.5,"a":100000000000000000000,"c":[true,null]}' in content
+
+
+def test_an_unanswered_call_at_the_end_gets_an_error_result() -> None:
+    conversation = put(line(user(text("?")), answer(use("t1"), use("t2"))))
+    last = conversation.messages.get(kind="results")
+    blocks = wire.decode(last.content)
+    assert [(b["tool_use_id"], b["content"], b["is_error"]) for b in blocks] == [
+        ("t1", ENDS_HERE, True), ("t2", ENDS_HERE, True)
+    ]  # fmt: skip
+    assert conversation.turns.get().finish_reason == "truncated"
+    may_go_on(conversation)
+
+
+def test_an_unanswered_call_in_the_middle_gets_one_too() -> None:
+    conversation = put(
+        line(
+            user(text("?")), answer(use("t1"), use("t2")), user(result("t2")),
+            answer(use("t3")), user(text("never mind")), answer(text("fine")),
+        )
+    )  # fmt: skip
+    assert kinds(conversation) == [
+        "prompt", "answer", "results", "answer", "results", "prompt", "answer"
+    ]  # fmt: skip
+    assert list(conversation.turns.values_list("finish_reason", flat=True).order_by("number")) == [
+        "truncated", "end_turn"
+    ]  # fmt: skip
+    may_go_on(conversation)
+
+
+def test_messages_of_one_role_in_a_row_stay_legal() -> None:
+    conversation = put(
+        line(
+            user(text("a")), user(text("b")), answer(text("look"), use("t1")), answer(use("t2")),
+            user(text("late words"), result("t2")), user(result("t1")), user(text("and more")),
+            answer(text("x")), answer(text("y")),
+        )
+    )  # fmt: skip
+    assert kinds(conversation) == [
+        "prompt", "prompt", "answer", "answer", "results", "prompt", "answer", "answer"
+    ]  # fmt: skip
+    results = wire.decode(conversation.messages.get(kind="results").content)
+    assert [block["type"] for block in results] == ["tool_result", "tool_result", "text"]
+    assert conversation.turns.count() == 3
+    may_go_on(conversation)
+
+
+def test_results_with_more_texts_stay_one_message() -> None:
+    conversation = put(
+        line(user(text("?")), answer(use("t1")), user(result("t1"), text("note"), text("note 2")))
+    )
+    assert kinds(conversation) == ["prompt", "answer", "results"]
+    may_go_on(conversation)
+
+
+def test_images_and_listed_results_are_kept() -> None:
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+    }
+    raw = line(user(text("?"), image), answer(use("t1")), user(result("t1", [text("x"), image])))
+    assert may_go_on(put(raw)).count("iVBORw0KGgo=") == 2
+
+
+def test_what_no_other_request_may_carry_is_left_out() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "of another request"}
+    raw = line(
+        user(text("?") | mark, text(" ")), answer(thinking, use("t1") | mark),
+        user(result("t1", [text("x") | mark, text("")]) | mark), answer(thinking), answer(text("")),
+        user(text("go")), answer(text("done")),
+    )  # fmt: skip
+    body = may_go_on(put(raw))
+    assert "thinking" not in body
+    assert "cache_control" not in body
+
+
+def test_a_null_result_is_an_empty_one() -> None:
+    assert '"content":""' in may_go_on(
+        put(line(user(text("?")), answer(use("t1")), user(result("t1", None))))
+    )
+
+
+def test_system_blocks_are_joined() -> None:
+    raw = line(user(text("?")), system=[text("One."), {"type": "other"}, text("Two.")])
+    assert put(raw).instructions == "One.\n\nTwo."
+
+
+BAD = [
+    (b"{", "not JSON"), (b"[]", "is not a JSON object"), (b"\xff", "is not UTF-8"),
+    (b'{"id":"x","messages":[],"a":NaN}', "NaN is not JSON"), (b"[" * 100_000, "not JSON"),
+    (b'{"id":"x","messages":[],"a":' + b"1" * 5_000 + b"}", "not JSON"),
+    (line(*PLAIN, id=7), '"id" must be'), (line(*PLAIN, id=" "), '"id" must be'),
+    (line(*PLAIN, id="x" * 121), '"id" must be'), (line(*PLAIN, system=7), '"system" must be'),
+    (line(), "at least one message"), (line(user(text(" "))), "no message with content"),
+    (line(7), "messages.0"), (line({"role": "system", "content": "x"}), "messages.0"),
+    (line({"role": "user"}), '"content" must be'), (line(user(7)), "object with a type"),
+    (line(user({"type": 7})), "object with a type"),
+    (line(answer(text("hello"))), "first message must be the user's"),
+    (line(user(result("t1"))), "unexpected"),
+    (line(user(text("?")), answer(use("t1")), user(result("t1"), result("t1"))), "duplicate"),
+    (line(user(text("?")), answer(use("t1")), user(result("t1")), answer(use("t1"))), "unique"),
+    (line(user(text("?")), answer(use("no/id"))), "proper id"),
+    (line(user(text("?")), answer(use("t1") | {"input": "x"})), "must be an object"),
+    (line(user({"type": "text", "text": 7})), "text"),
+    (line(user({"type": "text"})), "text"),
+    (line(user(text("?")), answer(use("t1")), user(result("t1", [7]))), "kind"),
+    (line(user(text("?")), answer(use("t1")), user(result("t1", 7))), "result"),
+    (line(user({"type": "image", "source": 7})), "source"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "words"), BAD)
+def test_a_line_that_is_no_conversation_is_refused_with_its_reason(raw: bytes, words: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        put(raw)
+    assert words in str(caught.value)
+    assert not Conversation.objects.exists()
+    assert not Turn.objects.exists()

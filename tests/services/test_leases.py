@@ -1,0 +1,200 @@
+"""Leases: one worker may write for a turn; one that lost its lease writes nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.context import edits
+from conversations.context.edits import Trigger
+from conversations.context.policy import Policy
+from conversations.models import ALLOWED, LIVE, Turn, TurnState
+from conversations.ports import Finish, ToolDone
+from conversations.services import calls, drafts, leases, log, toolcalls, turns
+from conversations.services.calls import Timing
+from conversations.services.leases import Lease, hold
+from conversations.switch import Stopped
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def _record(lease: Lease) -> None:
+    view = records.loaded(lease).view
+    trigger = Trigger(2, 1, "estimated", "input_token_budget")
+    change = edits.unapplied(view, "summary", trigger, "rejected", "longer")
+    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+
+
+def _close(lease: Lease) -> None:
+    calls.close_call(
+        lease=lease, call_id=_call(lease), ending=work.complete(), timing=Timing(1, 2), effects={}
+    )
+
+
+def _call(lease: Lease) -> int:
+    return records.last_call(work.conversation_of(lease)).pk
+
+
+WRITES: dict[str, Callable[[Lease], Any]] = {
+    "open_call": lambda lease: calls.open_call(lease=lease, sending=work.sending(lease)),
+    "close_call": _close,
+    "store_results": lambda lease: log.store_results(lease=lease, content="[]", estimate=1),
+    "record_transformation": _record,
+    "start_tool": lambda lease: toolcalls.start_tool(lease=lease, tool_use_id="t1"),
+    "finish_tool": lambda lease: toolcalls.finish_tool(
+        lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok")
+    ),
+    "save_draft": lambda lease: drafts.save_draft(lease=lease, text="so far", thinking=""),
+    "finish_turn": lambda lease: turns.finish_turn(lease=lease, finish=Finish("done")),
+    "cancel_turn": lambda lease: turns.finish_turn(lease=lease, finish=Finish("cancelled")),
+    "renew_lease": lambda lease: leases.renew_lease(lease=lease),
+    "back_off": lambda lease: leases.back_off(lease=lease, attempt=2, seconds=1),
+    "go_on": lambda lease: leases.go_on(lease=lease, attempt=2),
+}
+
+
+def busy() -> Lease:
+    """Give the lease of a turn with an open call and a planned tool."""
+    lease = work.begun()
+    work.limited(work.turn_of(lease).conversation.owner, 50_000_000)
+    records.close(lease, work.opened(lease).call, work.asks("t1"))
+    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    work.opened(lease)
+    return lease
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_each_write_of_a_worker_works_while_its_lease_stands(name: str) -> None:
+    lease = busy()
+    before = work.everything()
+    WRITES[name](lease)
+    assert work.everything() != before
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_fenced_worker_writes_nothing(name: str) -> None:
+    lease = busy()
+    Turn.objects.filter(pk=lease.turn_id).update(lease_generation=lease.generation + 1)
+    before = work.everything()
+    with pytest.raises(Stopped, match="lease"):
+        WRITES[name](lease)
+    assert work.everything() == before
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_worker_whose_turn_was_interrupted_writes_nothing(name: str) -> None:
+    lease = busy()
+    assert turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is not None
+    before = work.everything()
+    with pytest.raises(Stopped, match="lease"):
+        WRITES[name](lease)
+    assert work.everything() == before
+
+
+@pytest.mark.parametrize(("old", "new"), [*product(TurnState.values, TurnState.values)])
+def test_a_state_is_entered_only_from_those_that_allow_it(old: str, new: str) -> None:
+    lease = work.begun()
+    Turn.objects.filter(pk=lease.turn_id).update(state=old)
+    allowed = old in LIVE and (new in ALLOWED[old] or new == old)
+    if allowed:
+        with transaction.atomic():
+            hold(lease, state=new)
+    else:
+        with pytest.raises(Stopped), transaction.atomic():
+            hold(lease, state=new)
+    assert work.turn_of(lease).state == (new if allowed else old)
+
+
+def _ends(state: Any) -> Callable[[Lease], None]:
+    return lambda lease: turns.finish_turn(lease=lease, finish=Finish(state))
+
+
+def _asks(lease: Lease) -> None:
+    calls.close_call(
+        lease=lease, call_id=_call(lease), ending=work.asks("t2"), timing=Timing(1, 2), effects={}
+    )
+
+
+ENTERS: dict[str, tuple[str, Callable[[Lease], Any]]] = {
+    "go on": ("running", WRITES["go_on"]),
+    "results": ("running", WRITES["store_results"]),
+    "tools": ("tool_wait", _asks),
+    "back off": ("backoff", WRITES["back_off"]),
+    "done": ("done", _ends("done")),
+    "failed": ("failed", _ends("failed")),
+    "interrupted": ("interrupted", _ends("interrupted")),
+}
+
+
+@pytest.mark.parametrize(("old", "name"), [*product(TurnState.values, ENTERS)])
+def test_services_change_a_state_as_the_table_allows(old: str, name: str) -> None:
+    new, act = ENTERS[name]
+    lease = busy()
+    Turn.objects.filter(pk=lease.turn_id).update(state=old)
+    allowed = old in LIVE and (new in ALLOWED[old] or new == old)
+    try:
+        act(lease)
+    except Stopped:
+        assert not allowed
+    else:
+        assert allowed
+    assert work.turn_of(lease).state == (new if allowed else old)
+
+
+@pytest.mark.parametrize("old", TurnState.values)
+def test_a_cancelled_turn_passed_through_cancelling(old: str) -> None:
+    lease = work.begun()
+    Turn.objects.filter(pk=lease.turn_id).update(state=old)
+    allowed = old == "cancelling" or "cancelling" in ALLOWED[old]
+    try:
+        turns.finish_turn(lease=lease, finish=Finish("cancelled", "stopped"))
+    except Stopped:
+        assert not allowed
+    assert work.turn_of(lease).state == ("cancelled" if allowed else old)
+
+
+def test_a_queued_turn_is_claimed_once() -> None:
+    turn = work.queued(work.person())
+    lease = work.claimed(turn)
+    assert leases.claim_turn(turn_id=turn.pk, owner="another") is None
+    row = work.turn_of(lease)
+    assert (row.state, row.lease_owner, row.lease_generation) == ("running", "test", 1)
+    assert row.lease_until is not None
+    left = row.lease_until - timezone.now()
+    assert timedelta(seconds=25) < left <= leases.TTL + timedelta(seconds=1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_one_claims_a_turn() -> None:
+    turn = work.queued(work.person())
+    found = work.crowd(12, lambda at: leases.claim_turn(turn_id=turn.pk, owner=f"w{at}"))
+    assert work.failures(found) == []
+    assert sum(lease is not None for lease in found) == 1
+
+
+def test_renewing_a_lease_tells_of_a_stop_that_was_asked_for() -> None:
+    lease = work.begun()
+    Turn.objects.filter(pk=lease.turn_id).update(lease_until=timezone.now())
+    assert leases.renew_lease(lease=lease) is False
+    assert turns.expired_turns() == []
+    turns.request_stop(turn=work.turn_of(lease))
+    assert leases.renew_lease(lease=lease) is True
+
+
+def test_a_wait_is_visible_and_ends() -> None:
+    lease = work.begun()
+    leases.back_off(lease=lease, attempt=3, seconds=20)
+    row = work.turn_of(lease)
+    assert (row.state, row.attempt) == ("backoff", 3)
+    assert row.retry_at is not None
+    assert row.retry_at > timezone.now() + timedelta(seconds=15)
+    leases.go_on(lease=lease, attempt=3)
+    row = work.turn_of(lease)
+    assert (row.state, row.attempt, row.retry_at) == ("running", 3, None)

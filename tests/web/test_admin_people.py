@@ -1,0 +1,252 @@
+"""Budgets, context policies, accounts and prices are set in the admin, with their limits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client, override_settings
+from django.urls import reverse
+from django.utils import timezone
+
+from conversations.models import ApiModel, Budget, Conversation, ModelPrice, User
+from conversations.services.readings import record_reading
+from tests.records import played
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def root() -> Client:
+    return client_of(User.objects.create(username="root", is_staff=True, is_superuser=True))
+
+
+def client_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def url(user: User, view: str = "change") -> str:
+    return reverse(f"admin:conversations_user_{view}", args=[user.pk])
+
+
+def form(user: User, budgets: tuple[dict[str, Any], ...] = (), **values: Any) -> dict[str, Any]:
+    """Give what the user's page posts."""
+    existing = sum("id" in budget for budget in budgets)
+    posted: dict[str, Any] = {
+        "username": user.username, "is_active": "on", "policy": "{}",
+        "budgets-TOTAL_FORMS": len(budgets), "budgets-INITIAL_FORMS": existing,
+    }  # fmt: skip
+    for at, budget in enumerate(budgets):
+        posted |= {f"budgets-{at}-{name}": value for name, value in budget.items()}
+        posted[f"budgets-{at}-user"] = user.pk
+    return posted | values
+
+
+def text(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def test_a_budget_is_added_and_shown_in_dollars_with_its_bar(root: Client) -> None:
+    user = User.objects.create(username="ada")
+    new = {"period": "day", "limit_micros": 2_500_000, "is_active": "on", "note": "trial"}
+    assert root.post(url(user), form(user, (new,))).status_code == 302
+    page = text(root.get(url(user)))
+    for shown in ("$2.50", "<progress", "1,000,000 is one dollar", "$0.00 spent of $2.50"):
+        assert shown in page
+    assert "style=" not in page
+
+
+def test_the_bar_shows_what_is_spent_of_the_present_window(root: Client) -> None:
+    place = played()
+    page = text(root.get(url(place.user)))
+    window = Budget.objects.get().windows.get()
+    assert window.spent_micros > 0
+    assert f'value="{window.spent_micros}"' in page
+
+
+@pytest.mark.parametrize("periods", [("day", "day"), ("month", "month")])
+def test_two_active_budgets_of_one_period_are_refused(
+    periods: tuple[str, ...], root: Client
+) -> None:
+    user = User.objects.create(username="ada")
+    new = tuple({"period": p, "limit_micros": 5, "is_active": "on"} for p in periods)
+    response = root.post(url(user), form(user, new))
+    assert "Only one active budget for each period." in text(response)
+    Budget.objects.create(user=user, period=periods[0], limit_micros=1)
+    response = root.post(url(user), form(user, new[:1]))
+    assert response.status_code == 200
+    assert Budget.objects.count() == 1
+
+
+def test_a_budget_in_use_keeps_its_period_and_is_switched_off(root: Client) -> None:
+    place = played()
+    budget = Budget.objects.get()
+    row: dict[str, Any] = {"id": budget.pk, "period": "day", "limit_micros": 9, "is_active": "on"}
+    response = root.post(url(place.user), form(place.user, (row,)))
+    assert "Already in use" in text(response)
+    row |= {"period": "month", "is_active": ""}
+    assert root.post(url(place.user), form(place.user, (row,))).status_code == 302
+    budget.refresh_from_db()
+    assert not budget.is_active
+    assert budget.limit_micros == 9
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ('{"input_token_budget": -1}', "must be from 0"), ("[1]", "Write an object"),
+        ('{"nonsense": 1}', "is no number of the context policy"), ("{", "Enter a valid JSON"),
+        ('{"input_token_budget": 90000}', "must be above input_token_budget"),
+        ('{"verbatim_tools": "read_file"}', "must be a list of tool names"),
+    ],
+)  # fmt: skip
+def test_a_policy_the_engine_would_refuse_is_refused(policy: str, words: str, root: Client) -> None:
+    user = User.objects.create(username="ada")
+    assert words in text(root.post(url(user), form(user, policy=policy)))
+    user.refresh_from_db()
+    assert user.policy == {}
+
+
+@pytest.mark.parametrize("empty", ["", "{}", "null"])
+def test_an_empty_policy_is_no_policy(empty: str, root: Client) -> None:
+    user = User.objects.create(username="ada", policy={"input_token_budget": 5})
+    assert root.post(url(user), form(user, policy=empty)).status_code == 302
+    user.refresh_from_db()
+    assert user.policy == {}
+
+
+@override_settings(AGENTWEB_MAX_TOOL_RESULT_CHARS=30_000)
+def test_the_numbers_that_count_are_shown_with_their_source(root: Client) -> None:
+    user = User.objects.create(username="ada")
+    posted = form(user, policy='{"input_token_budget": 60000}')
+    assert root.post(url(user), posted).status_code == 302
+    page = text(root.get(url(user)))
+    rows = (
+        "<th>input_token_budget</th><td>60,000</td><td>this user</td>",
+        "<td>30,000</td><td>site, AGENTWEB_MAX_TOOL_RESULT_CHARS</td>",
+        "<th>compaction_enabled</th><td>on</td><td>preset classic</td>",
+    )
+    for row in rows:
+        assert row in page
+
+
+@pytest.mark.parametrize("policy", [{"input_token_budget": -5}, ["no object"]])
+def test_a_stored_policy_that_fits_no_more_is_said(policy: Any, root: Client) -> None:
+    user = User.objects.create(username="ada", policy=policy)
+    assert "cannot be shown" in text(root.get(url(user))) or "do not fit" in text(
+        root.get(url(user))
+    )
+
+
+def test_a_user_who_owns_conversations_is_not_deleted(root: Client) -> None:
+    user = played().user
+    page = text(root.get(url(user, "delete")))
+    assert "ada owns 1 conversation: untick “Active”." in page
+    root.post(url(user, "delete"), {"post": "yes"})
+    chosen = {"action": "delete_selected", "_selected_action": user.pk, "post": "yes"}
+    root.post(reverse("admin:conversations_user_changelist"), chosen)
+    assert User.objects.filter(pk=user.pk).exists()
+
+
+def test_a_user_whose_reading_is_on_record_is_not_deleted(root: Client) -> None:
+    conversation = played().conversation
+    reader = User.objects.create(username="bob", is_staff=True)
+    record_reading(reader=reader, conversation=conversation, what="it")
+    root.post(url(reader, "delete"), {"post": "yes"})
+    assert User.objects.filter(pk=reader.pk).exists()
+
+
+def test_a_user_without_a_record_is_deleted(root: Client) -> None:
+    user = User.objects.create(username="nobody")
+    root.post(url(user, "delete"), {"post": "yes"})
+    assert not User.objects.filter(pk=user.pk).exists()
+
+
+def test_staff_cannot_give_themselves_or_others_more_power() -> None:
+    staff = User.objects.create(username="bob", is_staff=True)
+    allowed = ("view_user", "change_user", "delete_user", "add_user")
+    staff.user_permissions.add(*Permission.objects.filter(codename__in=allowed))
+    reader = User.objects.create(username="eve", is_staff=True)
+    plain = User.objects.create(username="ada")
+    client = client_of(staff)
+    password = reverse("admin:auth_user_password_change", args=[reader.pk])
+    assert client.get(password).status_code == 403
+    assert client.post(url(reader), form(reader, username="x")).status_code == 403
+    assert client.post(url(reader, "delete"), {"post": "yes"}).status_code == 403
+    for user in (staff, plain):
+        powers = {"is_superuser": "on", "is_staff": "on", "user_permissions": "1"}
+        assert client.post(url(user), form(user, **powers)).status_code == 302
+        user.refresh_from_db()
+        assert not user.is_superuser
+    assert not plain.is_staff
+
+
+def test_a_new_user_is_added_with_a_password(root: Client) -> None:
+    add = reverse("admin:conversations_user_add")
+    word = "a long enough pass phrase"
+    posted = {"username": "new", "usable_password": "true", "password1": word, "password2": word}
+    assert root.get(add).status_code == 200
+    assert root.post(add, posted).status_code == 302
+    assert User.objects.get(username="new").check_password(word)
+
+
+def test_a_model_is_switched_off_and_nothing_else_of_it_changes(root: Client) -> None:
+    page = reverse("admin:conversations_apimodel_change", args=["claude-haiku-4-5"])
+    assert root.post(page, {"window": 5, "id": "other"}).status_code == 302
+    model = ApiModel.objects.get(pk="claude-haiku-4-5")
+    assert not model.is_enabled
+    assert model.window == 200_000
+    assert root.get(reverse("admin:conversations_apimodel_add")).status_code == 403
+
+
+def price(**values: Any) -> dict[str, Any]:
+    start = timezone.now() + timedelta(days=1)
+    return {
+        "model": "claude-haiku-4-5", "kind": "input", "micros_per_million": 7, "above_tokens": 0,
+        "effective_from_0": f"{start:%Y-%m-%d}", "effective_from_1": "00:00:00",
+    } | values  # fmt: skip
+
+
+def test_a_price_is_closed_and_a_new_one_inserted(root: Client) -> None:
+    add = reverse("admin:conversations_modelprice_add")
+    assert "Close it first" in text(root.post(add, price()))
+    old = ModelPrice.objects.get(model="claude-haiku-4-5", kind="input")
+    page = reverse("admin:conversations_modelprice_change", args=[old.pk])
+    past = {"effective_to_0": "2026-01-01", "effective_to_1": "00:00:00"}
+    assert "A price ends now or later" in text(root.post(page, past))
+    assert "A price ends now or later" in text(root.post(page, {}))
+    tomorrow = {"effective_to_0": price()["effective_from_0"], "effective_to_1": "00:00:00"}
+    assert root.post(page, tomorrow | {"micros_per_million": 1}).status_code == 302
+    old.refresh_from_db()
+    assert old.effective_to is not None
+    assert old.micros_per_million != 1
+    assert root.post(add, price()).status_code == 302
+    assert ModelPrice.objects.get(micros_per_million=7).effective_to is None
+    assert (
+        root.post(reverse("admin:conversations_modelprice_delete", args=[old.pk])).status_code
+        == 403
+    )
+
+
+def test_a_price_that_is_over_never_changes(root: Client) -> None:
+    old = ModelPrice.objects.get(model="claude-haiku-4-5", kind="input")
+    ModelPrice.objects.filter(pk=old.pk).update(effective_to=timezone.now() - timedelta(days=1))
+    page = reverse("admin:conversations_modelprice_change", args=[old.pk])
+    later = {"effective_to_0": "2027-01-01", "effective_to_1": "00:00:00"}
+    assert root.post(page, later).status_code == 403
+    backwards = price(effective_to_0="2026-01-01", effective_to_1="00:00:00")
+    assert "ends after it begins" in text(
+        root.post(reverse("admin:conversations_modelprice_add"), backwards)
+    )
+
+
+def test_the_lists_of_people_and_prices_open(root: Client) -> None:
+    for kind in (User, ApiModel, ModelPrice):
+        name = f"admin:conversations_{kind._meta.model_name}_changelist"
+        assert root.get(reverse(name) + "?q=a").status_code == 200
+    assert root.get(reverse("admin:index")).status_code == 200
+    assert Conversation.objects.count() == 0
