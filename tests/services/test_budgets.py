@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
-from pytest_django import SettingsWrapper
 
 from conversations.models import (
     ApiCall,
@@ -240,13 +240,13 @@ def storm(lease_of: Callable[[int], Lease], size: int, rounds: int) -> None:
                 ending = work.complete(usage=Usage(200, chance.randrange(3_000), 0, 0, 0))
             records.close(lease, sent.call, ending)
             if chance.random() < 0.3:
-                budgets.settle(call_id=sent.call, cost_micros=12_345)
+                settle(sent.call)
 
     assert work.failures(work.crowd(size, play)) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_fifty_threads_never_pass_the_limit(settings: SettingsWrapper) -> None:
+def test_fifty_threads_never_pass_the_limit(settings: Any) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 100
     user = work.person()
     leases = [work.begun(user) for _ in range(50)]

@@ -9,6 +9,7 @@ from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.context import wire
+from conversations.context.envelope import envelope
 from conversations.models import (
     ApiCall,
     ApiModel,
@@ -78,10 +79,10 @@ def test_attempts_are_numbered_within_their_turn() -> None:
 def test_a_model_without_a_price_is_refused_even_without_a_budget() -> None:
     ApiModel.objects.create(id="unpriced", window=200_000, max_output=8_000, thinking="adaptive")
     lease = work.begun()
-    envelope = records.envelope(model="unpriced", max_tokens=10)
+    unpriced = envelope(model="unpriced", max_tokens=10, system="")
     before = work.everything()
     with pytest.raises(Refused) as refused:
-        work.opened(lease, envelope)
+        work.opened(lease, unpriced)
     assert refused.value.code == "price_missing"
     assert "unpriced" in refused.value.text
     assert work.everything() == before

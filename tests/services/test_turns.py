@@ -1,0 +1,391 @@
+"""Turns: one live turn in a conversation, one turn per send, a valid history after any crash."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from conversations.context import rules, wire
+from conversations.context.view import Message as ViewMessage
+from conversations.models import (
+    LIVE,
+    ApiResult,
+    Conversation,
+    Draft,
+    Message,
+    ToolCall,
+    Turn,
+)
+from conversations.ports import Finish, ToolDone
+from conversations.services import audit, drafts, log, toolcalls, turns
+from conversations.services.leases import Lease, claim_turn
+from conversations.services.turns import CUT_SHORT, NOT_RUN, SendError
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def send(conversation: Conversation, text: str = "Next", client_id: Any = None) -> Turn:
+    return turns.send_prompt(conversation=conversation, text=text, client_id=client_id or uuid4())
+
+
+def refused(code: str) -> Any:
+    return pytest.raises(SendError, check=lambda error: error.code == code)
+
+
+def ended() -> Conversation:
+    """Give a conversation whose first turn is done."""
+    lease = work.begun()
+    work.answered(lease)
+    return work.conversation_of(lease)
+
+
+def contents(lease: Lease) -> list[tuple[str, Any]]:
+    rows = Message.objects.filter(turn_id=lease.turn_id).order_by("seq")
+    return [(row.kind, wire.decode(row.content)) for row in rows]
+
+
+def still_valid(lease: Lease) -> None:
+    """Check the history with another message behind it, and the record of it."""
+    prompt = ViewMessage.parse(10_000, "prompt", '[{"type":"text","text":"Go on."}]')
+    rules.check(records.loaded(lease).view.append(prompt))
+    key = work.conversation_of(lease).public_id
+    assert list(audit.verify_conversation(key, audit.Tally())) == []
+
+
+def crash(lease: Lease) -> Turn:
+    turn = turns.interrupt_turn(turn_id=lease.turn_id, everything=True)
+    assert turn is not None
+    row = work.turn_of(lease)
+    assert (row.state, row.finish_reason, row.error_code) == ("interrupted", "crash", "interrupted")
+    assert row.ended_at is not None
+    assert not Draft.objects.filter(turn=row).exists()
+    return row
+
+
+# Sending.
+
+
+def test_a_prompt_is_stored_with_its_turn() -> None:
+    turn = work.queued(work.person(), "  Two\r\nlines ")
+    (prompt,) = turn.messages.all()
+    assert (turn.state, turn.number, prompt.kind) == ("queued", 1, "prompt")
+    assert wire.decode(prompt.content) == [{"type": "text", "text": "  Two\nlines "}]
+    assert turn.conversation.title == "Two lines"
+
+
+def test_a_repeated_send_is_the_same_turn() -> None:
+    conversation, name = ended(), uuid4()
+    first = send(conversation, "Once", name)
+    assert send(conversation, "Once", name).pk == first.pk
+    assert conversation.turns.count() == 2
+    assert Message.objects.filter(kind="prompt").count() == 2
+
+
+def test_an_id_is_not_used_for_another_text() -> None:
+    conversation, name = ended(), uuid4()
+    send(conversation, "Once", name)
+    before = work.everything()
+    with refused("reused_id"):
+        send(conversation, "Twice", name)
+    assert work.everything() == before
+
+
+def test_a_repeated_start_is_the_same_conversation() -> None:
+    user, name = work.person(), uuid4()
+
+    def start(text: str) -> Turn:
+        return turns.start_conversation(
+            owner_id=user.pk, model=records.MODEL, text=text, client_id=name
+        )
+
+    assert start("Hello").pk == start("Hello").pk
+    with refused("reused_id"):
+        start("Another")
+    assert Conversation.objects.count() == 1
+
+
+def test_ids_of_other_people_are_free() -> None:
+    name = uuid4()
+    for user in (work.person("ada"), work.person("eve")):
+        turns.start_conversation(owner_id=user.pk, model=records.MODEL, text="Hi", client_id=name)
+    assert Conversation.objects.count() == 2
+
+
+@pytest.mark.parametrize("state", LIVE)
+def test_a_conversation_has_one_live_turn(state: str) -> None:
+    turn = work.queued(work.person())
+    Turn.objects.update(state=state)
+    before = work.everything()
+    with refused("busy"):
+        send(turn.conversation)
+    assert work.everything() == before
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "\u2003"])
+def test_nothing_but_space_is_no_message(text: str) -> None:
+    with refused("empty"):
+        work.queued(work.person(), text)
+    assert not Conversation.objects.exists()
+
+
+def test_a_message_that_is_too_long_is_refused_with_the_limit(settings: Any) -> None:
+    settings.AGENTWEB_MAX_PROMPT_CHARS = 1_000
+    work.queued(work.person(), "x" * 1_000)
+    with pytest.raises(SendError, match=r"1,001 characters; at most 1,000") as error:
+        work.queued(work.person("bob"), "x" * 1_001)
+    assert error.value.code == "too_long"
+
+
+def test_odd_characters_are_stored_or_replaced_and_never_fail() -> None:
+    text = "nul \0 lone \ud800 high \U0010ffff bidi \u202e tag \U000e0041 bom \ufeff"
+    turn = work.queued(work.person(), text)
+    (block,) = wire.decode(turn.messages.get().content)
+    assert "\ud800" not in block["text"]
+    assert block["text"].endswith("bom \ufeff")
+    assert "\0" not in turn.conversation.title
+
+
+def test_a_person_has_so_many_live_turns_and_no_more(settings: Any) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 2
+    user = work.person()
+    work.queued(user)
+    work.queued(user)
+    with refused("too_many"):
+        work.queued(user)
+    work.queued(work.person("eve"))
+    assert Conversation.objects.filter(owner=user).count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_fifty_sends_at_once_one_is_a_turn_and_all_others_are_busy() -> None:
+    conversation = ended()
+    found = work.crowd(50, lambda at: send(conversation, f"Message {at}").pk)
+    errors = work.failures(found)
+    assert len(errors) == 49
+    assert {getattr(error, "code", repr(error)) for error in errors} == {"busy"}
+    assert conversation.turns.filter(state__in=LIVE).count() == 1
+    assert conversation.messages.filter(kind="prompt").count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_fifty_sends_of_one_id_at_once_are_one_turn() -> None:
+    conversation, name = ended(), uuid4()
+    found = work.crowd(50, lambda _: send(conversation, "Once", name).pk)
+    assert work.failures(found) == []
+    assert len(set(map(str, found))) == 1
+    assert conversation.turns.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_parallel_starts_of_one_id_are_one_conversation() -> None:
+    user, name = work.person(), uuid4()
+
+    def start(_: int) -> int:
+        turn = turns.start_conversation(
+            owner_id=user.pk, model=records.MODEL, text="Hi", client_id=name
+        )
+        return turn.pk
+
+    assert len(set(map(str, work.crowd(12, start)))) == 1
+    assert Conversation.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_cap_on_live_turns_holds_in_parallel(settings: Any) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 3
+    user = work.person()
+    errors = work.failures(work.crowd(16, lambda _: work.queued(user).pk))
+    assert {getattr(error, "code", repr(error)) for error in errors} == {"too_many"}
+    assert Turn.objects.count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sends_do_not_disturb_the_worker_of_the_turn_they_wait_for() -> None:
+    lease = work.begun()
+    conversation = work.conversation_of(lease)
+
+    def play(at: int) -> None:
+        if at:
+            with refused("busy"):
+                send(conversation)
+            return
+        for turn in range(6):
+            records.close(lease, work.opened(lease).call, work.asks(f"t{turn}"))
+            log.store_results(lease=lease, content=work.results(f"t{turn}"), estimate=1)
+
+    assert work.failures(work.crowd(12, play)) == []
+
+
+# Stopping.
+
+
+def test_a_turn_that_nobody_started_is_cancelled_at_once() -> None:
+    turn = work.queued(work.person())
+    turns.request_stop(turn=turn)
+    turn.refresh_from_db()
+    assert (turn.state, turn.finish_reason) == ("cancelled", "stopped")
+    assert turn.ended_at is not None
+    assert claim_turn(turn_id=turn.pk, owner="late") is None
+    assert turns.queued_turns() == []
+    send(turn.conversation)
+
+
+def test_a_running_turn_is_asked_and_the_first_moment_stands() -> None:
+    lease = work.begun()
+    turns.request_stop(turn=work.turn_of(lease))
+    first = work.turn_of(lease)
+    assert first.state == "running"
+    assert first.stop_requested_at is not None
+    turns.request_stop(turn=first)
+    assert work.turn_of(lease).stop_requested_at == first.stop_requested_at
+
+
+def test_stopping_what_has_ended_changes_nothing() -> None:
+    played = records.played()
+    before = work.everything()
+    turns.request_stop(turn=played.turn)
+    assert work.everything() == before
+
+
+# Ending.
+
+
+def test_an_ended_turn_says_how() -> None:
+    lease = work.begun()
+    work.opened(lease)
+    drafts.save_draft(lease=lease, text="x", thinking="")
+    finish = Finish("failed", "budget", "budget", "No more.\nUntil December.")
+    turns.finish_turn(lease=lease, finish=finish)
+    row = work.turn_of(lease)
+    assert (row.state, row.finish_reason, row.error_code) == ("failed", "budget", "budget")
+    assert row.error_text == "No more.\nUntil December."
+    assert row.ended_at is not None
+    assert not Draft.objects.exists()
+
+
+@pytest.mark.parametrize("state", ["failed", "interrupted", "cancelled"])
+def test_a_retry_is_a_new_turn_with_the_same_prompt(state: str) -> None:
+    lease = work.begun(text="Again, please")
+    turns.finish_turn(lease=lease, finish=Finish(state))  # type: ignore[arg-type]
+    old = work.turn_of(lease)
+    new = turns.retry_turn(turn=old)
+    assert (new.number, new.retry_of_id, new.state) == (2, old.pk, "queued")
+    assert new.messages.get().content == old.messages.get(kind="prompt").content
+    assert turns.retry_turn(turn=old).pk == new.pk
+    with refused("busy"):
+        turns.retry_turn(turn=new)
+
+
+# Crashes.
+
+
+def test_a_crash_before_the_first_call_leaves_the_prompt() -> None:
+    lease = work.begun()
+    crash(lease)
+    assert [kind for kind, _ in contents(lease)] == ["prompt"]
+    still_valid(lease)
+
+
+def test_a_crash_in_mid_answer_keeps_what_was_shown_and_marks_the_call_lost() -> None:
+    lease = work.begun()
+    work.limited(work.turn_of(lease).conversation.owner, 50_000_000)
+    call = work.opened(lease).call
+    drafts.save_draft(lease=lease, text="The first half\ud800", thinking="hm")
+    crash(lease)
+    assert contents(lease)[1:] == [("answer", [{"type": "text", "text": "The first half\ufffd"}])]
+    result = ApiResult.objects.get(call_id=call)
+    assert (result.status, result.cost_basis) == ("lost", "estimated")
+    assert result.cost_micros > 0
+    still_valid(lease)
+
+
+def test_a_crash_while_tools_run_answers_every_call() -> None:
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.asks("done", "failed", "cut", "later"))
+    for name in ("done", "failed", "cut"):
+        toolcalls.start_tool(lease=lease, tool_use_id=name)
+    toolcalls.finish_tool(lease=lease, tool_use_id="done", done=ToolDone('"ok"', "ok"))
+    toolcalls.finish_tool(lease=lease, tool_use_id="failed", done=ToolDone('"no"', "error"))
+    crash(lease)
+    kind, blocks = contents(lease)[-1]
+    assert kind == "results"
+    assert [(b["tool_use_id"], b["content"], b.get("is_error", False)) for b in blocks] == [
+        ("done", "ok", False),
+        ("failed", "no", True),
+        ("cut", CUT_SHORT, True),
+        ("later", NOT_RUN, True),
+    ]
+    states = dict(ToolCall.objects.values_list("tool_use_id", "state"))
+    assert states == {"done": "ok", "failed": "error", "cut": "unknown", "later": "cancelled"}
+    still_valid(lease)
+
+
+def test_a_crash_between_answer_and_tools_does_not_show_the_answer_twice() -> None:
+    lease = work.begun()
+    call = work.opened(lease).call
+    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
+    records.close(lease, call, work.asks("t1"))
+    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
+    crash(lease)
+    assert [kind for kind, _ in contents(lease)] == ["prompt", "answer", "results"]
+    still_valid(lease)
+
+
+def test_a_crash_before_the_second_answer_does_not_show_the_first_one_twice() -> None:
+    lease = work.begun()
+    call = work.opened(lease).call
+    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
+    records.close(lease, call, work.asks("t1"))
+    toolcalls.finish_tool(lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok"))
+    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    work.opened(lease)
+    crash(lease)
+    assert [kind for kind, _ in contents(lease)] == ["prompt", "answer", "results"]
+    still_valid(lease)
+
+
+@pytest.mark.parametrize("state", ["queued", "approval_wait", "done", "failed", "cancelled"])
+def test_a_turn_that_no_worker_has_is_not_interrupted(state: str) -> None:
+    lease = work.begun()
+    Turn.objects.update(state=state, lease_until=timezone.now() - timedelta(hours=1))
+    before = work.everything()
+    assert turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is None
+    assert turns.expired_turns(everything=True) == []
+    assert work.everything() == before
+
+
+def test_a_turn_is_interrupted_only_when_its_lease_is_over() -> None:
+    lease = work.begun()
+    assert turns.expired_turns() == []
+    assert turns.interrupt_turn(turn_id=lease.turn_id) is None
+    Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert turns.expired_turns() == [lease.turn_id]
+    assert turns.interrupt_turn(turn_id=lease.turn_id) is not None
+    assert turns.interrupt_turn(turn_id=lease.turn_id) is None
+
+
+@pytest.mark.parametrize("hours", [-2, 2])
+def test_leases_follow_the_clock_of_the_database(hours: int, monkeypatch: Any) -> None:
+    lease = work.begun()
+    shifted = timezone.now() + timedelta(hours=hours)
+    monkeypatch.setattr(timezone, "now", lambda: shifted)
+    assert turns.expired_turns() == []
+    assert turns.interrupt_turn(turn_id=lease.turn_id) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_sweeps_interrupt_a_turn_once() -> None:
+    lease = work.begun()
+    work.opened(lease)
+    drafts.save_draft(lease=lease, text="half", thinking="")
+    found = work.crowd(
+        8, lambda _: turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is not None
+    )
+    assert sorted(map(str, found)) == ["False"] * 7 + ["True"]
+    assert [kind for kind, _ in contents(lease)] == ["prompt", "answer"]
+    still_valid(lease)
