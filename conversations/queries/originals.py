@@ -13,8 +13,9 @@ def original(conversation_id: int, id: str) -> str | None:
     """Give a tool result by its tool_use id, or a message by its number; None when unknown."""
     if "\0" in id:
         return None  # PostgreSQL cannot even be asked
-    if id.isdecimal() and len(id) < 19:
-        message = Message.objects.filter(conversation_id=conversation_id, seq=int(id)).first()
+    number = id.removeprefix("msg_")
+    if number.isdecimal() and len(number) < 19:
+        message = Message.objects.filter(conversation_id=conversation_id, seq=int(number)).first()
         return None if message is None else _message_text(message.content)
     call = (
         ToolCall.objects.filter(turn__conversation_id=conversation_id, tool_use_id=id)

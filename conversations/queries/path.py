@@ -15,6 +15,10 @@ from conversations.models import Message as MessageRow
 from conversations.ports import Loaded
 
 
+#: Entries after which a refused summary may be tried again.
+REMEMBERED = 60
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A transformation on the path; one that was not applied has no edits."""
@@ -115,10 +119,11 @@ def _last_report(
 
 
 def _rejected(entries: list[Message | Change]) -> int:
+    """Count the summaries refused in a row; what lies far back no longer counts."""
     count = 0
-    for entry in reversed(entries):
+    for entry in reversed(entries[-REMEMBERED:]):
         if isinstance(entry, Change) and entry.kind == "summary":
-            if entry.outcome != "rejected":
+            if entry.outcome == "applied":
                 return count
             count += 1
     return count

@@ -20,7 +20,7 @@ from conversations.services import budgets
 from conversations.services.chain import append, locked
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
-from conversations.services.log import append_message, keep_blob
+from conversations.services.log import append_message, keep_blob, storable
 from conversations.switch import Stopped
 from conversations.usage import Usage
 
@@ -185,11 +185,11 @@ def _record_result(
         call=call,
         answer=answer,
         status=ending.status,
-        request_id=ending.request_id,
+        request_id=storable(ending.request_id),
         http_status=failure.http_status if failure else 200,
         error_type=failure.code if failure else "",
-        error_message=failure.text if failure else "",
-        stop_reason=ending.stop_reason,
+        error_message=storable(failure.text) if failure else "",
+        stop_reason=storable(ending.stop_reason),
         usage=usage.raw if usage else "{}",
         input_tokens=usage.input if usage else None,
         output_tokens=usage.output if usage else None,

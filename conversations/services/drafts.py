@@ -13,7 +13,7 @@ from conversations.context import wire
 from conversations.context.view import Message as ViewMessage
 from conversations.models import ApiCall, Draft, Turn
 from conversations.services.leases import Lease, hold
-from conversations.services.log import append_message
+from conversations.services.log import append_message, storable
 
 
 @transaction.atomic
@@ -26,9 +26,12 @@ def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
         Draft.objects.update_or_create(
             turn_id=lease.turn_id,
             defaults={
-                "call_id": call, "text": text, "thinking": thinking, "updated_at": timezone.now()
+                "call_id": call,
+                "text": storable(text),
+                "thinking": storable(thinking),
+                "updated_at": timezone.now(),
             },
-        )  # fmt: skip
+        )
 
 
 def drop_draft(turn_id: int) -> None:
@@ -39,7 +42,7 @@ def keep_draft(turn: Turn) -> None:
     """Make the draft of a turn that was cut off the answer it was going to be."""
     draft = Draft.objects.filter(turn=turn).first()
     if draft is not None and draft.text.strip():
-        content = wire.encode([{"type": "text", "text": wire.clean(draft.text)}])
+        content = wire.encode([{"type": "text", "text": draft.text}])
         append_message(
             conversation_id=turn.conversation_id,
             turn_id=turn.pk,

@@ -69,8 +69,8 @@ def record_transformation(
         tokens_after=change.tokens_after,
         bytes_before=change.bytes_before,
         bytes_after=change.bytes_after,
-        note=change.note,
-        reason=change.reason,
+        note=storable(change.note),
+        reason=storable(change.reason),
         summary_call_id=summary_call,
     )
     conversation.head = conversation.tip = row.seq
@@ -79,6 +79,11 @@ def record_transformation(
         lambda: transformation_recorded.send_robust(sender=Transformation, transformation=row)
     )
     return row
+
+
+def storable(text: str) -> str:
+    """Give foreign text as a column takes it: PostgreSQL refuses NUL, UTF-8 lone surrogates."""
+    return wire.clean(text).replace("\0", "\ufffd")
 
 
 def keep_blob(text: str) -> str:

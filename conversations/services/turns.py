@@ -28,7 +28,7 @@ from conversations.services.budgets import settle
 from conversations.services.chain import append, locked
 from conversations.services.drafts import drop_draft, keep_draft
 from conversations.services.leases import Lease, hold
-from conversations.services.log import append_message, keep_blob
+from conversations.services.log import append_message, keep_blob, storable
 
 CUT_SHORT = "Outcome unknown: the server stopped while this tool ran. Check before repeating it."
 NOT_RUN = "Not run: the server stopped before this tool was started."
@@ -51,7 +51,7 @@ def start_conversation(*, owner_id: int, model: str, text: str, client_id: UUID)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
     if begun is not None:
         return _same(begun, wire.digest(content))
-    title = " ".join(wire.clean(text).replace("\0", "").split())[:80]
+    title = " ".join(storable(text).split())[:80]
     conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
     return queue_turn(conversation=conversation, content=content, client_id=client_id)
 
@@ -144,9 +144,9 @@ def finish_turn(*, lease: Lease, finish: Finish) -> None:
     hold(
         lease,
         state=finish.state,
-        finish_reason=finish.reason[:20],
+        finish_reason=storable(finish.reason)[:20],
         error_code=finish.code[:40],
-        error_text=finish.text,
+        error_text=storable(finish.text),
         retry_at=None,
         ended_at=Now(),
     )

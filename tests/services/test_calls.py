@@ -22,7 +22,7 @@ from conversations.models import (
     ToolCall,
     User,
 )
-from conversations.ports import Ending, ModelFailed, Refused, Sending, ToolDone
+from conversations.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
 from conversations.queries.requests import rebuilt
 from conversations.services import calls, drafts, log, toolcalls, turns
 from conversations.services.leases import Lease
@@ -136,6 +136,16 @@ def test_an_answer_of_which_nothing_is_kept_is_no_message() -> None:
     assert (row.http_status, row.error_type, row.error_message) == (529, "overloaded", "Busy")
     assert (row.cost_micros, row.cost_basis) == (0, "none")
     assert Message.objects.count() == 1
+
+
+def test_what_the_api_says_is_stored_whatever_characters_it_has() -> None:
+    lease = work.begun()
+    failure = ModelFailed("invalid_request", "nul \0 and lone \ud800")
+    row = closed(lease, Ending("error", failure=failure, stop_reason="odd\0", request_id="r\0"))
+    assert row.error_message == "nul \ufffd and lone \ufffd"
+    assert (row.stop_reason, row.request_id) == ("odd\ufffd", "r\ufffd")
+    turns.finish_turn(lease=lease, finish=Finish("failed", "", "invalid_request", failure.text))
+    assert work.turn_of(lease).error_text == "nul \ufffd and lone \ufffd"
 
 
 def test_a_cut_answer_is_billed_for_what_came() -> None:
