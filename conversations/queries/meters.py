@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -14,6 +15,7 @@ from conversations.models import (
     Budget,
     BudgetWindow,
     Conversation,
+    Message,
     Transformation,
     User,
 )
@@ -28,7 +30,7 @@ def effective_policy(conversation: Conversation) -> Policy:
 
 
 def meter(conversation: Conversation) -> Meter:
-    """Give the figure of the last reply, moved by what was reduced since."""
+    """Give the figure of the last reply, moved by what was appended and reduced since."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     window = model.window if model else 200_000
     last = (
@@ -44,17 +46,23 @@ def meter(conversation: Conversation) -> Meter:
     context = (
         (last.input_tokens or 0) + (last.cache_read_tokens or 0) + (last.cache_write_tokens or 0)
     )
-    freed = sum(
-        row.tokens_before - row.tokens_after
-        for row in Transformation.objects.filter(
-            conversation=conversation, outcome="applied", seq__gt=last.call.tip
-        ).only("tokens_before", "tokens_after")
-    )
-    tokens = max(0, context + (last.output_tokens or 0) - freed)
+    moved = _moved(conversation, last)
+    tokens = max(0, context + (last.output_tokens or 0) + moved)
     cached = (last.cache_read_tokens or 0) * 100 // context if context else None
-    source = "estimated" if freed else "reported"
+    source = "estimated" if moved else "reported"
     percent = min(100, tokens * 100 // window)
     return Meter(tokens, window, percent, source, cached, _ticks(conversation, window))
+
+
+def _moved(conversation: Conversation, last: ApiResult) -> int:
+    """Estimate the tokens that came and went behind the call of that result and its answer."""
+    later = Message.objects.filter(conversation=conversation, seq__gt=last.call.tip)
+    added = later.exclude(pk=last.answer_id or 0).aggregate(sum=Sum("estimate"))["sum"]
+    changes = Transformation.objects.filter(
+        conversation=conversation, outcome="applied", seq__gt=last.call.tip
+    )
+    freed = changes.aggregate(sum=Sum(F("tokens_before") - F("tokens_after")))["sum"]
+    return (added or 0) - (freed or 0)
 
 
 def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:

@@ -14,7 +14,6 @@ from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
 from conversations.ports import Loaded
 
-
 #: Entries after which a refused summary may be tried again.
 REMEMBERED = 60
 

@@ -35,6 +35,7 @@ async def test_a_key_and_an_address_are_honoured_and_the_key_is_never_shown(
     assert KEY not in await page.content()
     await page.goto(f"{served.url}/admin/")
     assert KEY not in await page.content()
+    await page.goto("about:blank")
     assert KEY not in served.log.read_text()
     served.stop()
     assert KEY.encode() not in served.database.read_bytes()

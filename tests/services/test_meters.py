@@ -1,0 +1,144 @@
+"""Meters: how full the context is, how much money is left, and that no figure is made up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from conversations.context import edits
+from conversations.context.edits import SpliceBlocks, Trigger
+from conversations.context.policy import Policy
+from conversations.models import Budget, BudgetWindow, Conversation
+from conversations.queries import meters
+from conversations.services import log
+from conversations.services.budgets import window_bounds
+from conversations.usage import Usage
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def meter(lease: Any) -> Any:
+    return meters.meter(work.conversation_of(lease))
+
+
+def spend(budget: Budget, micros: int, overrun: int = 0) -> None:
+    starts, ends = window_bounds(budget.period, timezone.now())
+    BudgetWindow.objects.create(
+        budget=budget, starts_at=starts, ends_at=ends, spent_micros=micros, overrun_micros=overrun
+    )
+
+
+def test_before_the_first_answer_nothing_is_known() -> None:
+    found = meter(work.begun())
+    assert (found.tokens, found.percent, found.source, found.cached_percent) == (0, 0, "none", None)
+    assert found.window > 100_000
+
+
+def test_the_figure_is_that_of_the_last_answer() -> None:
+    lease = work.begun()
+    usage = Usage(1_000, 500, 8_000, 1_000, 0)
+    records.close(lease, work.opened(lease).call, work.complete(usage=usage))
+    found = meter(lease)
+    assert (found.tokens, found.source, found.cached_percent) == (10_500, "reported", 80)
+    assert found.percent == 10_500 * 100 // found.window
+
+
+def test_an_answer_that_reported_nothing_is_no_empty_context() -> None:
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.complete(usage=Usage(1_000, 50, 0, 0, 0)))
+    records.close(lease, work.opened(lease).call, work.complete(usage=None))
+    assert meter(lease).tokens > 1_050
+    assert meter(lease).source == "estimated"
+
+
+def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> None:
+    played = records.played()
+    before = meters.meter(played.conversation)
+    assert before.source == "reported"
+    conversation = Conversation.objects.get(pk=played.conversation.pk)
+    lease = work.next_turn(conversation)
+    records.close(lease, work.opened(lease).call, work.asks("toolu_2"))
+    content = work.results("toolu_2").replace('"x"', '"' + "long " * 500 + '"')
+    log.store_results(lease=lease, content=content, estimate=700)
+    view = records.loaded(lease).view
+    shorter = '{"type":"tool_result","tool_use_id":"toolu_2","content":"s"}'
+    edit = SpliceBlocks(view.messages[-1].seq, 0, 1, (shorter,))
+    change = edits.transformation(
+        view, "compaction", Trigger(2, 1, "estimated", "x"), (edit,), "shorter"
+    )
+    full = meter(lease)
+    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    after = meter(lease)
+    assert after.source == "estimated"
+    assert after.tokens == full.tokens - (change.tokens_before - change.tokens_after)
+    assert full.source == "estimated"
+    assert full.tokens == 120 + 700
+
+
+def test_more_than_the_window_is_full_and_not_more() -> None:
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.complete(usage=Usage(9_999_999, 1, 0, 0, 0)))
+    assert meter(lease).percent == 100
+
+
+def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
+    lease = work.begun()
+    assert [tick.label.split(":")[0] for tick in meter(lease).ticks] == ["40,000", "80,000"]
+    Conversation.objects.update(policy={"input_token_budget": 60_000})
+    assert meter(lease).ticks[0].label.startswith("60,000")
+    Conversation.objects.update(policy={"input_token_budget": "many"})
+    assert meter(lease).ticks == ()
+
+
+def test_without_a_budget_there_is_no_limit() -> None:
+    pill = meters.budget_pill(work.person().pk)
+    assert (pill.is_limited, pill.is_over, pill.resets_at) == (False, False, None)
+
+
+def test_the_tightest_budget_is_shown() -> None:
+    user = work.person()
+    spend(work.limited(user, 1_000_000, "day"), 200_000)
+    spend(work.limited(user, 10_000_000, "month"), 9_000_000)
+    work.limited(user, 5, "lifetime")
+    pill = meters.budget_pill(user.pk)
+    assert (pill.spent_micros, pill.limit_micros, pill.percent) == (9_000_000, 10_000_000, 90)
+    assert pill.resets_at == window_bounds("month", timezone.now())[1]
+    assert not pill.is_over
+
+
+@pytest.mark.parametrize(
+    ("limit", "spent", "overrun", "is_over"),
+    [(0, 0, 0, True), (100, 99, 0, False), (100, 100, 0, True), (100, 60, 40, True)],
+)
+def test_a_budget_is_over_when_nothing_is_left(
+    limit: int, spent: int, overrun: int, is_over: bool
+) -> None:
+    user = work.person()
+    spend(work.limited(user, limit), spent, overrun)
+    pill = meters.budget_pill(user.pk)
+    assert pill.is_over == is_over
+    assert 0 <= pill.percent <= 100
+
+
+def test_the_windows_of_the_past_do_not_count_and_are_not_read() -> None:
+    user = work.person()
+    budget = work.limited(user, 100, "day")
+    starts, _ = window_bounds("day", timezone.now())
+    BudgetWindow.objects.bulk_create(
+        BudgetWindow(budget=budget, starts_at=starts - timedelta(days=day), spent_micros=100)
+        for day in range(1, 50)
+    )
+    with CaptureQueriesContext(connection) as found:
+        assert meters.budget_pill(user.pk).spent_micros == 0
+    assert len(found) == 2
+
+
+def test_the_budgets_of_other_people_are_theirs() -> None:
+    spend(work.limited(work.person("eve"), 100), 100)
+    assert not meters.budget_pill(work.person("ada").pk).is_limited

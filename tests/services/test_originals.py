@@ -1,0 +1,71 @@
+"""Originals: whatever was cut can be had again by the id its notice names, by its owner's talk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations.context import wire
+from conversations.ports import ToolDone
+from conversations.queries.originals import original
+from conversations.services import log, toolcalls
+from conversations.services.leases import Lease
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def imported(lease: Lease, *blocks: dict[str, Any]) -> int:
+    """Store results that no tool call of ours made."""
+    return log.store_results(lease=lease, content=wire.encode(list(blocks)), estimate=1).seq
+
+
+def result(id: str, content: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+def test_a_compacted_result_is_found_whole() -> None:
+    played = records.played()
+    assert original(played.conversation.pk, "toolu_1") == records.LONG
+
+
+def test_a_message_is_found_by_its_number() -> None:
+    played = records.played(title="What was the order?")
+    assert original(played.conversation.pk, "1") == "What was the order?"
+    assert original(played.conversation.pk, "3") == records.LONG
+
+
+def test_an_imported_result_is_found_in_its_message() -> None:
+    lease = work.begun()
+    image = {"type": "image", "source": {"type": "base64", "data": ""}}
+    parts = [{"type": "text", "text": "one"}, image, {"type": "text", "text": "two"}]
+    imported(lease, result("toolu_a", "all of it"), result('odd "id" \\ 100%_', parts))
+    found = original(lease.conversation_id, "toolu_a")
+    assert found == "all of it"
+    assert original(lease.conversation_id, 'odd "id" \\ 100%_') == "one\n[image]\ntwo"
+
+
+@pytest.mark.parametrize(
+    "id", ["", "toolu_2", "toolu_", "%", "_", "0", "99", "-1", "²", "٣٣", "9" * 400, "a\0b", "\0",
+           '"', "\\", "'; --", "toolu_1 ", "\U0001f600"],
+)  # fmt: skip
+def test_an_unknown_id_is_nothing_and_no_error(id: str) -> None:
+    played = records.played()
+    assert original(played.conversation.pk, id) is None
+
+
+def test_nothing_of_another_conversation_is_found() -> None:
+    records.played("ada")
+    other = work.begun(work.person("eve"))
+    assert original(other.conversation_id, "toolu_1") is None
+    assert original(other.conversation_id, "3") is None
+
+
+def test_a_tool_that_has_not_ended_has_no_result_yet() -> None:
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.asks("toolu_9"))
+    assert original(lease.conversation_id, "toolu_9") is None
+    done = ToolDone(wire.encode([{"type": "text", "text": "listed"}]), "ok")
+    toolcalls.finish_tool(lease=lease, tool_use_id="toolu_9", done=done)
+    assert original(lease.conversation_id, "toolu_9") == "listed"

@@ -1,0 +1,103 @@
+"""The path: what the log says up to a tip, and what a next call is anchored on."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from conversations.context.view import Message as ViewMessage
+from conversations.models import ApiCall, Conversation, Message
+from conversations.ports import Ending
+from conversations.queries.path import Change, path, state, views
+from conversations.queries.requests import rebuilt
+from conversations.services import log, turns
+from conversations.usage import Usage
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def seqs(conversation: Conversation, tip: int | None = None) -> list[int]:
+    return [entry.seq for entry in path(conversation, tip)]
+
+
+def test_a_path_goes_from_the_first_entry_to_its_tip() -> None:
+    conversation = records.played().conversation
+    conversation.refresh_from_db()
+    assert seqs(conversation) == list(range(1, conversation.tip + 1))
+    assert seqs(conversation, 3) == [1, 2, 3]
+    assert seqs(conversation, 0) == []
+
+
+def test_a_branch_is_a_path_of_its_own_and_the_other_one_stays() -> None:
+    conversation = records.played().conversation
+    conversation.refresh_from_db()
+    before = list(views(path(conversation)))[-1][1].body
+    old = conversation.tip
+    Conversation.objects.filter(pk=conversation.pk).update(tip=1)
+    conversation.refresh_from_db()
+    turn = turns.send_prompt(conversation=conversation, text="Another way", client_id=uuid4())
+    conversation.refresh_from_db()
+    assert seqs(conversation) == [1, old + 1]
+    assert turn.messages.get().parent == 1
+    assert list(views(path(conversation, old)))[-1][1].body == before
+    for call in ApiCall.objects.filter(conversation=conversation):
+        assert rebuilt(call).digest == call.body_digest
+
+
+def test_the_view_holds_what_was_reduced_and_the_log_what_was_said() -> None:
+    played = records.played()
+    view = state(played.conversation, records.MODEL).view
+    assert records.LONG not in view.body
+    assert "short" in view.body
+    stored = Message.objects.filter(conversation=played.conversation, kind="results").get()
+    assert "4711-ÄÖ" in stored.content
+
+
+def test_a_change_that_was_not_applied_leaves_the_view_alone() -> None:
+    conversation = records.played().conversation
+    conversation.refresh_from_db()
+    entries = path(conversation)
+    bodies = {seq: view.body for seq, view in views(entries)}
+    rejected = [e for e in entries if isinstance(e, Change) and e.outcome == "rejected"]
+    assert rejected
+    for entry in rejected:
+        assert bodies[entry.seq] == bodies[entry.seq - 1]
+
+
+def test_the_report_is_that_of_the_last_whole_reply() -> None:
+    lease = work.begun()
+    assert records.loaded(lease).report is None
+    records.close(lease, work.opened(lease).call, work.complete(usage=Usage(900, 50, 40, 10, 0)))
+    found = records.loaded(lease)
+    assert found.report.tokens == 900 + 50 + 40 + 10
+    assert found.bound_to == records.ENVELOPE.binding
+
+
+def test_what_was_cut_or_said_by_another_model_is_no_report() -> None:
+    lease = work.begun()
+    usage = Usage(900, 50, 0, 0, 0)
+    records.close(lease, work.opened(lease).call, work.complete(usage=usage))
+    assert state(work.conversation_of(lease), "another-model").report is None
+    cut = Ending("truncated", usage, blocks=(work.ANSWER,))
+    records.close(lease, work.opened(lease).call, cut)
+    assert records.loaded(lease).report is None
+
+
+def test_rejected_summaries_in_a_row_are_counted() -> None:
+    lease = work.begun()
+    records.reply(lease, (work.ANSWER,), "end_turn")
+    log.store_results(
+        lease=lease, content='[{"type":"text","text":"' + "x " * 999 + '"}]', estimate=900
+    )
+    for count in (1, 2, 3):
+        records.summarise(lease)
+        assert records.loaded(lease).rejected == count
+
+
+def test_an_entry_estimates_what_it_adds() -> None:
+    lease = work.begun(text="word " * 400)
+    (entry,) = path(work.conversation_of(lease))
+    assert isinstance(entry, ViewMessage)
+    assert entry.tokens == Message.objects.get().estimate > 100

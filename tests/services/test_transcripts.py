@@ -1,0 +1,146 @@
+"""Transcripts: people read the originals, in turns and rounds, for the same number of queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conversations import frames
+from conversations.hub import Live
+from conversations.models import ApiResult, Conversation
+from conversations.ports import Finish, ToolDone
+from conversations.queries import transcripts
+from conversations.queries.conversations import sidebar
+from conversations.queries.words import chip
+from conversations.services import drafts, log, toolcalls, turns
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def long_conversation(size: int) -> Conversation:
+    """Play turns of two rounds each."""
+    lease = work.begun(work.person())
+    for at in range(size):
+        if at:
+            lease = work.next_turn(work.conversation_of(lease))
+        records.close(lease, work.opened(lease).call, work.asks(f"t{at}"))
+        done = ToolDone('"listed"', "ok")
+        toolcalls.start_tool(lease=lease, tool_use_id=f"t{at}")
+        toolcalls.finish_tool(lease=lease, tool_use_id=f"t{at}", done=done)
+        log.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
+        work.answered(lease)
+    return work.conversation_of(lease)
+
+
+def queries(action: Any) -> int:
+    with CaptureQueriesContext(connection) as found:
+        action()
+    return len(found)
+
+
+def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
+    played = records.played(title="Read <b>it</b>")
+    (turn,) = transcripts.transcript(played.conversation).turns
+    assert (turn.number, turn.state, turn.is_live, turn.chip) == (1, "done", False, "")
+    assert "&lt;b&gt;" in turn.prompt_html
+    first, second = turn.rounds
+    (card,) = first.tools
+    assert (card.name, card.state, card.brief) == ("read_file", "ok", "notes.txt")
+    assert card.output == records.LONG
+    assert [marker.kind for marker in second.markers] == ["compaction", "summary"]
+    assert turn.source == "Let me look.\n\nThe order is 4711-ÄÖ."
+    results = ApiResult.objects.filter(call__turn=played.turn)
+    assert turn.cost_micros == sum(result.cost_micros for result in results)
+
+
+def test_pages_are_joined_without_a_gap() -> None:
+    conversation = long_conversation(transcripts.PAGE + 3)
+    newest = transcripts.transcript(conversation)
+    assert [turn.number for turn in newest.turns] == list(range(4, transcripts.PAGE + 4))
+    assert newest.earlier == 4
+    oldest = transcripts.transcript(conversation, newest.earlier)
+    assert [turn.number for turn in oldest.turns] == [1, 2, 3]
+    assert oldest.earlier is None
+
+
+def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> None:
+    counts = []
+    for size in (3, 30):
+        conversation = long_conversation(size)
+        user = conversation.owner
+        counts.append(
+            [
+                queries(lambda c=conversation: transcripts.transcript(c)),
+                queries(lambda c=conversation: frames.snapshot(c.pk, 0, None)),
+                queries(lambda c=conversation, u=user: sidebar(u, c)),
+            ]
+        )
+        type(user).objects.filter(pk=user.pk).update(username=f"played {size}")
+    assert counts[0] == counts[1]
+    assert counts[0][0] == 5
+    assert counts[0][2] == 1
+
+
+def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
+    lease = work.begun()
+    conversation = work.conversation_of(lease)
+    live = Live(1, 1, "hm", "<p>Done.</p>", "<p>On its</p>")
+    (turn,) = transcripts.turns_after(conversation, 0, live)
+    (shown,) = turn.rounds
+    assert (shown.is_live, shown.thinking) == (True, "hm")
+    assert (shown.html, shown.tail) == ("<p>Done.</p>", "<p>On its</p>")
+    assert turn.is_live
+
+
+def test_without_a_hub_the_running_answer_is_that_of_the_last_checkpoint() -> None:
+    lease = work.begun()
+    conversation = work.conversation_of(lease)
+    assert transcripts.turns_after(conversation, 0, None)[0].rounds == ()
+    work.opened(lease)
+    drafts.save_draft(lease=lease, text="So *far*", thinking="")
+    (shown,) = transcripts.turns_after(conversation, 0, None)[0].rounds
+    assert "<em>far</em>" in shown.tail
+    assert shown.is_live
+
+
+def test_an_answer_that_was_stored_is_not_shown_again_as_a_draft() -> None:
+    lease = work.begun()
+    call = work.opened(lease).call
+    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
+    records.close(lease, call, work.asks("t1"))
+    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
+    (shown,) = transcripts.turns_after(work.conversation_of(lease), 0, None)[0].rounds
+    assert not shown.is_live
+    assert shown.tail == ""
+
+
+def test_only_turns_behind_a_number_are_given() -> None:
+    conversation = long_conversation(3)
+    assert [turn.number for turn in transcripts.turns_after(conversation, 1, None)] == [2, 3]
+    assert transcripts.turns_after(conversation, 3, None) == []
+
+
+@pytest.mark.parametrize(
+    ("finish", "words", "can_retry"),
+    [
+        (Finish("done", "end_turn"), "", False),
+        (Finish("done", "max_tokens"), "Cut at the length limit", False),
+        (Finish("failed", "budget", "budget", "No money."), "Over budget", True),
+        (Finish("cancelled", "stopped"), "Stopped", True),
+        (Finish("interrupted", "crash"), "Interrupted. What was written is kept.", True),
+    ],
+)
+def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry: bool) -> None:
+    lease = work.begun()
+    turns.finish_turn(lease=lease, finish=finish)
+    (turn,) = transcripts.transcript(work.conversation_of(lease)).turns
+    assert (turn.chip, turn.can_retry, turn.error) == (words, can_retry, finish.text)
+
+
+def test_every_reason_of_a_failure_has_words() -> None:
+    for reason in ("", "budget", "context", "loop_limit", "poison"):
+        assert chip("failed", reason)

@@ -1,0 +1,356 @@
+"""Turns of this process: run to their end, stopped, interrupted, drained, and never run twice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations import stage as staging
+from conversations import turns as supervising_module
+from conversations.db import db
+from conversations.hub import hub
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    BudgetWindow,
+    Draft,
+    Message,
+    ToolCall,
+    Turn,
+    User,
+)
+from conversations.services import drafts, leases, turns
+from tests import work
+from tests.running import ended, is_valid, queue, run, said, supervising, unrecorded, until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorServer]:
+    with server.start(pace=0, record=True) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterator[None]:
+    """Point the app at the emulator; afterwards every request it saw must be accounted for."""
+    emulator.emulator.reset()
+    settings.ANTHROPIC_BASE_URL = emulator.url
+    settings.AGENTWEB_MAX_BACKOFF_SECONDS = 1
+    monkeypatch.setattr(supervising_module, "TTL", timedelta(seconds=0.3))
+    monkeypatch.setattr(staging, "DRAFT_SECONDS", 0.05)
+    yield
+    assert hub._topics == {}
+
+
+async def accounted(emulator: EmulatorServer) -> None:
+    assert await db(unrecorded, emulator) == []
+    assert await db(lambda: BudgetWindow.objects.filter(held_micros__gt=0).count()) == 0
+    assert await db(lambda: Draft.objects.count()) == 0
+
+
+async def test_a_turn_runs_to_its_end(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        turn = await run(supervisor, "Hello there")
+    assert (turn.state, turn.finish_reason, turn.error_code) == ("done", "end_turn", "")
+    assert await db(said, turn)
+    await db(is_valid, turn.conversation)
+    await accounted(emulator)
+
+
+async def test_tools_do_their_work_and_their_results_go_back(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        turn = await run(supervisor, "Write the file plan.md with content: buy milk")
+        conversation = turn.conversation
+        listed = await run(supervisor, "List my files", conversation)
+        read = await run(supervisor, "Read the file plan.md", conversation)
+        failed = await run(supervisor, "Call an unknown tool", conversation)
+        many = await run(supervisor, "Use 9 tools", conversation)
+    states = [each.state for each in (turn, listed, read, failed, many)]
+    assert states == ["done"] * 5
+
+    def outputs() -> dict[str, Any]:
+        rows = ToolCall.objects.select_related("output").order_by("pk")
+        return {row.name: (row.state, row.output.text if row.output else "") for row in rows}
+
+    found = await db(outputs)
+    assert "plan.md" in found["list_files"][1]
+    assert "buy milk" in found["read_file"][1]
+    assert found["launch_rocket"][0] == "error"
+    assert await db(lambda: ToolCall.objects.filter(turn=many, state="ok").count()) == 9
+    await db(is_valid, conversation)
+    await accounted(emulator)
+
+
+async def test_a_budget_is_charged_to_the_micro_dollar(emulator: EmulatorServer) -> None:
+    turn = await queue("List my files")
+    await db(lambda: work.limited(User.objects.get(), 50_000_000))
+    async with supervising():
+        await ended(turn)
+    window = await db(BudgetWindow.objects.get)
+    assert window.spent_micros == emulator.emulator.billed_micros > 0
+    await accounted(emulator)
+
+
+async def test_a_budget_that_is_used_up_ends_the_turn_in_words(emulator: EmulatorServer) -> None:
+    turn = await queue("Hello")
+    await db(lambda: work.limited(User.objects.get(), 5))
+    async with supervising():
+        done = await ended(turn)
+    assert (done.state, done.finish_reason) == ("failed", "budget")
+    assert "budget" in done.error_text
+    assert emulator.emulator.log == []
+
+
+async def test_a_stop_before_the_first_event_leaves_only_the_prompt(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Hello emulator:fault=hang_after:0")
+        supervisor.wake(turn.pk)
+        await until(lambda: ApiCall.objects.exists())
+        await db(turns.request_stop, turn=turn)
+        supervisor.stop(turn)
+        done = await ended(turn)
+    assert (done.state, done.finish_reason) == ("cancelled", "stopped")
+    assert await db(lambda: Message.objects.count()) == 1
+    await db(is_valid, done.conversation)
+    await accounted(emulator)
+
+
+async def test_a_stop_in_mid_answer_keeps_what_was_said(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 900 words emulator:pace=0.01")
+        supervisor.wake(turn.pk)
+        await until(lambda: Draft.objects.exclude(text="").exists())
+        await db(turns.request_stop, turn=turn)
+        supervisor.stop(turn)
+        done = await ended(turn)
+    assert done.state == "cancelled"
+    text = await db(said, done)
+    assert 0 < len(text.split()) < 900
+    result = await db(ApiResult.objects.get)
+    assert (result.status, result.cost_basis) == ("stopped", "estimated")
+    await db(is_valid, done.conversation)
+    await accounted(emulator)
+
+
+async def test_a_stop_of_another_process_is_read_with_the_lease(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 5000 words emulator:pace=0.02")
+        supervisor.wake(turn.pk)
+        await until(lambda: ApiCall.objects.exists())
+        await db(turns.request_stop, turn=turn)
+        done = await ended(turn, 4)
+    assert done.state == "cancelled"
+
+
+async def test_a_turn_that_lost_its_lease_stops_and_writes_no_more(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 5000 words emulator:pace=0.02")
+        supervisor.wake(turn.pk)
+        await until(lambda: ApiCall.objects.exists())
+        await db(turns.interrupt_turn, turn_id=turn.pk, everything=True)
+        before = await db(work.everything)
+        await asyncio.wait(list(supervisor._tasks.values()), timeout=3)
+        assert supervisor._tasks == {}
+        assert await db(work.everything) == before
+
+
+async def test_a_busy_model_is_waited_for_where_people_see_it(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Hello emulator:fault=overloaded:x2")
+        supervisor.wake(turn.pk)
+        await until(lambda: Turn.objects.filter(state="backoff", retry_at__isnull=False).exists())
+        done = await ended(turn)
+    assert (done.state, done.attempt, done.retry_at) == ("done", 3, None)
+    assert [row.status for row in emulator.emulator.log] == [529, 529, 200]
+    await accounted(emulator)
+
+
+async def test_a_stop_works_during_the_wait(emulator: EmulatorServer, settings: Any) -> None:
+    settings.AGENTWEB_MAX_BACKOFF_SECONDS = 60
+    async with supervising() as supervisor:
+        turn = await queue("Hello emulator:fault=rate_limited:30")
+        supervisor.wake(turn.pk)
+        await until(lambda: Turn.objects.filter(state="backoff").exists())
+        await db(turns.request_stop, turn=turn)
+        supervisor.stop(turn)
+        done = await ended(turn, 2)
+    assert done.state == "cancelled"
+    assert len(emulator.emulator.log) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "requests"),
+    [
+        ("bad_request", "invalid_request", 1),
+        ("authentication", "authentication", 1),
+        ("billing", "billing", 1),
+        ("not_found", "not_found", 1),
+        ("rate_limited:3600", "rate_limited", 1),
+        ("spend_limit", "billing", 1),
+        ("overloaded", "overloaded", 2),
+        ("api_error", "upstream", 2),
+        ("error_after:3", "overloaded", 1),
+        ("cut_after:3", "cut", 1),
+        ("end_before_stop", "cut", 1),
+        ("duplicate_start", "protocol_error", 2),
+    ],
+)
+async def test_a_failure_ends_the_turn_with_words_and_the_talk_goes_on(
+    emulator: EmulatorServer, settings: Any, fault: str, code: str, requests: int
+) -> None:
+    settings.AGENTWEB_MAX_ATTEMPTS = 2
+    async with supervising() as supervisor:
+        done = await run(supervisor, f"Hello emulator:fault={fault}")
+        assert (done.state, done.error_code) == ("failed", code)
+        assert len(done.error_text) > 10
+        assert len(emulator.emulator.log) == requests
+        await db(is_valid, done.conversation)
+        again = await run(supervisor, "Are you there?", done.conversation)
+    assert again.state == "done"
+    await accounted(emulator)
+
+
+async def test_an_error_of_our_own_is_a_failed_turn_and_no_dead_one(
+    emulator: EmulatorServer, monkeypatch: Any
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("on purpose")
+
+    logging.getLogger("agentweb.turns").setLevel("CRITICAL")
+    monkeypatch.setattr(supervising_module, "job", broken)
+    async with supervising() as supervisor:
+        with pytest.raises(AssertionError):
+            assert (await run(supervisor, "Hello")).state != "failed"
+    logging.getLogger("agentweb.turns").setLevel("INFO")
+
+
+async def test_a_model_that_is_switched_off_is_said(emulator: EmulatorServer) -> None:
+    turn = await queue("Hello")
+    await db(type(turn.conversation).objects.update, model="claude-unknown-1")
+    async with supervising():
+        done = await ended(turn)
+    assert (done.state, done.error_code) == ("failed", "model_unknown")
+    assert "claude-unknown-1" in done.error_text
+
+
+async def test_a_turn_that_takes_too_long_is_ended(emulator: EmulatorServer, settings: Any) -> None:
+    settings.AGENTWEB_MAX_TURN_SECONDS = 1
+    async with supervising() as supervisor:
+        done = await run(supervisor, "Answer in 5000 words emulator:pace=0.02")
+    assert (done.state, done.finish_reason, done.error_code) == (
+        "failed",
+        "loop_limit",
+        "turn_time",
+    )
+    assert await db(said, done)
+    await accounted(emulator)
+
+
+async def test_a_user_shut_out_in_mid_turn_makes_no_more_requests(emulator: EmulatorServer) -> None:
+    turn = await queue("List my files")
+    await db(User.objects.update, is_active=False)
+    async with supervising():
+        done = await ended(turn)
+    assert (done.state, done.error_code) == ("failed", "inactive")
+    assert emulator.emulator.log == []
+
+
+# Several processes, and their ends.
+
+
+async def test_a_new_process_interrupts_what_a_dead_one_left_and_starts_what_waits(
+    emulator: EmulatorServer,
+) -> None:
+    def left() -> Turn:
+        lease = work.begun(work.person("ada"))
+        work.opened(lease)
+        drafts.save_draft(lease=lease, text="The first half", thinking="")
+        return work.turn_of(lease)
+
+    dead, waiting = await db(left), await queue("Hello")
+    async with supervising(is_alone=True):
+        assert (await ended(waiting)).state == "done"
+    row = await ended(dead)
+    assert (row.state, row.finish_reason) == ("interrupted", "crash")
+    assert await db(said, row) == "The first half"
+    await db(is_valid, row.conversation)
+
+
+async def test_a_process_beside_others_leaves_their_turns_alone(emulator: EmulatorServer) -> None:
+    lease = await db(lambda: work.begun(work.person("ada")))
+    async with supervising(is_alone=False) as supervisor:
+        await supervisor.sweep()
+        assert (await db(work.turn_of, lease)).state == "running"
+        over = timezone.now() - timedelta(seconds=1)
+        await db(Turn.objects.update, lease_until=over)
+        await supervisor.sweep()
+        assert (await db(work.turn_of, lease)).state == "interrupted"
+
+
+async def test_two_supervisors_never_run_one_turn_twice(emulator: EmulatorServer) -> None:
+    waiting = [await queue(f"Hello number {at}") for at in range(6)]
+    async with supervising(is_alone=False) as one, supervising(is_alone=False) as two:
+        for turn in waiting:
+            for supervisor in (one, two, one):
+                supervisor.wake(turn.pk)
+        states = [(await ended(turn)).state for turn in waiting]
+    assert states == ["done"] * 6
+    assert len(emulator.emulator.log) == 6
+    generations = await db(lambda: set(Turn.objects.values_list("lease_generation", flat=True)))
+    assert generations == {1}
+    await accounted(emulator)
+
+
+async def test_a_drain_lets_short_turns_end_and_interrupts_long_ones(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as supervisor:
+        short = await queue("Answer in 60 words emulator:pace=0.005")
+        long = await queue("Answer in 5000 words emulator:pace=0.02")
+        supervisor.wake(short.pk)
+        supervisor.wake(long.pk)
+        await until(lambda: ApiCall.objects.count() == 2)
+        await supervisor.drain(1.5)
+        assert (await ended(short)).state == "done"
+        row = await ended(long)
+        assert (row.state, row.finish_reason) == ("interrupted", "shutdown")
+        assert await db(said, row)
+        await db(is_valid, row.conversation)
+    await accounted(emulator)
+
+
+async def test_what_is_sent_during_a_drain_waits_for_the_next_start(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as supervisor:
+        await supervisor.drain(0)
+        turn = await queue("Hello")
+        supervisor.wake(turn.pk)
+        await asyncio.sleep(0.05)
+        assert (await db(Turn.objects.get)).state == "queued"
+    async with supervising():
+        assert (await ended(turn)).state == "done"
+
+
+async def test_a_queued_turn_that_was_stopped_is_not_run(emulator: EmulatorServer) -> None:
+    turn = await queue("Hello")
+    await db(turns.request_stop, turn=turn)
+    async with supervising() as supervisor:
+        supervisor.wake(turn.pk)
+        await asyncio.sleep(0.05)
+    assert emulator.emulator.log == []
+    assert await db(leases.claim_turn, turn_id=turn.pk, owner="late") is None
