@@ -8,6 +8,7 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from django.conf import settings
 
@@ -32,6 +33,9 @@ from tools import registry
 from tools.access import WebAccess
 from tools.base import ToolContext
 from tools.workspace import Workspace
+
+#: Codes of results that say the call was wrong, not that the tool failed.
+WRONG = ("unknown_tool", "bad_input")
 
 
 class TurnLog:
@@ -130,7 +134,9 @@ class TurnTools:
     async def run(self, use: ToolUse) -> ToolDone:
         result = await registry.run(use.name, wire.decode(use.input), self._context)
         content = wire.encode(result.content)
-        return ToolDone(content, "error" if result.is_error else "ok", result.details)
+        is_wrong = result.details.get("code") in WRONG
+        state: Literal["ok", "error"] = "error" if result.is_error else "ok"
+        return ToolDone(content, state, result.details, is_wrong)
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None:
         await db(toolcalls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.context import blocks
+from conversations.context import blocks, wire
 from conversations.context.errors import ContextError
 from conversations.received import Grown, Received, StreamError, received, shallow
 from conversations.usage import Usage, usage_from
@@ -29,6 +29,7 @@ _EVENTS = frozenset(
 )
 #: A stop reason is a word; more of it says nothing.
 _MOST_REASON = 40
+_MOST_WORDS = 500
 #: Longest id of a tool call.
 _MOST_ID = 200
 
@@ -55,6 +56,8 @@ class Answer:
 
     taken: AbstractSet[str] = frozenset()
     stop_reason: str = ""
+    #: The API's own words on why the model declined; "" when it gives none.
+    refusal: str = ""
     is_complete: bool = False
     usage: Usage | None = None
     _usage: dict[str, Any] = field(default_factory=dict)
@@ -97,6 +100,7 @@ class Answer:
             case "message_delta":
                 reason = event["delta"].get("stop_reason") or self.stop_reason
                 self.stop_reason = str(reason)[:_MOST_REASON]
+                self.refusal = _declined(event["delta"].get("stop_details")) or self.refusal
                 self._report(event.get("usage"))
             case _:
                 self._stop()
@@ -148,6 +152,11 @@ class Answer:
         return self.is_complete and self.stop_reason == "tool_use"
 
     @property
+    def is_cut_call(self) -> bool:
+        """Say whether the length limit came while the model was asking for a tool."""
+        return self.stop_reason == "max_tokens" and any(block.is_call for block in self._blocks)
+
+    @property
     def blocks(self) -> tuple[str, ...]:
         """Wire texts of what may be sent back: whole blocks, and text however far it came.
 
@@ -191,6 +200,16 @@ class Answer:
             for block in self._blocks
             if block.type == "tool_use"
         )
+
+
+def _declined(details: Any) -> str:
+    """Read why a model declined; each part of it may be missing or null."""
+    if not isinstance(details, dict):
+        return ""
+    words, category = details.get("explanation"), details.get("category")
+    if not (isinstance(words, str) and words.strip()):
+        words = f"Its reason: {category}." if isinstance(category, str) and category else ""
+    return wire.clean(words).replace("\0", "\ufffd").strip()[:_MOST_WORDS]
 
 
 def _is_flawed(block: Received) -> bool:

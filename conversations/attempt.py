@@ -12,9 +12,21 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from conversations.answer import Answer, StreamError
+from conversations.context import wire
+from conversations.context.envelope import Envelope
 from conversations.context.estimate import text_tokens
+from conversations.context.pipeline import SummaryReply
 from conversations.context.view import Message
-from conversations.ports import CallStatus, Ending, Head, ModelFailed, Ports, Sent
+from conversations.ports import (
+    CallStatus,
+    Ending,
+    Head,
+    ModelFailed,
+    Ports,
+    Refused,
+    Sending,
+    Sent,
+)
 from conversations.switch import Stopped
 
 
@@ -57,6 +69,23 @@ async def attempt(
         request_id=heard.request_id,
     )
     return answer, await ports.calls.close(sent, ending)
+
+
+async def ask_for_summary(
+    ports: Ports, envelope: Envelope, text: str
+) -> tuple[SummaryReply | None, int | None]:
+    """Ask the model for a summary; any failure is None and the deterministic steps go on."""
+    messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
+    estimate = envelope.overhead + text_tokens(text)
+    try:
+        sent = await ports.calls.open(Sending("summary", envelope, messages, estimate, None, 1))
+    except Refused:
+        return None, None
+    try:
+        answer, _ = await attempt(ports, sent, shows=False)
+    except ModelFailed:
+        return None, sent.call
+    return SummaryReply(answer.text, answer.stop_reason), sent.call
 
 
 async def _listen(ports: Ports, sent: Sent, heard: _Heard, *, shows: bool) -> None:

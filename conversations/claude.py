@@ -4,14 +4,16 @@ The SDK gives transport, authentication and error types; it neither retries nor 
 here, because the runner's retries are visible and counted, and a redirect would take the prompt to
 another host. The stream is read raw: the SDK's accumulating helpers re-encode and cost ten times
 the CPU. Deadlines are ours, since a stream of pings never ends by itself. Whatever goes wrong is
-one of the closed set of `ModelFailed`.
+one of the closed set of `ModelFailed`. What only an administrator can mend is one line of the log
+for them, not one for each user it happens to.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 import anthropic
 import httpx2
 
-from conversations.failures import broken_off, failed, meaning, retry_after
+from conversations.failures import Breaker, broken_off, failed, meaning, retry_after
 from conversations.ports import Head, ModelFailed, Piece
 from conversations.sse import EventReader
 
@@ -28,6 +30,11 @@ logger = logging.getLogger("agentweb.claude")
 _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 #: Longest request id that is kept.
 _MOST_ID = 100
+#: Where an administrator's attention is asked for, at most once in so many seconds for each code.
+alerts = logging.getLogger("agentweb.alerts")
+QUIET_SECONDS = 600
+#: What no user can mend.
+_ADMIN = frozenset({"authentication", "permission", "billing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,20 @@ class Deadlines:
 
 
 class Claude:
-    """A client of one loop; `base_url` may name the emulator."""
+    """A client of one loop; `base_url` may name the emulator, `now` is a clock that only rises."""
 
-    def __init__(self, *, api_key: str, base_url: str | None, deadlines: Deadlines) -> None:
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        deadlines: Deadlines,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.deadlines = deadlines
+        self._now = now
+        self._told: dict[str, float] = {}
+        self._breaker = Breaker(now, self._paused)
         # A line feed from a file would break the header, and the error would show the key.
         self._key = api_key.strip()
         timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
@@ -61,7 +78,16 @@ class Claude:
 
     async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
         """Send the body and give the stream's events; raises ModelFailed."""
+        with self._breaker.call() as answered:
+            async with aclosing(self._mapped(body)) as items:
+                async for item in items:
+                    if isinstance(item, Piece):
+                        answered()
+                    yield item
+
+    async def _mapped(self, body: str) -> AsyncGenerator[Head | Piece, None]:
         if not (self._key and self._key.isascii() and self._key.isprintable()):
+            self._alert("authentication", "ANTHROPIC_API_KEY is not the form of a key")
             raise failed("authentication", may_retry=False)
         try:
             async with aclosing(self._items(body)) as items:
@@ -117,6 +143,8 @@ class Claude:
         # Proxies are known to quote the key they do not know.
         message = (error.api_message or "").replace(self._key, "[key]")[:500]
         code, may_retry = meaning(status, error.type or "", error.error_code or "", message)
+        if code in _ADMIN:
+            self._alert(code, f"HTTP {status}: {message}")
         return failed(
             code,
             may_retry=may_retry and headers.get("x-should-retry") != "false",
@@ -125,6 +153,15 @@ class Claude:
             request_id=(error.request_id or "")[:_MOST_ID],
             retry_after=retry_after(headers),
         )
+
+    def _paused(self, cause: ModelFailed, seconds: float) -> None:
+        self._alert(cause.code, f"calls pause for {seconds:g} seconds: {cause}")
+
+    def _alert(self, code: str, text: str) -> None:
+        now = self._now()
+        if now - self._told.get(code, now - QUIET_SECONDS) >= QUIET_SECONDS:
+            self._told[code] = now
+            alerts.error("%s: %s", code, " ".join(text.split()))
 
     async def close(self) -> None:
         await self._client.close()

@@ -1,8 +1,21 @@
-"""How a turn ends, from why the model stopped, what failed or who stopped it."""
+"""How a turn ends, from why the model stopped, what failed or who stopped it.
+
+A refused exchange must not be sent again, or every later answer would be refused as well. It stays
+in the log for people; a recorded transformation takes it out of the view, like any other reduction.
+"""
 
 from __future__ import annotations
 
+from conversations.context import edits
+from conversations.context.edits import SpliceMessages, Transformation, Trigger
+from conversations.context.view import View
 from conversations.ports import Finish
+
+LEFT_OUT = "This exchange is kept here but not sent to the model again."
+WRONG_CALLS = (
+    "The model kept calling tools that do not exist or with input they cannot take,"
+    " so the turn was ended. Say what it should do instead, or try another model."
+)
 
 #: Failures that have a reason of their own, besides their code.
 _REASONS = {"budget": "budget", "context_full": "context", "overflow": "context"}
@@ -16,6 +29,24 @@ def finished(stop_reason: str) -> Finish:
             return Finish("done", "context")
         case _:
             return Finish("done", "truncated")
+
+
+def declined(words: str) -> Finish:
+    """End a turn that the model refused to answer, with its own words where it gave any."""
+    return Finish("done", "refusal", "", f"{words} {LEFT_OUT}".strip())
+
+
+def wrong_calls() -> Finish:
+    return Finish("done", "loop_limit", "wrong_calls", WRONG_CALLS)
+
+
+def left_out(view: View, first: int) -> Transformation:
+    """Take the exchange that began with message `first`, the last one, out of the view."""
+    seqs = [message.seq for message in view.messages if message.seq >= first]
+    count = "1 message" if len(seqs) == 1 else f"{len(seqs)} messages"
+    note = f"Left out the exchange that the model refused ({count})"
+    trigger = Trigger(len(seqs), 0, "counted")
+    return edits.transformation(view, "trim", trigger, (SpliceMessages(first, seqs[-1]),), note)
 
 
 def failed(code: str, text: str) -> Finish:

@@ -2,11 +2,16 @@
 
 The API's error types decide; the status speaks where no type was given (a proxy's page), and a part
 of the sentence only where the API gives a case no code of its own.
+
+The circuit breaker is about the same question, for all users of a process: once the API has failed
+often enough in a row, asking again only adds to its load and to everybody's wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -65,6 +70,89 @@ _WORDS = {
     "billing": "The API account cannot pay; an administrator must check it.",
     "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
 }
+#: Failures that say the API is down, whoever asks and whatever for.
+_DOWN = frozenset({"overloaded", "upstream", "unreachable", "timeout", "cut"})
+#: So many of them in a row, within so many seconds, stop all calls for a while.
+MOST_FAILURES, WITHIN = 8, 60.0
+#: Seconds of the first pause, the second in a row and so on; the last one goes on.
+PAUSES = (5.0, 10.0, 20.0, 40.0, 60.0)
+
+
+class Breaker:
+    """Lets calls through, or none for a while: an account that cannot pay, an API that is down.
+
+    After the pause one call goes out to probe; until it is answered the others still fail at once.
+    `opened` is told of each pause with its cause and its seconds.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], opened: Callable[[ModelFailed, float], None]
+    ) -> None:
+        self._now, self._opened = now, opened
+        self._failures: deque[float] = deque(maxlen=MOST_FAILURES)
+        self._cause: ModelFailed | None = None
+        self._until = 0.0
+        self._pauses = 0
+        self._is_probed = False
+
+    @contextmanager
+    def call(self) -> Iterator[Callable[[], None]]:
+        """Make a call, or raise ModelFailed at once; call what it gives when the API answers."""
+        is_probe = self._admit()
+        is_answered = False
+
+        def answered() -> None:
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
+                self._close()
+
+        try:
+            yield answered
+        except ModelFailed as failure:
+            if not is_answered:
+                self._judge(failure, is_probe=is_probe)
+            raise
+        finally:
+            if is_probe:
+                self._is_probed = False
+
+    def _admit(self) -> bool:
+        """Say whether the call is a probe; raises ModelFailed while calls pause."""
+        if self._cause is None:
+            return False
+        wait = max(0.0, self._until - self._now())
+        if wait or self._is_probed:
+            text = _WORDS[self._cause.code]
+            seconds = "1 second" if wait < 1.5 else f"{round(wait)} seconds"
+            raise ModelFailed(
+                self._cause.code, f"{text} Calls pause for everybody; try again in {seconds}."
+            )
+        self._is_probed = True
+        return True
+
+    def _judge(self, failure: ModelFailed, *, is_probe: bool) -> None:
+        if failure.code == "billing":
+            self._open(failure, PAUSES[-1])
+        elif failure.code not in _DOWN:
+            # A refusal is an answer too.
+            self._close()
+        elif is_probe:
+            self._open(failure, PAUSES[min(self._pauses, len(PAUSES) - 1)])
+        elif self._cause is None:
+            self._failures.append(self._now())
+            is_full = len(self._failures) == MOST_FAILURES
+            if is_full and self._now() - self._failures[0] <= WITHIN:
+                self._open(failure, PAUSES[0])
+
+    def _open(self, cause: ModelFailed, seconds: float) -> None:
+        self._cause, self._until = cause, self._now() + seconds
+        self._pauses += 1
+        self._opened(cause, seconds)
+
+    def _close(self) -> None:
+        self._failures.clear()
+        self._cause, self._pauses = None, 0
 
 
 def failed(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:

@@ -36,11 +36,16 @@ class Caps:
     backoff_seconds: float = 60.0
     overflows: int = 3
     pauses: int = 5
+    #: Rounds in a row in which no tool call could be run.
+    wrong_rounds: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One turn to run. `envelope` gives the reply envelope with or without the recall tool."""
+    """One turn to run. `envelope` gives the reply envelope with or without the recall tool.
+
+    `max_output` is the most the model can answer, where its limit may be raised; 0: it may not.
+    """
 
     model: str
     window: int
@@ -48,6 +53,7 @@ class Job:
     envelope: Callable[[bool], Envelope]
     summary_envelope: Callable[[str, int], Envelope]
     caps: Caps = field(default_factory=Caps)
+    max_output: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +83,14 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A call that is open: admitted, reserved and recorded. `body` is what goes on the wire."""
+    """A call that is open: admitted, reserved and recorded. `body` is what goes on the wire.
+
+    `is_limited` says that the budget allowed a shorter answer than was asked for.
+    """
 
     call: int
     body: str
+    is_limited: bool = False
 
 
 @dataclass(eq=False)
@@ -150,6 +160,8 @@ class ToolDone:
     content: str
     state: Literal["ok", "error", "denied", "cancelled"]
     details: Mapping[str, Any] = field(default_factory=dict)
+    #: The call itself was wrong (no such tool, bad input), so that nothing could run.
+    is_wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)

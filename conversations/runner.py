@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from conversations.answer import Answer, ToolUse
-from conversations.attempt import attempt
-from conversations.context import pipeline, rules, wire
+from conversations.answer import Answer
+from conversations.attempt import ask_for_summary, attempt
+from conversations.context import edits, pipeline, rules
 from conversations.context.errors import ContextError, RuleError
-from conversations.context.estimate import text_tokens
 from conversations.context.gauge import Report
 from conversations.context.pipeline import Prepared, Situation, SummaryReply, SummaryWanted, Veto
 from conversations.context.view import Message, View
-from conversations.endings import failed, finished, stopped
+from conversations.endings import declined, failed, finished, left_out, stopped, wrong_calls
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.ports import (
     Finish,
@@ -33,15 +32,16 @@ from conversations.toolruns import ToolRuns
 
 #: What thinking is bound to once the API has refused its signatures.
 REFUSED = "refused"
+#: How much longer an answer may be whose tool call was cut by the limit.
+LONGER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """An answer that is stored: the conversation with it, and what it wants."""
+    """A complete answer, and the conversation with it."""
 
     state: Loaded
-    stop_reason: str
-    tools: tuple[ToolUse, ...]
+    answer: Answer
 
 
 class Runner:
@@ -49,14 +49,18 @@ class Runner:
 
     def __init__(self, job: Job, ports: Ports, turn: int) -> None:
         self.job, self.ports, self.turn = job, ports, turn
-        self.round = self.tool_calls = self.pauses = self.overflows = 0
+        self.round = self.tool_calls = self.pauses = self.overflows = self.wrong = 0
+        #: The message this turn began with.
+        self.first = 0
         #: Ids of this turn's tool calls, in view or not.
         self.ids: set[str] = set()
 
     async def run(self) -> Finish:
         """Run to the end; everything that can go wrong is a Finish."""
         try:
-            return await self._loop(await self.ports.log.load())
+            state = await self.ports.log.load()
+            self.first = max((message.seq for message in state.view.messages[-1:]), default=0)
+            return await self._loop(state)
         except Stopped as stop:
             return stopped(stop.reason)
         except (Refused, ModelFailed, ContextError) as error:
@@ -70,18 +74,31 @@ class Runner:
             self.round += 1
             got = await self._reply(state)
             state = got.state
-            if got.tools:
+            if got.answer.tool_uses:
                 state = replace(state, view=await self._use_tools(got))
                 if self.tool_calls > self.job.caps.tool_calls:
                     return Finish("done", "loop_limit")
+                if self.wrong >= self.job.caps.wrong_rounds:
+                    return wrong_calls()
             elif self._goes_on(got):
                 self.pauses += 1
+            elif got.answer.stop_reason == "refusal":
+                await self._leave_out(state.view)
+                return declined(got.answer.refusal)
             else:
-                return finished(got.stop_reason)
+                return finished(got.answer.stop_reason)
+
+    async def _leave_out(self, view: View) -> None:
+        """Record that the refused exchange is no part of the next request."""
+        change = left_out(view, self.first)
+        veto = await self.ports.log.record(change, self.job.policy, None)
+        if veto is not None:
+            kept = edits.unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
+            await self.ports.log.record(kept, self.job.policy, None)
 
     def _goes_on(self, got: Got) -> bool:
         """Say whether an answer that paused is sent back for the rest of it."""
-        if got.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
+        if got.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
             rules.check(got.state.view)
@@ -129,7 +146,8 @@ class Runner:
                 prepared: Prepared = stop.value
                 return prepared, replace(state, view=prepared.view, rejected=rejected)
             if isinstance(wish, SummaryWanted):
-                reply, summary_call = await self._summarise(wish)
+                asked = self.job.summary_envelope(wish.system, wish.max_tokens)
+                reply, summary_call = await ask_for_summary(self.ports, asked, wish.text)
                 continue
             if wish.kind != "summary":
                 reply = await self.ports.log.record(wish, self.job.policy, None)
@@ -139,29 +157,13 @@ class Runner:
                 # As the log counts them: what is recorded last decides.
                 rejected = rejected + 1 if wish.outcome == "rejected" else 0
 
-    async def _summarise(self, wish: SummaryWanted) -> tuple[SummaryReply | None, int | None]:
-        """Ask the model for a summary; any failure is None and the deterministic steps go on."""
-        messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": wish.text}]}])
-        envelope = self.job.summary_envelope(wish.system, wish.max_tokens)
-        estimate = envelope.overhead + text_tokens(wish.text)
-        sending = Sending("summary", envelope, messages, estimate, None, 1)
-        try:
-            sent = await self.ports.calls.open(sending)
-        except Refused:
-            return None, None
-        try:
-            answer, _ = await attempt(self.ports, sent, shows=False)
-        except ModelFailed:
-            return None, sent.call
-        return SummaryReply(answer.text, answer.stop_reason), sent.call
-
     async def _ask_for_reply(self, prepared: Prepared, state: Loaded) -> Got:
         """Open a call, listen, close it; try again while nothing was shown and it may help."""
         view = prepared.view
         envelope = self.job.envelope(prepared.recall)
         in_view: set[str] = view.learn("call ids", _no_ids, _read_ids)
         taken = self.ids | in_view
-        tries = 1
+        tries, asked = 1, envelope.max_tokens
         await self.ports.tell(MeterMoved())
         while True:
             self.ports.switch.check()
@@ -175,12 +177,18 @@ class Runner:
                 await self._back_off(error, tries)
                 tries += 1
                 continue
+            if answer.is_cut_call and not message and not sent.is_limited:
+                # Nothing of it can be kept: it is asked once more, with more room.
+                longest = min(LONGER * asked, self.job.max_output)
+                if envelope.max_tokens == asked < longest:
+                    envelope = envelope.limited(longest)
+                    continue
             after = view.append(message) if message else view
             report = _report(answer, after, envelope.overhead) or state.report
             await self.ports.tell(RoundChanged(self.turn, self.round))
             await self.ports.tell(MeterMoved())
             known = replace(state, view=after, report=report, bound_to=envelope.binding)
-            return Got(known, answer.stop_reason, answer.tool_uses)
+            return Got(known, answer)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before another attempt, or raise when there must be none."""
@@ -197,12 +205,15 @@ class Runner:
 
     async def _use_tools(self, got: Got) -> View:
         """Answer the calls of an answer; those beyond the cap are told so."""
+        uses = got.answer.tool_uses
         allowed = self.job.caps.tool_calls - self.tool_calls
-        self.tool_calls += len(got.tools)
-        self.ids.update(use.id for use in got.tools)
+        self.tool_calls += len(uses)
+        self.ids.update(use.id for use in uses)
         changed = RoundChanged(self.turn, self.round)
         runs = ToolRuns(self.ports, changed, self.job.caps.parallel_tools, allowed)
-        return got.state.view.append(await runs.answer(got.tools))
+        message, is_wrong = await runs.answer(uses)
+        self.wrong = self.wrong + 1 if is_wrong else 0
+        return got.state.view.append(message)
 
 
 def _no_ids() -> set[str]:

@@ -34,8 +34,8 @@ class ToolRuns:
     parallel: int
     allowed: int
 
-    async def answer(self, uses: tuple[ToolUse, ...]) -> Message:
-        """Run the calls and store their results as one message."""
+    async def answer(self, uses: tuple[ToolUse, ...]) -> tuple[Message, bool]:
+        """Run the calls, store their results as one message, say whether every call was wrong."""
         gate = asyncio.Semaphore(self.parallel)
         tasks = [
             asyncio.create_task(self._use(use, gate, is_allowed=at < self.allowed))
@@ -48,7 +48,8 @@ class ToolRuns:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        return await self.ports.log.store_results(wire.join(map(_result, uses, done)))
+        message = await self.ports.log.store_results(wire.join(map(_result, uses, done)))
+        return message, all(one.is_wrong for one in done)
 
     async def _use(self, use: ToolUse, gate: asyncio.Semaphore, *, is_allowed: bool) -> ToolDone:
         """Answer one call; a stop makes it a cancelled one, committed like any other."""
@@ -56,7 +57,7 @@ class ToolRuns:
             if not is_allowed:
                 done = ToolDone(wire.encode(TOO_MANY), "denied")
             elif use.flaw:
-                done = ToolDone(wire.encode(FLAWED + use.flaw), "error")
+                done = ToolDone(wire.encode(FLAWED + use.flaw), "error", is_wrong=True)
             else:
                 done = await self._run(use)
             await self.ports.tools.finished(use, done)

@@ -75,7 +75,7 @@ def job(facts: JobFacts) -> Job:
         conf.max_attempts,
         conf.max_backoff_seconds,
     )
-    return Job(facts.model, facts.window, facts.policy, reply, summary, caps)
+    return Job(facts.model, facts.window, facts.policy, reply, summary, caps, facts.max_output)
 
 
 class Supervisor:
@@ -198,23 +198,22 @@ class Supervisor:
     async def _finish(
         self, lease: Lease, switch: Switch, stage: TurnStage, claude: Claude
     ) -> Finish:
+        calls = TurnCalls(lease, claude)
         try:
             work = job(await db(job_facts, lease.conversation_id))
+            ports = Ports(
+                log=TurnLog(lease, work.model),
+                calls=calls,
+                model=calls,
+                tools=TurnTools(lease, partial(_is_requested, switch)),
+                stage=stage,
+                switch=switch,
+                pause=asyncio.sleep,
+                chance=random.random,
+            )
+            return await Runner(work, ports, lease.number).run()
         except ContextError as error:
             return Finish("failed", "", error.code, str(error))
-        calls = TurnCalls(lease, claude)
-        ports = Ports(
-            log=TurnLog(lease, work.model),
-            calls=calls,
-            model=calls,
-            tools=TurnTools(lease, partial(_is_requested, switch)),
-            stage=stage,
-            switch=switch,
-            pause=asyncio.sleep,
-            chance=random.random,
-        )
-        try:
-            return await Runner(work, ports, lease.number).run()
         except Exception:
             logger.exception("turn %s failed", lease.turn_id)
             return Finish(

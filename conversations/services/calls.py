@@ -56,7 +56,7 @@ def open_call(*, lease: Lease, sending: Sending) -> Sent:
     call = _record(lease, sending, envelope, text, sent, model)
     if windows:
         budgets.hold_micros(windows=windows, call_id=call.pk, micros=worst)
-    return Sent(call.pk, sent)
+    return Sent(call.pk, sent, envelope.max_tokens < sending.envelope.max_tokens)
 
 
 def _demand_wanted(lease: Lease) -> None:

@@ -138,7 +138,7 @@ def _lock_owner(user_id: int) -> None:
 
 @transaction.atomic
 def finish_turn(*, lease: Lease, finish: Finish) -> None:
-    """Give the turn its final state; a cancelled one passes through cancelling."""
+    """Give the turn its final state, whatever it left open; cancelled goes through cancelling."""
     if finish.state == "cancelled":
         hold(lease, state="cancelling")
     hold(
@@ -150,7 +150,10 @@ def finish_turn(*, lease: Lease, finish: Finish) -> None:
         retry_at=None,
         ended_at=Now(),
     )
-    drop_draft(lease.turn_id)
+    if finish.state == "done":
+        drop_draft(lease.turn_id)
+    else:
+        _tidy(Turn.objects.get(pk=lease.turn_id))
 
 
 @transaction.atomic
@@ -187,14 +190,19 @@ def interrupt_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
     if turn is None:
         return None
     turn.lease_generation += 1
-    _close_lost_calls(turn)
-    keep_draft(turn)
-    _answer_open_tools(turn)
+    _tidy(turn)
     turn.state, turn.finish_reason, turn.retry_at = "interrupted", "crash", None
     turn.error_code, turn.error_text = "interrupted", "The server stopped during this answer."
     turn.ended_at = timezone.now()
     turn.save()
     return turn
+
+
+def _tidy(turn: Turn) -> None:
+    """Leave a history that can go on: after an error of ours as after a crash."""
+    _close_lost_calls(turn)
+    keep_draft(turn)
+    _answer_open_tools(turn)
 
 
 def _close_lost_calls(turn: Turn) -> None:

@@ -46,7 +46,11 @@ RECALL = {"name": "recall", "description": "Recalls.", "input_schema": {"type": 
 
 
 def job(
-    policy: Policy = PRESETS["off"], window: int = 200_000, model: str = REPLY, **caps: Any
+    policy: Policy = PRESETS["off"],
+    window: int = 200_000,
+    model: str = REPLY,
+    max_output: int = 0,
+    **caps: Any,
 ) -> Job:
     """A job for the twins; another model than theirs thinks as the product asks it to."""
     thinking = None if model == REPLY else {"type": "adaptive", "display": "summarized"}
@@ -59,7 +63,7 @@ def job(
     def summary(system: str, max_tokens: int) -> Envelope:
         return envelope(model=SUMMARY, max_tokens=max_tokens, system=system)
 
-    return Job(model, window, policy, reply, summary, Caps(**caps))
+    return Job(model, window, policy, reply, summary, Caps(**caps), max_output)
 
 
 def blocks(*texts: str) -> str:

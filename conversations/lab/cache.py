@@ -1,0 +1,71 @@
+"""The prompt cache as documented: written at marks, read by looking back, alive for minutes.
+
+A request reads the longest prefix that an earlier one wrote, found within twenty places of a mark;
+what lies between that and its last mark is written, the rest is fresh. Below the model's minimum
+nothing is cached and nothing is said. A life counts from the start of the request that last used
+the entry. The clock is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.lab.line import Lifetime, Line
+from conversations.usage import Usage
+
+LOOK_BACK = 20
+SECONDS: dict[Lifetime, int] = {"5m": 300, "1h": 3_600}
+#: Fewest tokens of a prefix that a model caches; the unlisted ones take the common number.
+MINIMUM = {
+    "claude-fable-5-2": 512, "claude-fable-5-1": 512, "claude-fable-5": 512,
+    "claude-opus-5-5": 512, "claude-opus-5": 512,
+    "claude-opus-4-7": 2_048, "claude-opus-4-6": 4_096, "claude-opus-4-5": 4_096,
+    "claude-haiku-4-5": 4_096,
+}  # fmt: skip
+COMMON_MINIMUM = 1_024
+
+
+@dataclass(slots=True)
+class _Entry:
+    lifetime: Lifetime
+    expires: float
+
+
+class PromptCache:
+    """One workspace's cache for one model."""
+
+    def __init__(self, minimum: int) -> None:
+        self._minimum = minimum
+        self._entries: dict[bytes, _Entry] = {}
+
+    def bill(self, line: Line, output: int, now: float) -> Usage:
+        """Send the request: split its tokens as billed, and remember what it wrote."""
+        marks = {at: life for at, life in line.marks().items() if line.size(at) >= self._minimum}
+        hit = max((self._look_back(line, at, now) for at in marks), default=-1)
+        read = line.size(hit) if hit >= 0 else 0
+        long = max((at for at, life in marks.items() if life == "1h" and at > hit), default=-1)
+        hour = line.size(long) - read if long >= 0 else 0
+        last = max(marks, default=-1)
+        five = line.size(last) - read - hour if last > hit else 0
+        self._remember(line, marks, hit, now)
+        return Usage(line.tokens - read - hour - five, output, read, five, hour)
+
+    def _look_back(self, line: Line, mark: int, now: float) -> int:
+        for at in range(mark, max(-1, mark - LOOK_BACK), -1):
+            entry = self._entries.get(line.key(at))
+            if entry is not None and entry.expires > now:
+                return at
+        return -1
+
+    def _remember(self, line: Line, marks: dict[int, Lifetime], hit: int, now: float) -> None:
+        if hit >= 0:
+            used = self._entries[line.key(hit)]
+            used.expires = max(used.expires, now + SECONDS[used.lifetime])
+        for at, life in marks.items():
+            if at > hit:
+                self._entries[line.key(at)] = _Entry(life, now + SECONDS[life])
+
+
+def minimum_of(model: str) -> int:
+    """Give the fewest tokens this model caches."""
+    return MINIMUM.get(model, COMMON_MINIMUM)

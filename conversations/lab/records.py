@@ -1,0 +1,226 @@
+"""Recorded conversations as values: JSON lines of Messages API format, plain or gzipped.
+
+A line is read strictly and its messages keep their places, because facts and usage name them by
+index. Only what changes nothing of the meaning is tidied: a text alone becomes a block, blank texts
+and cache marks are left out. A record that the API would refuse is refused here, by line, so that a
+violation found later is the engine's own.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from conversations.context import rules, wire
+from conversations.context.errors import ContextError
+from conversations.context.view import Kind, Message, View
+
+_GZIP = b"\x1f\x8b"
+
+
+class RecordError(Exception):
+    """A file or a line of it cannot be used; `where` is the place, the text says why."""
+
+    code = "record"
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where}: {problem}")
+        self.where, self.problem = where, problem
+
+
+class _BadLineError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A text seen in message `first_seen` and needed for the answer at index `used_at`.
+
+    `is_sole` says that no message between the two repeats it.
+    """
+
+    text: str
+    first_seen: int
+    used_at: int
+    is_sole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Tokens of the request that produced the answer at index `at`, as the API counted them."""
+
+    at: int
+    context: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A conversation to replay; `times` are seconds of the epoch for each message, or nothing."""
+
+    id: str
+    system: str
+    tools: tuple[dict[str, Any], ...]
+    messages: tuple[Message, ...]
+    facts: tuple[Fact, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    times: tuple[float, ...] = ()
+
+
+def read_records(path: Path) -> Iterator[Record | RecordError]:
+    """Give each line's record, or what is wrong with the line; blank lines are none."""
+    number = 0
+    try:
+        for number, line in enumerate(_lines(path), 1):
+            if line.strip():
+                yield _read(f"{path}:{number}", line)
+    except (OSError, EOFError, zlib.error) as error:
+        yield RecordError(f"{path}:{number + 1}", f"cannot be read: {error}")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        is_packed = file.peek(2)[:2] == _GZIP
+        yield from gzip.GzipFile(fileobj=file) if is_packed else file
+
+
+def _read(where: str, line: bytes) -> Record | RecordError:
+    try:
+        return record_from(wire.decode(line.decode()))
+    except UnicodeDecodeError:
+        return RecordError(where, "is not UTF-8")
+    except (_BadLineError, ContextError) as error:
+        return RecordError(where, str(error))
+
+
+def record_from(value: object) -> Record:
+    """Make a record of decoded JSON; raises what `read_records` gives with the line."""
+    if not isinstance(value, dict):
+        raise _BadLineError("is not a JSON object")
+    name = value.get("id")
+    if not isinstance(name, str) or not name.strip():
+        raise _BadLineError('"id" must be a text')
+    given = _listed(value, "messages")
+    messages = tuple(_message(at, item) for at, item in enumerate(given))
+    _demand_legal(messages)
+    tools = _listed(value, "tools", optional=True)
+    if not all(isinstance(tool, dict) for tool in tools):
+        raise _BadLineError('"tools" must be a list of objects')
+    return Record(
+        wire.clean(name.strip()),
+        _system(value.get("system")),
+        tuple(tools),
+        messages,
+        tuple(_facts(_listed(value, "facts", optional=True), messages)),
+        tuple(_readings(_listed(value, "recorded_usage", optional=True))),
+        _times(given),
+    )
+
+
+def _listed(value: dict[str, Any], name: str, *, optional: bool = False) -> list[Any]:
+    found = value.get(name)
+    if found is None and optional:
+        return []
+    if not isinstance(found, list) or not (found or optional):
+        raise _BadLineError(f'"{name}" must be a list' + ("" if optional else " with messages"))
+    return found
+
+
+def _system(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return wire.clean(value)
+        case list() if all(isinstance(block, dict) for block in value):
+            return wire.clean("\n\n".join(str(block.get("text", "")) for block in value))
+        case _:
+            raise _BadLineError('"system" must be a text, a list of text blocks or null')
+
+
+def _message(at: int, value: object) -> Message:
+    role = value.get("role") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or role not in ("user", "assistant"):
+        raise _BadLineError(f'messages.{at}: "role" must be user or assistant')
+    content = value.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list) or not all(map(_is_block, content)):
+        raise _BadLineError(f'messages.{at}: "content" must be a text or a list of blocks')
+    blocks = list(_tidy(content))
+    has_results = any(block["type"] == "tool_result" for block in blocks)
+    kind: Kind = "answer" if role == "assistant" else "results" if has_results else "prompt"
+    try:
+        return Message.parse(at + 1, kind, wire.encode(blocks))
+    except (TypeError, AttributeError) as error:
+        raise _BadLineError(f"messages.{at}: holds a block that is none: {error}") from error
+
+
+def _is_block(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str)
+
+
+def _tidy(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        kept = {key: value for key, value in block.items() if key != "cache_control"}
+        nested = kept.get("content")
+        if isinstance(nested, list) and all(map(_is_block, nested)):
+            kept["content"] = list(_tidy(nested))
+        if kept["type"] != "text" or str(kept.get("text", "")).strip():
+            yield kept
+
+
+def _demand_legal(messages: tuple[Message, ...]) -> None:
+    """Refuse what breaks a rule of the API before the last answer."""
+    last = max((at for at, message in enumerate(messages) if message.kind == "answer"), default=-1)
+    if last < 0:
+        raise _BadLineError("has no answer to replay")
+    view = View()
+    for message in messages[:last]:
+        view = view.append(message)
+    while last and messages[last - 1].kind == "answer":
+        last -= 1  # The rest of an answer: the call was before all of it.
+        view = View()
+        for message in messages[:last]:
+            view = view.append(message)
+    rules.check(view)
+
+
+def _facts(values: list[Any], messages: tuple[Message, ...]) -> Iterator[Fact]:
+    for at, value in enumerate(values):
+        match value:
+            case {"fact": str(text), "first_seen_message": int(first), "used_at_message": int(used)}:
+                pass
+            case _:
+                raise _BadLineError(f"facts.{at}: needs fact, first_seen_message, used_at_message")
+        if not 0 <= first < used < len(messages) or messages[used].kind != "answer":
+            raise _BadLineError(f"facts.{at}: must be used by an answer after it was first seen")
+        yield Fact(wire.clean(text), first, used, bool(value.get("sole_source")))
+
+
+def _readings(values: list[Any]) -> Iterator[Reading]:
+    for at, value in enumerate(values):
+        if not isinstance(value, dict) or not isinstance(value.get("message"), int):
+            raise _BadLineError(f"recorded_usage.{at}: needs the index of its message")
+        counts = [value.get(name) or 0 for name in ("input", "cache_read", "cache_write")]
+        if not all(isinstance(count, int) for count in counts):
+            raise _BadLineError(f"recorded_usage.{at}: counts must be whole numbers")
+        yield Reading(value["message"], sum(counts))
+
+
+def _times(values: list[dict[str, Any]]) -> tuple[float, ...]:
+    """Read the messages' timestamps; nothing unless every message has one, in order."""
+    found = []
+    for value in values:
+        stamp = value.get("timestamp")
+        if not isinstance(stamp, str):
+            return ()
+        try:
+            found.append(datetime.fromisoformat(stamp).timestamp())
+        except ValueError:
+            raise _BadLineError(f"{stamp!r} is no timestamp") from None
+    return tuple(found) if found == sorted(found) else ()

@@ -1,0 +1,38 @@
+"""How the simulated API counts: the engine's estimate scaled, or any counter put in its place.
+
+The scale keeps the lab honest: at 100 % the engine would know every count before it is billed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from conversations.context import wire
+from conversations.context.estimate import FRAME, block_tokens, text_tokens
+
+Count = Callable[[dict[str, Any]], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """Counts of a content block and of a tool; the rest is added per message, request, tool list."""
+
+    block: Count
+    tool: Count
+    message: int = FRAME
+    request: int = 0
+    tools: int = 0
+
+
+def scaled(percent: int = 100) -> Tokenizer:
+    """Count so many percent of what the engine estimates."""
+
+    def block(value: dict[str, Any]) -> int:
+        return -(-block_tokens(value) * percent // 100)
+
+    def tool(value: dict[str, Any]) -> int:
+        return -(-text_tokens(wire.encode(value)) * percent // 100)
+
+    return Tokenizer(block, tool)

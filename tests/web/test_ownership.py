@@ -1,0 +1,175 @@
+"""Who reaches what: every URL of the site, every method, every kind of visitor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from conversations.models import User
+from tests import records, work
+from tests.records import Played
+
+pytestmark = pytest.mark.django_db
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+#: Views that change something, and those that anybody may read.
+POSTS = {"start", "send", "stop", "retry", "logout"}
+PUBLIC = {"login", "logout", "live", "ready", "setup"}
+BOTH = {"login", "setup"}
+
+
+def views(patterns: Any = None, before: str = "") -> list[tuple[str, str]]:
+    """Give (route, name) of every view outside the admin."""
+    found: list[tuple[str, str]] = []
+    for each in get_resolver().url_patterns if patterns is None else patterns:
+        route = before + str(each.pattern)
+        if isinstance(each, URLResolver) and not route.startswith("admin/"):
+            found += views(each.url_patterns, route)
+        elif isinstance(each, URLPattern):
+            found.append((route, str(each.name)))
+    return found
+
+
+VIEWS = views()
+OF_A_CONVERSATION = [(route, name) for route, name in VIEWS if "<uuid:public_id>" in route]
+
+
+def address(route: str, public_id: Any, seq: int = 1) -> str:
+    values = {
+        "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
+        "<str:id>": "toolu_1", "<str:token>": "token",
+    }  # fmt: skip
+    for part, value in values.items():
+        route = route.replace(part, value)
+    assert "<" not in route, "a new kind of URL: say here what stands in it"
+    return f"/{route}"
+
+
+def visitor(user: User | None) -> Client:
+    client = Client(raise_request_exception=True)
+    if user is not None:
+        client.force_login(user)
+    return client
+
+
+def ask(client: Client, method: str, url: str) -> HttpResponse:
+    data = {"text": "hello"} if method == "post" else None
+    response: Any = getattr(client, method)(url, data) if data else getattr(client, method)(url)
+    return response
+
+
+@pytest.fixture
+def played() -> Played:
+    return records.played()
+
+
+def test_the_urls_are_those_that_this_file_knows() -> None:
+    assert {name for _, name in VIEWS} == {
+        "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
+        "login", "logout", "setup", "live", "ready",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("route", "name"), OF_A_CONVERSATION)
+@pytest.mark.parametrize("method", ["get", "post", "head", "put", "patch", "delete", "options"])
+@pytest.mark.parametrize("kind", ["another", "staff", "superuser"])
+def test_nothing_of_another_persons_conversation_is_reached(
+    route: str, name: str, method: str, kind: str, played: Played
+) -> None:
+    client = visitor(
+        work.person("eve", is_staff=kind != "another", is_superuser=kind == "superuser")
+    )
+    before = work.everything()
+    theirs = ask(client, method, address(route, played.conversation.public_id, 5))
+    nobodys = ask(client, method, address(route, UNKNOWN, 5))
+    assert theirs.status_code == nobodys.status_code
+    assert theirs.status_code in (404, 405)
+    assert theirs.headers.keys() == nobodys.headers.keys()
+    # The same page to the byte, but for the token of its forms and the address.
+    assert abs(len(theirs.content) - len(nobodys.content)) <= 16
+    assert b"4711" not in theirs.content
+    assert work.everything() == before
+
+
+@pytest.mark.parametrize(("route", "name"), VIEWS)
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_stranger_is_sent_to_the_login(
+    route: str, name: str, method: str, played: Played
+) -> None:
+    before = work.everything()
+    response = ask(Client(), method, address(route, played.conversation.public_id, 5))
+    assert work.everything() == before
+    if name in PUBLIC:
+        assert response.status_code in (200, 302, 404, 405)
+    else:
+        assert response.status_code == 302
+        assert response["Location"].startswith("/accounts/login/?next=/")
+
+
+@pytest.mark.parametrize(("route", "name"), VIEWS)
+def test_reading_changes_nothing_and_posting_is_for_what_changes(
+    route: str, name: str, played: Played
+) -> None:
+    client = visitor(played.user)
+    url = address(route, played.conversation.public_id, 5)
+    before = work.everything()
+    for method in ("get", "head"):
+        response = ask(client, method, url)
+        if name in POSTS:
+            assert response.status_code == 405
+        else:
+            assert response.status_code in (200, 302, 404)
+    for method in ("put", "patch", "delete"):
+        assert ask(client, method, url).status_code in (404, 405)
+    if name not in POSTS | BOTH:
+        assert ask(client, "post", url).status_code == 405
+    assert work.everything() == before
+
+
+@pytest.mark.parametrize(("route", "name"), OF_A_CONVERSATION)
+def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: Played) -> None:
+    seq = played.conversation.transformations.get(kind="compaction").seq
+    url = address(route, played.conversation.public_id, seq)
+    method = "post" if name in POSTS else "get"
+    assert ask(visitor(played.user), method, url).status_code in (200, 302)
+
+
+@pytest.mark.parametrize(("route", "name"), [view for view in VIEWS if view[1] in POSTS | BOTH])
+def test_a_post_without_the_token_of_our_page_is_refused(
+    route: str, name: str, played: Played
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(played.user)
+    client.get("/")
+    before = work.everything()
+    url = address(route, played.conversation.public_id)
+    assert client.post(url, {"text": "hello"}).status_code == 403
+    wrong = {"text": "hello", "csrfmiddlewaretoken": "x" * 64}
+    assert client.post(url, wrong).status_code == 403
+    body = '{"text":"hello"}'
+    assert client.post(url, body, content_type="text/plain").status_code == 403
+    own = {"HTTP_ORIGIN": "http://evil.example"}
+    token = client.cookies["csrftoken"].value
+    data = {"text": "hello", "csrfmiddlewaretoken": token}
+    assert client.post(url, data, **own).status_code == 403  # type: ignore[arg-type]
+    assert work.everything() == before
+
+
+@pytest.mark.parametrize("number", ["0", "2", "99999999999999999999", "007"])
+def test_a_turn_that_is_not_there_is_not_found(number: str, played: Played) -> None:
+    url = f"/c/{played.conversation.public_id}/retry/{number}/"
+    assert visitor(played.user).post(url).status_code == 404
+    url = f"/c/{played.conversation.public_id}/inspect/events/{number}/"
+    assert visitor(played.user).get(url).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "id", ["toolu_2", "%00", "a%00b", "²", "9" * 300, "%22", "%25", "..", "%F0%9F%98%80", "%FF"]
+)
+def test_an_output_that_is_not_there_is_not_found(id: str, played: Played) -> None:
+    client = visitor(played.user)
+    url = f"/c/{played.conversation.public_id}/tools/{id}/"
+    assert client.get(url).status_code == 404

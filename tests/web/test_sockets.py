@@ -1,0 +1,371 @@
+"""The socket of a chat: only its owner from our own page; a snapshot, then every frame, once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from django.conf import settings as django_settings
+from django.contrib.auth import HASH_SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from agentweb.asgi import application
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations import consumers, frames
+from conversations.db import db
+from conversations.hub import KEPT, hub
+from conversations.models import Conversation, Draft, Turn, User
+from conversations.services import turns
+from tests import records, work
+from tests.running import ended, queue, said, supervising, until
+from tests.web.fold import Page
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+HOST = "127.0.0.1:8000"
+ORIGIN = f"http://{HOST}"
+NOTHING = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorServer]:
+    with server.start(pace=0) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _served(emulator: EmulatorServer, settings: Any) -> Iterator[None]:
+    settings.ANTHROPIC_BASE_URL = emulator.url
+    yield
+    assert hub._topics == {}
+
+
+def session_of(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return client.cookies[django_settings.SESSION_COOKIE_NAME].value
+
+
+def socket(
+    path: str, session: str = "", *, origin: str | None = ORIGIN, host: str = HOST
+) -> WebsocketCommunicator:
+    headers = [(b"host", host.encode()), (b"cookie", f"sessionid={session}".encode())]
+    if origin is not None:
+        headers.append((b"origin", origin.encode()))
+    return WebsocketCommunicator(application, path, headers=headers)
+
+
+async def is_accepted(found: WebsocketCommunicator) -> bool:
+    accepted, _ = await found.connect(timeout=5)
+    if accepted:
+        await found.disconnect()
+    return accepted
+
+
+@asynccontextmanager
+async def connected(
+    conversation: Conversation, session: str = "", after: int = 0
+) -> AsyncIterator[WebsocketCommunicator]:
+    owner = await db(User.objects.get, pk=conversation.owner_id)
+    key = session or await db(session_of, owner)
+    found = socket(f"/ws/c/{conversation.public_id}/?after={after}", key)
+    accepted, _ = await found.connect(timeout=5)
+    assert accepted
+    try:
+        yield found
+    finally:
+        await found.disconnect()
+
+
+async def ada_and_her_conversation() -> tuple[User, Conversation]:
+    played = await db(records.played)
+    return played.user, played.conversation
+
+
+# Who may connect.
+
+
+async def test_the_owner_on_our_page_is_let_in_and_nobody_else() -> None:
+    user, conversation = await ada_and_her_conversation()
+    eve = await db(lambda: work.person("eve"))
+    admin = await db(lambda: work.person("root", is_staff=True, is_superuser=True))
+    mine, hers, roots = [await db(session_of, each) for each in (user, eve, admin)]
+    path = f"/ws/c/{conversation.public_id}/"
+    assert await is_accepted(socket(path, mine))
+    for session in ("", "made up", hers, roots):
+        assert not await is_accepted(socket(path, session))
+    assert not await is_accepted(socket(f"/ws/c/{NOTHING}/", mine))
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [None, "", "null", "http://127.0.0.1:9999", "https://127.0.0.1:8000", "http://127.0.0.1",
+     "http://localhost:8000", "http://evil.example", f"{ORIGIN}.evil.example", f"{ORIGIN}/",
+     "http://127.0.0.1:8000@evil.example", "ws://127.0.0.1:8000"],
+)  # fmt: skip
+async def test_another_origin_is_refused(origin: str | None) -> None:
+    user, conversation = await ada_and_her_conversation()
+    session = await db(session_of, user)
+    path = f"/ws/c/{conversation.public_id}/"
+    assert not await is_accepted(socket(path, session, origin=origin))
+
+
+@pytest.mark.parametrize(
+    ("host", "is_ours"),
+    [("[::1]:8000", True), ("localhost", True), ("evil.example", False), ("", False), ("[", False),
+     ("[::1", False), ("127.0.0.1:port", False), ("\x00", False)],
+)  # fmt: skip
+async def test_a_host_that_is_not_ours_is_refused_even_with_its_own_origin(
+    host: str, is_ours: bool
+) -> None:
+    user, conversation = await ada_and_her_conversation()
+    session = await db(session_of, user)
+    found = socket(f"/ws/c/{conversation.public_id}/", session, host=host, origin=f"http://{host}")
+    assert await is_accepted(found) == is_ours
+
+
+@pytest.mark.parametrize("path", ["/", "/ws/", "/ws/c/", "/ws/c/1/", "/ws/c/x/", "/admin/", "/é"])
+async def test_an_unknown_path_is_closed(path: str) -> None:
+    user, _ = await ada_and_her_conversation()
+    assert not await is_accepted(socket(path, await db(session_of, user)))
+
+
+# What it tells.
+
+
+async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() -> None:
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        first = await found.receive_from(timeout=5)
+    assert 'id="turn-1"' in first
+    for after in ("1", "9999999999999", "-1", "x", "1&after=0", "%31"):
+        async with connected(conversation, after=after) as found:  # type: ignore[arg-type]
+            again = await found.receive_from(timeout=5)
+        assert ('id="turn-1"' in again) == (after != "1")
+
+
+async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[str]:
+    """Fold frames until the turn is over; give the text of the answer after each."""
+    seen: list[str] = []
+    number = turn.number
+    while True:
+        page.take(await found.receive_from(timeout=8))
+        seen.append(answer_of(page, number))
+        section = page.root.find(f"turn-{number}")
+        if section is not None and section.attributes.get("data-live") == "":
+            return seen
+
+
+def answer_of(page: Page, number: int, round_: int = 1) -> str:
+    parts = (page.text(f"turn-{number}-r{round_}-{part}") for part in ("done", "tail"))
+    return " ".join(" ".join(parts).split())
+
+
+def final(conversation: Conversation) -> Page:
+    page = Page()
+    page.take(frames.snapshot(conversation.pk, 0, None))
+    return page
+
+
+async def test_a_page_that_was_there_from_the_start_ends_as_a_new_one_begins() -> None:
+    async with supervising() as supervisor:
+        turn = await queue("List my files")
+        async with connected(turn.conversation) as found:
+            page = Page()
+            page.take(await found.receive_from(timeout=5))
+            supervisor.wake(turn.pk)
+            await listen(found, page, turn)
+    fresh = await db(final, turn.conversation)
+    assert page.text("turn-1") == fresh.text("turn-1")
+    assert page.missed == []
+    assert len(set(page.root.ids())) == len(page.root.ids())
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.15, 0.4])
+async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
+    delay: float, monkeypatch: Any
+) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 250 words emulator:pace=0.008")
+        supervisor.wake(turn.pk)
+        await until(Draft.objects.exists if delay else Turn.objects.filter(state="running").exists)
+        await asyncio.sleep(delay)
+        async with connected(turn.conversation) as one, connected(turn.conversation) as two:
+            pages = Page(), Page()
+            seen = await asyncio.gather(listen(one, pages[0], turn), listen(two, pages[1], turn))
+    row = await ended(turn)
+    whole = " ".join((await db(said, row)).split())
+    fresh = await db(final, turn.conversation)
+    assert answer_of(fresh, 1) == whole
+    for page, texts in zip(pages, seen, strict=True):
+        assert all(whole.startswith(text) for text in texts)
+        assert len(set(texts)) > 3
+        assert page.text("turn-1") == fresh.text("turn-1")
+        assert page.missed == []
+
+
+async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answer() -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 200 words emulator:pace=0.005")
+        supervisor.wake(turn.pk)
+        await until(Draft.objects.exists)
+        whole: list[str] = []
+        for _ in range(12):
+            async with connected(turn.conversation) as found:
+                page = Page()
+                page.take(await found.receive_from(timeout=5))
+                whole.append(answer_of(page, 1))
+        row = await ended(turn)
+    text = " ".join((await db(said, row)).split())
+    assert all(text.startswith(each) for each in whole)
+    assert [len(each) for each in whole] == sorted(len(each) for each in whole)
+
+
+async def test_a_page_that_fell_behind_is_given_a_snapshot() -> None:
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        topic = hub._topics[conversation.pk]
+        for at in range(KEPT + 50):
+            topic.publish(f"<i>{at}</i>")
+        assert 'id="turn-1"' in await found.receive_from(timeout=5)
+        assert await found.receive_nothing(0.05)
+
+
+async def test_a_turn_stopped_before_anybody_ran_it_is_shown() -> None:
+    async with supervising() as supervisor:
+        turn = await queue("Hello")
+        async with connected(turn.conversation) as found:
+            page = Page()
+            page.take(await found.receive_from(timeout=5))
+            await db(turns.request_stop, turn=turn)
+            supervisor.stop(turn)
+            await listen(found, page, turn)
+    assert "Stopped" in page.text("turn-1")
+
+
+async def test_a_turn_that_the_sweep_interrupts_is_shown() -> None:
+    lease = await db(lambda: work.begun(work.person("ada")))
+    turn = await db(work.turn_of, lease)
+    conversation = await db(work.conversation_of, lease)
+    async with supervising(is_alone=False) as supervisor, connected(conversation) as found:
+        page = Page()
+        page.take(await found.receive_from(timeout=5))
+        await supervisor.sweep(everything=True)
+        await listen(found, page, turn)
+    assert "Interrupted" in page.text("turn-1")
+
+
+# What it is told.
+
+GARBAGE = [
+    "{", "[" * 100_000, "NaN", "1e999", "1" * 5_000, "null", "[]", '"x"', "{}", '{"type":5}',
+    '{"text":{}}', '{"type":1,"type":2}', "\0", "\ud7ff\U0001f600", "<script>",
+    json.dumps({"type": "send", "conversation": NOTHING, "text": "hi"}),
+    json.dumps({"type": "approve", "tool": "toolu_1"}),
+]  # fmt: skip
+
+
+async def test_garbage_does_no_harm() -> None:
+    _, conversation = await ada_and_her_conversation()
+    before = await db(work.everything)
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        for text in GARBAGE:
+            await found.send_to(text_data=text)
+        for data in (b"\xff\xfe", b"\x00" * 1_000):
+            await found.send_to(bytes_data=data)
+        hub._topics[conversation.pk].publish("<i>still there</i>")
+        assert await found.receive_from(timeout=5) == "<i>still there</i>"
+    assert await db(work.everything) == before
+
+
+async def test_one_that_talks_on_and_on_is_closed() -> None:
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        for _ in range(consumers.MOST_RECEIVED + 1):
+            await found.send_to(text_data="{}")
+        assert await closed_with(found) == 4008
+
+
+async def closed_with(found: WebsocketCommunicator) -> int:
+    """Give the code the server closes with, whatever it still says."""
+    while True:
+        said_last = await found.receive_output(timeout=5)
+        if said_last["type"] == "websocket.close":
+            return int(said_last["code"])
+
+
+def log_out(user: User) -> None:
+    Session.objects.all().delete()
+
+
+def deactivate(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def change_password(user: User) -> None:
+    user.set_password("another")
+    user.save()
+
+
+def become_another(user: User) -> None:
+    eve = work.person("eve")
+    for session in Session.objects.all():
+        values = session.get_decoded() | {
+            "_auth_user_id": str(eve.pk), HASH_SESSION_KEY: eve.get_session_auth_hash()
+        }  # fmt: skip
+        session.session_data = Session.objects.encode(values)
+        session.save()
+
+
+@pytest.mark.parametrize("change", [log_out, deactivate, change_password, become_another])
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_who_may_no_longer_read_is_closed_within_a_period(
+    change: Any, is_busy: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.15)
+    user, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        topic = hub._topics[conversation.pk]
+
+        async def chatter() -> None:
+            while True:
+                topic.publish("<i>more</i>")
+                await asyncio.sleep(0.01)
+
+        noise = asyncio.create_task(chatter()) if is_busy else None
+        await asyncio.sleep(0.4)
+        await db(change, user)
+        try:
+            assert await asyncio.wait_for(closed_with(found), 3) == 4401
+        finally:
+            if noise is not None:
+                noise.cancel()
+
+
+async def test_who_may_still_read_stays(monkeypatch: Any) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.05)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        assert await found.receive_nothing(0.3)
+
+
+async def test_many_sockets_leave_nothing_behind() -> None:
+    user, conversation = await ada_and_her_conversation()
+    session = await db(session_of, user)
+    for _ in range(10):
+        async with connected(conversation, session), connected(conversation, session):
+            pass
+    assert not await is_accepted(socket(f"/ws/c/{uuid4()}/", session))
+    assert hub._topics == {}
