@@ -19,7 +19,7 @@ from conversations.templatetags.agentweb import dollars
 class TransformationAdmin(ReadOnly):
     heavy = ("edits", "policy", "conversation__instructions", "conversation__policy")
     list_display = (
-        "created_at", "kind", "outcome", "owner", "measured", "limit", "setting", "tokens",
+        "created_at", "kind", "outcome", "owner", "measured", "limit", "tokens", "setting",
         "conversation",
     )  # fmt: skip
     list_display_links = ("created_at", "kind")
