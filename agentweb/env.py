@@ -70,7 +70,7 @@ def database(url: str) -> dict[str, Any]:
     except ValueError as error:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
     if parts.scheme == "sqlite" and not host and path.strip("/"):
-        return sqlite(Path(path))
+        return sqlite(Path("/" + path.lstrip("/")))
     if parts.scheme not in {"postgres", "postgresql"} or not path.strip("/"):
         raise ImproperlyConfigured(
             "DATABASE_URL: use sqlite:///path or postgresql://user@host/name"

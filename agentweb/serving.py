@@ -26,9 +26,9 @@ MOST_FRAME = 131_072
 
 def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
-    import conversations.claude  # noqa: F401  (two seconds of CPU no first request should pay)
     from daphne.server import Server
 
+    import conversations.claude  # noqa: F401  (two seconds of CPU no first request should pay)
     from agentweb.asgi import application
 
     _demand_free(host, port)

@@ -109,19 +109,25 @@ class Runner:
     async def _reply(self, state: Loaded) -> Got:
         """Prepare and ask; what the API cannot take is reduced, a bounded number of times."""
         harder = 0
+        overflow: tuple[ModelFailed, int] | None = None
         while True:
             prepared, state = await self._prepare(state, harder)
-            try:
-                return await self._ask_for_reply(prepared, state)
-            except ModelFailed as error:
-                if error.code == "signature" and state.bound_to != REFUSED:
-                    # Under no envelope of ours are the signatures good: all thinking goes.
-                    state = replace(state, bound_to=REFUSED)
-                elif error.code == "overflow" and self.overflows < self.job.caps.overflows:
-                    self.overflows += 1
-                    harder += 1
-                else:
-                    raise
+            # What could not be made smaller is not sent again.
+            if overflow is None or prepared.view.edits != overflow[1]:
+                try:
+                    return await self._ask_for_reply(prepared, state)
+                except ModelFailed as error:
+                    if error.code == "signature" and state.bound_to != REFUSED:
+                        # Under no envelope of ours are the signatures good: all thinking goes.
+                        state = replace(state, bound_to=REFUSED)
+                        continue
+                    if error.code != "overflow":
+                        raise
+                    overflow = error, prepared.view.edits
+            if self.overflows >= self.job.caps.overflows:
+                raise overflow[0]
+            self.overflows += 1
+            harder += 1
 
     async def _prepare(self, state: Loaded, harder: int) -> tuple[Prepared, Loaded]:
         """Drive the pipeline: record what it proposes, fetch the summaries it wants."""

@@ -27,7 +27,7 @@ def _path() -> Path:
 
 
 def setup_token() -> str | None:
-    """Give the token of the set-up link, made on first use; None once it is not needed."""
+    """Give the token of the set-up link, made at the start; None once it is not needed."""
     if has_administrator():
         _path().unlink(missing_ok=True)
         return None
@@ -35,7 +35,10 @@ def setup_token() -> str | None:
 
 
 def _read() -> str:
-    return _path().read_text(encoding="ascii") if _path().exists() else ""
+    try:
+        return _path().read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
 
 
 def _write() -> str:
@@ -59,8 +62,9 @@ def _is_used_up() -> bool:
 
 @sensitive_post_parameters()
 def page(request: HttpRequest, token: str) -> HttpResponse:
-    known = setup_token()
-    if known is None or not constant_time_compare(token, known):
+    # Read, never made here: a token made beside a post could be used up by that same post's twin.
+    known = "" if has_administrator() else _read()
+    if not known or not constant_time_compare(token, known):
         raise Http404("no such page")
     form = SetupForm(request.POST or None)
     if request.method == "POST" and form.is_valid():

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.forms import PromptForm, StartForm
@@ -191,12 +191,12 @@ def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     return render(request, "conversations/output.html", context)
 
 
-@require_GET
+@require_safe
 def live(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
-@require_GET
+@require_safe
 def ready(request: HttpRequest) -> HttpResponse:
     """Say whether requests can be served: 503 while the database does not answer."""
     try:

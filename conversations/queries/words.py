@@ -39,7 +39,7 @@ def explained(kind: str) -> str:
         "compaction": _("shortened old tool results"),
         "rounds": _("summarised finished tool rounds"),
         "summary": _("replaced messages by a summary"),
-        "trim": _("dropped the oldest exchanges"),
+        "trim": _("dropped whole exchanges"),
         "shrink": _("shortened the largest blocks"),
         "rebind": _("dropped thinking that another request signed"),
         "restore": _("brought an original back"),

@@ -159,7 +159,8 @@ def _cost(call: ApiCall, ending: Ending) -> tuple[int, str]:
     if ending.usage is None:
         return 0, "none"
     prices = price_list(call.model, call.sent_at)
-    if ending.stop_reason and ending.failure is None:
+    if ending.stop_reason:
+        # The reason comes with the final figures, whatever happens behind it.
         return prices.cost(ending.usage), "exact"
     usage = ending.usage
     seen = Usage(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from conversations.context import wire
+from conversations.context.policy import PRESETS
 from conversations.endings import LEFT_OUT, WRONG_CALLS
-from conversations.ports import Refused, Sending, Sent, ToolDone
+from conversations.ports import ModelFailed, Refused, Sending, Sent, ToolDone
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import Events, calls, closed, ended, opened, says, start, text, thought
 from tests.runner.streams import use as tool
@@ -189,3 +190,11 @@ async def test_a_tool_that_fails_is_no_wrong_call() -> None:
     world.tools.run_by_name["look"] = fails
     finish = await world.run(*(calls(f"toolu_{n}") for n in range(5)), says("Sorry."))
     assert finish.reason == "end_turn"
+
+
+async def test_what_is_too_long_and_cannot_be_made_smaller_is_not_sent_again() -> None:
+    world = World(job(PRESETS["classic"]))
+    finish = await world.run([ModelFailed("overflow", "Too long.", 413)])
+    assert (finish.state, finish.reason, finish.code) == ("failed", "context", "overflow")
+    assert len(world.calls.bodies) == 1
+    await check_usable(world)

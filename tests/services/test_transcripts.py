@@ -57,10 +57,11 @@ def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
     assert turn.cost_micros == sum(result.cost_micros for result in results)
 
 
-def test_pages_are_joined_without_a_gap() -> None:
-    conversation = long_conversation(transcripts.PAGE + 3)
+def test_pages_are_joined_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcripts, "PAGE", 4)
+    conversation = long_conversation(7)
     newest = transcripts.transcript(conversation)
-    assert [turn.number for turn in newest.turns] == list(range(4, transcripts.PAGE + 4))
+    assert [turn.number for turn in newest.turns] == [4, 5, 6, 7]
     assert newest.earlier == 4
     oldest = transcripts.transcript(conversation, newest.earlier)
     assert [turn.number for turn in oldest.turns] == [1, 2, 3]

@@ -85,8 +85,8 @@ class Page:
         self.root = Node("page", {}, [Node("div", {"id": name}) for name in regions])
         self.missed: list[str] = []
 
-    def take(self, frame: str) -> None:
-        for node in parsed(frame).children:
+    def take(self, frame: str | bytes) -> None:
+        for node in parsed(str(frame)).children:
             if isinstance(node, Node) and "hx-swap-oob" in node.attributes:
                 self._take(node)
 

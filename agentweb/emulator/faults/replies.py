@@ -32,7 +32,12 @@ def _half(reply: Reply) -> tuple[Block, ...]:
 def _cut_tool(reply: Reply, fault: Fault) -> Reply:
     text = '{"path":"letter.txt","content":"Dear reader, this letter is mu'
     cut = replace(_EMAIL, input={"path": "letter.txt"}, broken_json=text)
-    return Reply((Text("I write the letter now."), cut), "max_tokens")
+    said = () if fault.arg == "bare" else (Text("I write the letter now."),)
+    return Reply((*said, cut), "max_tokens")
+
+
+def _pause(reply: Reply, fault: Fault) -> Reply:
+    return Reply(() if fault.arg == "empty" else (Text("I am still at it."),), "pause_turn")
 
 
 def _bad_json(reply: Reply, fault: Fault) -> Reply:
@@ -63,7 +68,7 @@ _CHANGES: dict[str, _Change] = {
     "max_tokens": lambda reply, _: Reply(_half(reply), "max_tokens"),
     "max_tokens_tool": _cut_tool,
     "window": lambda reply, _: Reply(_half(reply), "model_context_window_exceeded"),
-    "pause_turn": lambda reply, _: Reply((Text("I am still at it."),), "pause_turn"),
+    "pause_turn": _pause,
     "refusal": lambda _, __: Reply(
         (), "refusal", {"type": "refusal", "category": "cyber", "explanation": None}
     ),

@@ -30,6 +30,9 @@ from agentweb.emulator.validation.system_messages import check_system_messages
 from agentweb.emulator.validation.tools import check_tools
 
 _COMPACTION_BETA = "compact-2026-09-04"
+#: No conversation is kept between two requests; the SDK then sends the whole of it, as is foreseen.
+_NO_THREADS = "thread: this request cannot be threaded"
+_UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 
 
 def validate_call(body: bytes, *, account: Account, betas: frozenset[str], counting: bool) -> Call:
@@ -43,6 +46,8 @@ def validate_call(body: bytes, *, account: Account, betas: frozenset[str], count
         _shape(betas, counting)(value)
     except Misfit as misfit:
         raise misfit.refusal() from None
+    if value.get("thread") is not None:
+        raise ApiError(400, _NO_THREADS, {**_UNTHREADED})
     model = find_model(value["model"])
     if model is None:
         raise ApiError(404, f"model: {value['model']}")

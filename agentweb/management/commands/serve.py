@@ -19,7 +19,7 @@ from conversations.setup import setup_token
 
 def port_number(text: str) -> int:
     """Read a port; argparse shows the message to whoever typed it."""
-    if not text.isdigit() or not 0 < int(text) < 65_536:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65_536:
         raise argparse.ArgumentTypeError(f"{text}: a port is a number from 1 to 65535")
     return int(text)
 

@@ -1,0 +1,103 @@
+"""The SDK's own agent loop and its compaction helper, unmodified, against a served emulator."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anthropic
+import pytest
+import pytest_asyncio
+from anthropic import beta_async_tool
+
+from agentweb.emulator.server import EmulatorServer
+
+MODEL = "claude-sonnet-5-5"
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def client(served: EmulatorServer) -> AsyncIterator[anthropic.AsyncAnthropic]:
+    served.emulator.reset()
+    async with anthropic.AsyncAnthropic(
+        api_key="sk-test", base_url=served.url, max_retries=0
+    ) as opened:
+        yield opened
+
+
+def lister(calls: list[str]) -> Any:
+    @beta_async_tool
+    async def list_files(path: str = "") -> str:
+        """List the files of a folder."""
+        calls.append(path)
+        return "a.txt\nb.txt"
+
+    return list_files
+
+
+def text_of(message: Any) -> str:
+    return "".join(block.text for block in message.content if block.type == "text")
+
+
+async def test_the_tool_runner_runs_to_its_last_word(
+    client: anthropic.AsyncAnthropic, served: EmulatorServer
+) -> None:
+    calls: list[str] = []
+    runner = client.beta.messages.tool_runner(
+        model=MODEL,
+        max_tokens=1_000,
+        thinking={"type": "adaptive"},
+        tools=[lister(calls)],
+        messages=[{"role": "user", "content": "list files"}],
+    )
+    answers = [message async for message in runner]
+    assert [answer.stop_reason for answer in answers] == ["tool_use", "end_turn"]
+    assert len(calls) == 1
+    assert "b.txt" in text_of(answers[-1])
+    # No conversation is kept between requests: the first one is refused a thread, once.
+    assert [row.status for row in served.emulator.log] == [400, 200, 200]
+
+
+async def test_the_streaming_tool_runner_does_the_same(client: anthropic.AsyncAnthropic) -> None:
+    calls: list[str] = []
+    runner = client.beta.messages.tool_runner(
+        model=MODEL,
+        max_tokens=1_000,
+        tools=[lister(calls)],
+        messages=[{"role": "user", "content": "list files"}],
+        stream=True,
+    )
+    reasons = []
+    async for stream in runner:
+        async with stream:
+            reasons.append((await stream.get_final_message()).stop_reason)
+    assert reasons == ["tool_use", "end_turn"]
+    assert len(calls) == 1
+
+
+async def test_the_compaction_helper_compacts_between_two_turns_of_the_runner(
+    client: anthropic.AsyncAnthropic, served: EmulatorServer
+) -> None:
+    calls: list[str] = []
+    runner = client.beta.messages.tool_runner(
+        model=MODEL,
+        max_tokens=4_096,
+        tools=[lister(calls)],
+        messages=[{"role": "user", "content": "My code name is AB-1234. Please list files"}],
+        betas=["compact-2026-09-04"],
+    )
+    answers = []
+    async for message in runner:
+        answers.append(message)
+        if len(answers) == 1:
+            runner.compact_before_next_turn()
+    assert [answer.stop_reason for answer in answers][:2] == ["tool_use", "compaction"]
+    assert answers[-1].stop_reason in ("end_turn", "tool_use")
+    block = answers[1].content[0]
+    assert block.type == "compaction"
+    assert "AB-1234" in (block.content or "")
+    assert served.emulator.log[0].status == 400
+    assert {row.status for row in served.emulator.log[1:]} == {200}
+    # The next request stands on the block alone, and its answer is billed like any other.
+    assert b'"compaction"' in served.emulator.log[-1].body
+    assert len(served.emulator.bills) == len(answers)

@@ -1,0 +1,128 @@
+"""A recorded answer with thinking, text and two tool calls, cut at every byte of its stream.
+
+CI takes a stride; AGENTWEB_TEST_SWEEP=1 takes every offset.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.app import create_app
+from agentweb.emulator.scenes.scene import Reply, Text, ToolUse, say
+from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.server import EmulatorServer
+from conversations.adapters import workspace_of
+from conversations.context import wire
+from conversations.db import db
+from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Turn
+from conversations.services import turns
+from conversations.turns import Supervisor
+from tests import work
+from tests.faults.whole import check_rows
+from tests.running import supervising
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+EVERYTHING = os.environ.get("AGENTWEB_TEST_SWEEP") == "1"
+STRIDE = 1 if EVERYTHING else 23
+FILES = {"one.txt": "First, ÄÖ.\n", "two.txt": "2\n"}
+PROMPT = "Write both files."
+
+
+def scene(request: Request) -> Reply:
+    """Think, speak, write two files; then say that it is done."""
+    if request.prompt != PROMPT:
+        return say("Here I am.")
+    if request.after_results:
+        return say("Both are written.")
+    calls = [ToolUse("write_file", {"path": name, "content": FILES[name]}) for name in FILES]
+    return Reply((Text("Both now."), *calls), thinking="Two files.")
+
+
+@pytest.fixture(scope="module")
+def writer() -> Iterator[EmulatorServer]:
+    with server.start(app=create_app(scenes=[scene], record=True)) as running:
+        yield running
+
+
+async def run(supervisor: Supervisor, turn: Turn) -> Turn:
+    supervisor.launch(turn.pk)
+    await supervisor._tasks[turn.pk]
+    return await db(Turn.objects.get, pk=turn.pk)
+
+
+def asked() -> Turn:
+    return work.queued(work.person(uuid4().hex), PROMPT)
+
+
+async def recorded(supervisor: Supervisor, emulator: EmulatorServer) -> bytes:
+    """Give the bytes of the answer's stream as every run will hear them."""
+    emulator.emulator.reset()
+    assert (await run(supervisor, await db(asked))).state == "done"
+    sent = emulator.emulator.log[0]
+    kinds = {"anthropic-version": sent.headers["anthropic-version"]}
+    kinds["x-api-key"] = "built-in-emulator"
+    emulator.emulator.reset()
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        answer = await client.post(f"{emulator.url}/v1/messages", content=sent.body, headers=kinds)
+    return answer.content
+
+
+def check(first: Turn, heard: bytes) -> None:
+    """Nothing was done that was not asked for in full, and done means that it was said."""
+    results = list(ApiResult.objects.filter(call__turn=first).order_by("pk"))
+    is_whole = b'"type":"message_stop"}' in heard
+    assert (results[0].status == "complete") <= is_whole
+    assert (first.state == "done") == (results[-1].status == "complete")
+    calls = list(ToolCall.objects.filter(turn=first))
+    ran = any(row.status == "complete" for row in results)
+    root = workspace_of(first.conversation.owner_id).root
+    written = {path.name: path.read_text() for path in root.iterdir()} if root.exists() else {}
+    assert written == (FILES if ran else {})
+    assert [(row.state, json.loads(row.input)["content"]) for row in calls] == [
+        ("ok", text) for text in FILES.values() if ran
+    ]
+    if first.state == "failed":
+        assert first.error_code in ("cut", "unreachable", "protocol_error")
+        assert len(results) == 1
+
+
+async def test_cut_at_any_byte_nothing_is_done_by_halves_and_the_talk_goes_on(
+    writer: EmulatorServer, settings: Any
+) -> None:
+    settings.ANTHROPIC_BASE_URL = writer.url
+    settings.AGENTWEB_MAX_BACKOFF_SECONDS = 0
+    ends: dict[str, int] = {}
+    async with supervising() as supervisor:
+        answer = await recorded(supervisor, writer)
+        assert len(answer) > 1_500
+        for offset in [*range(0, len(answer), STRIDE), len(answer) - 1, len(answer)]:
+            writer.emulator.reset()
+            writer.emulator.ordered_faults.append(f"cut_bytes:{offset}")
+            first = await run(supervisor, await db(asked))
+            ends[first.state] = ends.get(first.state, 0) + 1
+            await db(check, first, answer[:offset])
+            again = await db(next_turn, first.conversation_id)
+            assert (await run(supervisor, again)).state == "done"
+            assert {row.status for row in writer.emulator.log} == {200}
+            await db(check_recorded, writer, first.conversation_id)
+    assert set(ends) == {"done", "failed"}
+    await db(check_rows)
+
+
+def check_recorded(emulator: EmulatorServer, conversation_id: int) -> None:
+    calls = ApiCall.objects.filter(conversation_id=conversation_id)
+    sent = {wire.digest(row.body.decode()) for row in emulator.emulator.log}
+    assert sent <= set(calls.values_list("body_digest", flat=True))
+
+
+def next_turn(conversation_id: int) -> Turn:
+    conversation = Conversation.objects.get(pk=conversation_id)
+    return turns.send_prompt(conversation=conversation, text="Are you there?", client_id=uuid4())

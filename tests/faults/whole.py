@@ -1,0 +1,239 @@
+"""The whole app around the emulator: posts, the socket of a page, and what must hold afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.db.models import Sum
+from django.test import Client
+
+from agentweb.asgi import application
+from agentweb.emulator.server import EmulatorServer
+from conversations import views
+from conversations.adapters import workspace_of
+from conversations.claude import Claude, Deadlines
+from conversations.conf import conf
+from conversations.db import db
+from conversations.models import (
+    LIVE,
+    ApiCall,
+    ApiResult,
+    Budget,
+    BudgetWindow,
+    Conversation,
+    LedgerEntry,
+    Message,
+    ToolCall,
+    Transformation,
+    Turn,
+    User,
+)
+from conversations.services.audit import Tally, verify_everything
+from conversations.turns import Supervisor
+from tests import work
+from tests.running import supervising, unrecorded, until
+from tests.web.fold import Page
+
+HOST = "127.0.0.1:8000"
+FINAL = ("done", "failed", "cancelled", "interrupted")
+#: Parts of a page that are no text of the conversation.
+NO_TEXT = ("composer-state", "meter", "budget")
+
+
+@dataclass
+class Clock:
+    """The clock of the circuit breaker, which a test may turn."""
+
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+@dataclass
+class Chat:
+    """One person's conversation: what they post, and the page that their socket makes."""
+
+    app: App
+    user: User
+    client: Client
+    conversation: Conversation
+    page: Page = field(default_factory=Page)
+    #: Every state the page has shown.
+    shown: list[str] = field(default_factory=list)
+
+    async def post(self, name: str, **data: str) -> int:
+        path = f"/c/{self.conversation.public_id}/{name}/"
+        answer = await db(self.client.post, path, data, headers={"HX-Request": "true"})
+        return int(answer.status_code)
+
+    async def say(self, text: str, seconds: float = 15) -> Turn:
+        """Send a message and wait for the end of its turn, in the rows and on the page."""
+        turn = await self.send(text)
+        return await self.ended(turn, seconds)
+
+    async def send(self, text: str) -> Turn:
+        assert await self.post("send", text=text, client_id=str(uuid4())) == 200
+        return await db(lambda: Turn.objects.filter(conversation=self.conversation).latest("pk"))
+
+    async def ended(self, turn: Turn, seconds: float = 15) -> Turn:
+        await until(lambda: not Turn.objects.filter(pk=turn.pk, state__in=LIVE).exists(), seconds)
+        row = await db(Turn.objects.get, pk=turn.pk)
+        async with asyncio.timeout(5):
+            while self.state(row.number) not in FINAL:
+                await asyncio.sleep(0.01)
+        assert self.state(row.number) == row.state
+        return row
+
+    def state(self, number: int) -> str:
+        found = self.page.root.find(f"turn-{number}-status")
+        return found.attributes["data-state"] if found else ""
+
+    def text(self, number: int) -> str:
+        return self.page.text(f"turn-{number}")
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[Chat]:
+        """Fold what the socket says into the page, as the browser does."""
+        socket = await self.socket()
+
+        async def follow() -> None:
+            while True:
+                self.page.take(await socket.receive_from(timeout=3_600))
+                self.shown.append(self.text("1") or " ".join(self.page.root.text.split()))
+
+        task = asyncio.create_task(follow())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            await socket.disconnect()
+
+    async def socket(self) -> WebsocketCommunicator:
+        key = self.client.cookies[settings.SESSION_COOKIE_NAME].value
+        headers = [
+            (b"host", HOST.encode()),
+            (b"origin", f"http://{HOST}".encode()),
+            (b"cookie", f"{settings.SESSION_COOKIE_NAME}={key}".encode()),
+        ]
+        path = f"/ws/c/{self.conversation.public_id}/?after=0"
+        socket = WebsocketCommunicator(application, path, headers=headers)
+        accepted, _ = await socket.connect(timeout=5)
+        assert accepted
+        return socket
+
+    async def fresh(self) -> Page:
+        """Give the page of somebody who comes now."""
+        socket, page = await self.socket(), Page()
+        page.take(await socket.receive_from(timeout=5))
+        await socket.disconnect()
+        return page
+
+
+@dataclass
+class App:
+    """A supervisor, its emulator, and its people."""
+
+    supervisor: Supervisor
+    emulator: EmulatorServer
+    clock: Clock
+
+    @asynccontextmanager
+    async def chat(self, *, limit: int = 50_000_000) -> AsyncIterator[Chat]:
+        """A new person with a budget and an open page on an empty conversation."""
+
+        def arrive() -> Chat:
+            user = work.person(f"p{uuid4().hex[:8]}")
+            work.limited(user, limit)
+            client = Client()
+            client.force_login(user)
+            conversation = Conversation.objects.create(owner=user, model=conf.model)
+            return Chat(self, user, client, conversation)
+
+        async with (await db(arrive)).watched() as chat:
+            yield chat
+
+    async def point_at(self, url: str) -> None:
+        """Use another address, with this app's clock for its circuit breaker."""
+        old = self.supervisor._claude
+        self.supervisor._claude = Claude(
+            api_key="sk-test",
+            base_url=url,
+            deadlines=Deadlines(
+                conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds
+            ),
+            now=self.clock,
+        )
+        if old is not None:
+            await old.close()
+
+    @property
+    def statuses(self) -> list[int]:
+        """The HTTP statuses of the requests that the emulator saw."""
+        return [row.status for row in self.emulator.emulator.log]
+
+
+@asynccontextmanager
+async def running(emulator: EmulatorServer, monkeypatch: Any) -> AsyncIterator[App]:
+    emulator.emulator.reset()
+    async with supervising() as supervisor:
+        monkeypatch.setattr(views, "supervisor", supervisor)
+        app = App(supervisor, emulator, Clock())
+        await app.point_at(emulator.url)
+        yield app
+
+
+async def check_everything(chat: Chat) -> None:
+    """The oracle O1 to O7, and a next message is answered."""
+    chat.app.clock.ahead += 61
+    turn = await chat.say("Are you there?")
+    assert (turn.state, turn.finish_reason, turn.error_text) == ("done", "end_turn", "")
+    await db(check_rows)
+    assert await db(unrecorded, chat.app.emulator) == []
+    fresh = await chat.fresh()
+    assert chat.page.missed == []
+    numbers = await db(
+        lambda: list(Turn.objects.filter(conversation=chat.conversation).values_list("number"))
+    )
+    for (number,) in numbers:
+        assert chat.text(number) == fresh.text(f"turn-{number}")
+
+
+def check_rows() -> None:
+    """What must hold for everybody once nothing runs."""
+    assert not Turn.objects.filter(state__in=LIVE).exists()
+    assert ApiCall.objects.filter(result=None).count() == 0
+    assert Message.objects.filter(kind="prompt").count() == Turn.objects.count()
+    assert not ToolCall.objects.filter(state__in=("planned", "started")).exists()
+    for window in BudgetWindow.objects.all():
+        entries = LedgerEntry.objects.filter(window=window, kind="settle")
+        settled = entries.aggregate(sum=Sum("micros"))["sum"] or 0
+        assert window.held_micros == 0
+        assert window.spent_micros + window.overrun_micros == settled
+    paid = ApiResult.objects.aggregate(sum=Sum("cost_micros"))["sum"] or 0
+    spent = sum(
+        window.spent_micros + window.overrun_micros for window in BudgetWindow.objects.all()
+    )
+    assert spent == paid or not Budget.objects.exists()
+    assert list(verify_everything(Tally())) == []
+
+
+def files(chat: Chat) -> list[str]:
+    """Name the files that tools have written for a person."""
+    root = workspace_of(chat.user.pk).root
+    return sorted(path.name for path in root.iterdir()) if root.exists() else []
+
+
+def reductions(chat: Chat) -> list[tuple[str, str]]:
+    rows = Transformation.objects.filter(conversation=chat.conversation).order_by("seq")
+    return [(row.kind, row.outcome) for row in rows]

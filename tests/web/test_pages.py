@@ -1,0 +1,192 @@
+"""Pages: rendered whole by the server, for the same queries, whatever is in the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from conversations.models import ApiModel, Conversation
+from conversations.queries import transcripts
+from conversations.services import turns
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def client_of(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def talk(size: int, name: str = "ada") -> Conversation:
+    lease = work.begun(work.person(name), "Question 1")
+    work.answered(lease)
+    for at in range(2, size + 1):
+        lease = work.next_turn(work.conversation_of(lease), f"Question {at}")
+        work.answered(lease)
+    return work.conversation_of(lease)
+
+
+def queries(client: Client, path: str) -> int:
+    client.get(path)
+    with CaptureQueriesContext(connection) as found:
+        assert client.get(path).status_code == 200
+    return len(found)
+
+
+def test_the_start_is_the_newest_talk_or_a_new_one() -> None:
+    user = work.person()
+    assert client_of(user).get("/")["Location"] == "/c/new/"
+    work.queued(user, "first")
+    newest = work.queued(user, "second").conversation
+    Conversation.objects.filter(pk=newest.pk).update(archived_at=None)
+    assert client_of(user).get("/")["Location"] == f"/c/{newest.public_id}/"
+
+
+def test_a_talk_is_shown_with_its_turns_tools_and_markers() -> None:
+    played = records.played(title="Read <b>the</b> file")
+    page = client_of(played.user).get(f"/c/{played.conversation.public_id}/")
+    html = page.content.decode()
+    assert page.status_code == 200
+    assert "Read &lt;b&gt;the&lt;/b&gt; file" in html
+    assert "read_file" in html
+    assert "4711-ÄÖ" in html
+    marker = played.conversation.transformations.get(kind="compaction")
+    assert f"/c/{played.conversation.public_id}/inspect/events/{marker.seq}/" in html
+    assert 'ws-connect="/ws/c/' in html
+    assert "?after=1" in html
+
+
+def test_a_page_costs_the_same_queries_however_long_the_talk_is() -> None:
+    counts = []
+    for size, name in ((3, "ada"), (30, "bob")):
+        conversation = talk(size, name)
+        counts.append(queries(client_of(conversation.owner), f"/c/{conversation.public_id}/"))
+    assert counts[0] == counts[1] <= 20
+
+
+def test_a_page_costs_the_same_queries_however_many_talks_there_are(settings: Any) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 100
+    conversation = talk(1)
+    client, path = client_of(conversation.owner), f"/c/{conversation.public_id}/"
+    few = queries(client, path)
+    for at in range(30):
+        work.queued(conversation.owner, f"Talk {at}")
+    assert queries(client, path) == few
+    assert b"Talk 29" in client.get(path).content
+
+
+def test_earlier_turns_come_by_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcripts, "PAGE", 5)
+    conversation = talk(8)
+    client, path = client_of(conversation.owner), f"/c/{conversation.public_id}/"
+    html = client.get(path).content.decode()
+    assert 'id="turn-8"' in html
+    assert 'id="turn-3"' not in html
+    assert "?before=4" in html
+    earlier = client.get(f"{path}?before=4").content.decode()
+    assert 'id="turn-3"' in earlier
+    assert 'id="turn-1"' in earlier
+    assert 'id="turn-4"' not in earlier
+    assert "?before=" not in earlier
+
+
+def test_a_page_that_is_not_there_is_no_error() -> None:
+    conversation = talk(2)
+    client = client_of(conversation.owner)
+    odd = ("", "0", "-1", "x", "²", "٣", "9999999999", "999999999", "1.5", "%00", "1&before=2")
+    for before in odd:
+        path = f"/c/{conversation.public_id}/?before={before}"
+        assert client.get(path).status_code == 200, before
+
+
+def test_a_running_turn_is_in_the_live_part() -> None:
+    lease = work.begun()
+    conversation = work.conversation_of(lease)
+    path = f"/c/{conversation.public_id}/"
+    html = client_of(conversation.owner).get(path).content.decode()
+    assert html.index('id="live"') < html.index('id="turn-1"')
+    assert 'data-live="yes"' in html
+    assert "?after=0" in html
+
+
+def test_the_sidebar_is_of_ones_own_talks() -> None:
+    talk(1, "eve")
+    mine = talk(1, "ada")
+    Conversation.objects.exclude(pk=mine.pk).update(title="Secret of Eve")
+    html = client_of(mine.owner).get("/c/new/").content
+    assert b"Question 1" in html
+    assert b"Secret of Eve" not in html
+
+
+def test_the_prompt_of_a_link_is_filled_in_and_not_sent() -> None:
+    user = work.person()
+    page = client_of(user).get("/c/new/", {"prompt": "</textarea><script>alert(1)</script>"})
+    assert b"&lt;/textarea&gt;&lt;script&gt;" in page.content
+    assert b"<script>alert" not in page.content
+    assert not Conversation.objects.exists()
+
+
+def test_models_that_are_switched_off_are_not_offered() -> None:
+    ApiModel.objects.exclude(pk=records.MODEL).update(is_enabled=False)
+    other = ApiModel.objects.exclude(pk=records.MODEL).first()
+    html = client_of(work.person()).get("/c/new/").content.decode()
+    assert f"<option selected>{records.MODEL}" in html
+    assert other is not None
+    assert f">{other.pk}</option>" not in html
+    answer = client_of(work.person("bob")).post("/c/start/", {"text": "Hi", "model": other.pk})
+    assert answer.status_code == 400
+
+
+def test_a_budget_that_is_used_up_is_said_on_the_page() -> None:
+    user = work.person()
+    work.limited(user, 0)
+    assert b"Budget used up" in client_of(user).get("/c/new/").content
+
+
+def test_an_interrupted_turn_offers_to_try_again() -> None:
+    lease = work.begun()
+    turns.interrupt_turn(turn_id=lease.turn_id, everything=True)
+    conversation = work.conversation_of(lease)
+    html = client_of(conversation.owner).get(f"/c/{conversation.public_id}/").content
+    assert b"Interrupted." in html
+    assert f"/c/{conversation.public_id}/retry/1/".encode() in html
+
+
+def test_a_whole_output_is_text_and_nothing_else() -> None:
+    played = records.played(result="<script>alert(1)</script>" * 400)
+    path = f"/c/{played.conversation.public_id}/tools/toolu_1/"
+    page = client_of(played.user).get(path)
+    assert page.status_code == 200
+    assert b"<script>alert" not in page.content
+    assert page.content.count(b"&lt;script&gt;") == 400
+
+
+def test_every_page_says_that_the_emulator_answers(settings: Any) -> None:
+    client = client_of(work.person())
+    assert b"Built-in emulator" in client.get("/c/new/").content
+    assert b"Built-in emulator" in Client().get("/accounts/login/").content
+    settings.ANTHROPIC_API_KEY = "sk-ant-canary"
+    for page in (client.get("/c/new/"), Client().get("/accounts/login/")):
+        assert b"Built-in emulator" not in page.content
+        assert b"canary" not in page.content
+
+
+def test_health_says_whether_the_database_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db import OperationalError
+
+    assert Client().get("/healthz/ready").status_code == 200
+
+    def down() -> None:
+        raise OperationalError("could not connect to host 10.0.0.1")
+
+    monkeypatch.setattr(connection, "cursor", down)
+    answer = Client().get("/healthz/ready")
+    assert answer.status_code == 503
+    assert b"10.0.0.1" not in answer.content
+    assert Client().get("/healthz/live").status_code == 200

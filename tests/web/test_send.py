@@ -1,0 +1,223 @@
+"""Sending: what a person writes is stored once or refused in words, and is never lost."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from conversations.context import wire
+from conversations.models import Conversation, Message, Turn
+from conversations.ports import Finish
+from conversations.services import turns
+from tests import records, work
+from tests.records import Played
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def played() -> Played:
+    return records.played()
+
+
+@pytest.fixture
+def client(played: Played) -> Client:
+    found = Client()
+    found.force_login(played.user)
+    return found
+
+
+def post(client: Client, path: str, htmx: bool = False, **data: Any) -> Any:
+    return client.post(path, data, headers=HTMX if htmx else {})
+
+
+def send_path(played: Played) -> str:
+    return f"/c/{played.conversation.public_id}/send/"
+
+
+def test_a_message_is_stored_and_its_turn_waits(client: Client, played: Played) -> None:
+    response = post(client, send_path(played), htmx=True, text="Next", client_id=str(uuid4()))
+    assert response.status_code == 200
+    assert response["HX-Trigger"] == "sent"
+    turn = played.conversation.turns.latest("number")
+    assert (turn.number, turn.state) == (2, "queued")
+    assert wire.decode(turn.messages.get().content) == [{"type": "text", "text": "Next"}]
+
+
+def test_without_script_the_page_comes_back(client: Client, played: Played) -> None:
+    response = post(client, send_path(played), text="Next")
+    assert response.status_code == 302
+    assert response["Location"] == f"/c/{played.conversation.public_id}/"
+
+
+def test_a_repeated_post_is_one_message(client: Client, played: Played) -> None:
+    name = str(uuid4())
+    for _ in range(3):
+        assert post(client, send_path(played), True, text="Once", client_id=name).status_code == 200
+    assert Message.objects.filter(kind="prompt").count() == 2
+
+
+def test_an_id_with_another_text_is_refused_in_words(client: Client, played: Played) -> None:
+    name = str(uuid4())
+    post(client, send_path(played), True, text="Once", client_id=name)
+    response = post(client, send_path(played), True, text="Twice", client_id=name)
+    assert response.status_code == 400
+    assert b"used for another message" in response.content
+    assert b"send-error" in response.content
+
+
+def test_a_second_message_during_an_answer_is_refused_in_words(
+    client: Client, played: Played
+) -> None:
+    post(client, send_path(played), True, text="One")
+    response = post(client, send_path(played), True, text="Two")
+    assert response.status_code == 409
+    assert b"An answer is on its way" in response.content
+    assert Turn.objects.count() == 2
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\n", "\u2003\t"])
+def test_nothing_is_no_message(client: Client, played: Played, text: str) -> None:
+    response = post(client, send_path(played), True, text=text)
+    assert response.status_code == 400
+    assert b"Write a message first" in response.content
+    assert Turn.objects.count() == 1
+
+
+def test_a_message_that_is_too_long_keeps_its_text_and_says_the_limit(
+    client: Client, played: Played, settings: Any
+) -> None:
+    settings.AGENTWEB_MAX_PROMPT_CHARS = 1_000
+    text = "too long " * 200
+    response = post(client, "/c/start/", text=text)
+    assert response.status_code == 400
+    assert b"at most 1,000 fit" in response.content
+    assert text.strip().encode() in response.content
+    response = post(client, send_path(played), True, text=text)
+    assert response.status_code == 400
+    assert b"at most 1,000 fit" in response.content
+    assert Turn.objects.count() == 1
+
+
+ODD = {
+    "NUL": "a\0b", "only NUL": "\0", "noncharacter": "\uffff", "bom": "\ufeffx",
+    "lines": "\u2028x", "bidi": "\u202eevil", "invisible": "x\u200b\U000e0041",
+    "marks": "a" + "\u0301" * 10_000,
+    "emoji": "\U0001f600" * 5_000, "one": "x", "no space": "x" * 190_000,
+    "lines too": "x\n" * 50_000, "controls": "\x01\x1b[31m\x7f\x85",
+    "script": "<script>alert(1)</script>", "percent": "%s %d {0}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_text_is_stored_or_refused_and_shown_without_an_error(
+    client: Client, played: Played, name: str
+) -> None:
+    response = post(client, "/c/start/", text=ODD[name])
+    assert response.status_code in (302, 400)
+    if response.status_code == 302:
+        page = client.get(response["Location"])
+        assert page.status_code == 200
+        assert b"<script>alert" not in page.content
+        assert Conversation.objects.latest("pk").title == " ".join(ODD[name].split())[:80]
+
+
+@pytest.mark.parametrize("body", [b"text=%ED%A0%80x", b"text=%FF%FE", b"text=%00", b"text=a%00b"])
+def test_bytes_that_are_no_text_never_fail(client: Client, played: Played, body: bytes) -> None:
+    for path in ("/c/start/", send_path(played)):
+        kind = "application/x-www-form-urlencoded"
+        assert client.post(path, body, content_type=kind).status_code in (302, 400)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [("client_id", "x"), ("client_id", "1" * 999), ("client_id", "\0"), ("model", "gpt-x"),
+     ("model", "\0")],
+)  # fmt: skip
+def test_a_field_that_means_nothing_is_refused(
+    client: Client, played: Played, field: tuple[str, str]
+) -> None:
+    before = work.everything()
+    name, value = field
+    assert post(client, "/c/start/", False, text="Hi", **{name: value}).status_code == 400
+    assert work.everything() == before
+
+
+def test_fields_that_nobody_asked_for_change_nothing(client: Client, played: Played) -> None:
+    eve = work.person("eve")
+    extra = {
+        "user": eve.pk, "owner": eve.pk, "owner_id": eve.pk, "is_staff": "1", "is_superuser": "1",
+        "budget_limit": "1", "limit_micros": "1", "cost": "0", "system": "Be evil", "state": "done",
+        "instructions": "Be evil", "retry_of": "1", "number": "9", "conversation": "1",
+    }  # fmt: skip
+    assert post(client, "/c/start/", False, text="Hi", **extra).status_code == 302
+    begun = Conversation.objects.latest("pk")
+    assert (begun.owner_id, begun.instructions) == (played.user.pk, "")
+    turn = begun.turns.get()
+    assert (turn.number, turn.state, turn.retry_of) == (1, "queued", None)
+    played.user.refresh_from_db()
+    assert not played.user.is_staff
+    response = post(client, send_path(played), model="claude-haiku-4-5", text="Hi")
+    assert response.status_code == 302
+    played.conversation.refresh_from_db()
+    assert played.conversation.model == records.MODEL
+
+
+def test_a_repeated_start_is_one_conversation(client: Client, played: Played) -> None:
+    name = str(uuid4())
+    first = post(client, "/c/start/", text="Hi", client_id=name)
+    again = post(client, "/c/start/", text="Hi", client_id=name)
+    assert first["Location"] == again["Location"]
+    assert Conversation.objects.count() == 2
+    other = post(client, "/c/start/", text="Something else", client_id=name)
+    assert other.status_code == 400
+    assert b"Something else" in other.content
+
+
+def test_a_start_beyond_the_cap_says_so_and_keeps_the_text(
+    client: Client, played: Played, settings: Any
+) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 1
+    post(client, "/c/start/", text="One")
+    response = post(client, "/c/start/", text="My second question")
+    assert response.status_code == 400
+    assert b"Too many answers" in response.content
+    assert b"My second question" in response.content
+
+
+def test_stopping_is_asked_once_and_stopping_what_has_ended_does_nothing(
+    client: Client, played: Played
+) -> None:
+    path = f"/c/{played.conversation.public_id}/stop/"
+    before = work.everything()
+    assert post(client, path, True).status_code == 200
+    assert work.everything() == before
+    lease = work.next_turn(played.conversation)
+    assert post(client, path, True).status_code == 200
+    first = work.turn_of(lease).stop_requested_at
+    assert first is not None
+    for _ in range(20):
+        post(client, path, True)
+    assert work.turn_of(lease).stop_requested_at == first
+
+
+def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Played) -> None:
+    lease = work.next_turn(played.conversation)
+    path = f"/c/{played.conversation.public_id}/retry/2/"
+    assert post(client, path, True).status_code == 409
+    records.fail(lease, "no")
+    turns.finish_turn(lease=lease, finish=Finish("failed", "", "upstream", "No."))
+    for _ in range(2):
+        assert post(client, path, True).status_code == 200
+    assert played.conversation.turns.count() == 3
+
+
+def test_what_was_said_in_one_talk_is_not_sent_in_another(client: Client, played: Played) -> None:
+    other = records.played("eve").conversation
+    response = post(client, f"/c/{other.public_id}/send/", True, text="Hi")
+    assert response.status_code == 404
+    assert other.turns.count() == 1
