@@ -36,11 +36,8 @@ ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env.words("AGENTWEB_HOSTS")
 CSRF_TRUSTED_ORIGINS = list(env.words("AGENTWEB_ORIGINS"))
 HTTPS = env.flag("AGENTWEB_HTTPS")
 
-DATABASES = {
-    "default": env.database(
-        env.text("DATABASE_URL") or f"sqlite:///{DATA_DIR / 'agentweb.sqlite3'}"
-    )
-}
+_url = env.text("DATABASE_URL")
+DATABASES = {"default": env.database(_url) if _url else env.sqlite(DATA_DIR / "agentweb.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "conversations.User"
 AUTH_PASSWORD_VALIDATORS = [

@@ -42,7 +42,7 @@ def meter(conversation: Conversation) -> Meter:
         .first()
     )
     if last is None:
-        return Meter(0, window, 0, "none", None, _ticks(conversation, window))
+        return _unmeasured(conversation, window)
     context = (
         (last.input_tokens or 0) + (last.cache_read_tokens or 0) + (last.cache_write_tokens or 0)
     )
@@ -52,6 +52,15 @@ def meter(conversation: Conversation) -> Meter:
     source = "estimated" if moved else "reported"
     percent = min(100, tokens * 100 // window)
     return Meter(tokens, window, percent, source, cached, _ticks(conversation, window))
+
+
+def _unmeasured(conversation: Conversation, window: int) -> Meter:
+    """Estimate a conversation that no call has measured, such as an imported one."""
+    messages = Message.objects.filter(conversation=conversation)
+    tokens = messages.aggregate(sum=Sum("estimate"))["sum"] or 0
+    source = "estimated" if tokens else "none"
+    percent = min(100, tokens * 100 // window)
+    return Meter(tokens, window, percent, source, None, _ticks(conversation, window))
 
 
 def _moved(conversation: Conversation, last: ApiResult) -> int:

@@ -34,9 +34,12 @@ def spend(budget: Budget, micros: int, overrun: int = 0) -> None:
     )
 
 
-def test_before_the_first_answer_nothing_is_known() -> None:
-    found = meter(work.begun())
-    assert (found.tokens, found.percent, found.source, found.cached_percent) == (0, 0, "none", None)
+def test_before_the_first_answer_the_messages_are_estimated() -> None:
+    lease = work.begun()
+    found = meter(lease)
+    sizes = work.conversation_of(lease).messages.values_list("estimate", flat=True)
+    assert found.tokens == sum(sizes) > 0
+    assert (found.percent, found.source, found.cached_percent) == (0, "estimated", None)
     assert found.window > 100_000
 
 

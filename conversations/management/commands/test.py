@@ -24,7 +24,7 @@ from django.core.management.base import BaseCommand
 
 from conversations.management.locks import complaints
 
-ON_BOTH_DATABASES = ("tests/services", "tests/web", "tests/faults")
+ON_BOTH_DATABASES = ("tests/services", "tests/turns", "tests/web", "tests/faults")
 WHOLLY_COVERED = "conversations/context/*,conversations/runner.py"
 PRODUCTION = {
     "AGENTWEB_HTTPS": "true",
