@@ -62,7 +62,7 @@ async def test_the_words_of_the_api_are_one_line_and_hold_no_key(
     assert lines(caplog) == ["billing: HTTP 402: no money [key]"]
     assert paused.code == "billing"
     assert paused.failure is not None
-    assert "try again in 60 seconds" in paused.failure.text
+    assert "Calls pause for everybody" in paused.failure.text
 
 
 async def test_an_api_that_is_down_for_everybody_is_told_once(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -89,7 +90,8 @@ def garbage(draw: st.DrawFn) -> Events:
                 inner = [value for value in place.values() if isinstance(value, dict)]
                 place = draw(st.sampled_from([place, *inner]))
                 keys = [*place, "type", "id", "tool_use_id", "data", "citations", "usage"]
-                place[draw(st.sampled_from(keys))] = draw(st.sampled_from(ODD))
+                # A copy: what is changed in it later must not change the list.
+                place[draw(st.sampled_from(keys))] = deepcopy(draw(st.sampled_from(ODD)))
     return events
 
 
