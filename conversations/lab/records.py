@@ -71,6 +71,15 @@ class Record:
     times: tuple[float, ...] = ()
 
 
+def calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
+    """Give the indexes of answers that a call produced; one behind another is its continuation."""
+    return tuple(
+        at
+        for at, message in enumerate(messages)
+        if message.kind == "answer" and (at == 0 or messages[at - 1].kind != "answer")
+    )
+
+
 def read_records(path: Path) -> Iterator[Record | RecordError]:
     """Give each line's record, or what is wrong with the line; blank lines are none."""
     number = 0
@@ -175,31 +184,30 @@ def _tidy(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _demand_legal(messages: tuple[Message, ...]) -> None:
-    """Refuse what breaks a rule of the API before the last answer."""
-    last = max((at for at, message in enumerate(messages) if message.kind == "answer"), default=-1)
-    if last < 0:
+    """Refuse what breaks a rule of the API before the last call."""
+    called = calls(messages)
+    if not called:
         raise _BadLineError("has no answer to replay")
     view = View()
-    for message in messages[:last]:
+    for message in messages[: called[-1]]:
         view = view.append(message)
-    while last and messages[last - 1].kind == "answer":
-        last -= 1  # The rest of an answer: the call was before all of it.
-        view = View()
-        for message in messages[:last]:
-            view = view.append(message)
     rules.check(view)
 
 
 def _facts(values: list[Any], messages: tuple[Message, ...]) -> Iterator[Fact]:
     for at, value in enumerate(values):
         match value:
-            case {"fact": str(text), "first_seen_message": int(first), "used_at_message": int(used)}:
-                pass
+            case {"fact": str(text), "first_seen_message": int(first), "used_at_message": int(at_)}:
+                yield _fact(at, Fact(text, first, at_, bool(value.get("sole_source"))), messages)
             case _:
                 raise _BadLineError(f"facts.{at}: needs fact, first_seen_message, used_at_message")
-        if not 0 <= first < used < len(messages) or messages[used].kind != "answer":
-            raise _BadLineError(f"facts.{at}: must be used by an answer after it was first seen")
-        yield Fact(wire.clean(text), first, used, bool(value.get("sole_source")))
+
+
+def _fact(number: int, fact: Fact, messages: tuple[Message, ...]) -> Fact:
+    is_placed = 0 <= fact.first_seen < fact.used_at < len(messages)
+    if not is_placed or messages[fact.used_at].kind != "answer":
+        raise _BadLineError(f"facts.{number}: must be used by an answer after it was first seen")
+    return fact
 
 
 def _readings(values: list[Any]) -> Iterator[Reading]:

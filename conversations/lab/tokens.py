@@ -17,7 +17,7 @@ Count = Callable[[dict[str, Any]], int]
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """Counts of a content block and of a tool; the rest is added per message, request, tool list."""
+    """Counts of a block and of a tool; the numbers are added per message, request, tool list."""
 
     block: Count
     tool: Count

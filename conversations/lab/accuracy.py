@@ -1,0 +1,84 @@
+"""How well the gauge's estimate agrees with what the API counted when a session was recorded.
+
+The recorded clients had a system prompt and tools that are not in the record; what the first call
+was counted above its estimate is taken for them, so the first call is never scored. With a report
+the anchor is the call before, its answer estimated like everything appended since, because the
+recorded output counts are those of the first event. Scoring ends where the recorded client reduced
+its own context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conversations.context.gauge import Report, measure
+from conversations.context.view import View
+from conversations.lab.records import Record
+
+#: A request so much smaller than the one before was reduced by the recorded client, in percent.
+_DROP = 90
+_WINDOW = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """Permille by which an estimate is off, without and with the report of the call before."""
+
+    unreported: int
+    reported: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Errors in permille over so many calls."""
+
+    calls: int
+    unreported_median: int
+    unreported_p95: int
+    reported_median: int
+    reported_p95: int
+
+
+def errors(record: Record) -> list[Error]:
+    """Compare the estimate of each call with its recorded count."""
+    counted = {reading.at: reading.context for reading in record.readings if reading.context}
+    found: list[Error] = []
+    view, overhead, before = View(), 0, 0
+    report: Report | None = None
+    for at, message in enumerate(record.messages):
+        actual = counted.get(at, 0)
+        if actual:
+            if actual * 100 < before * _DROP:
+                break
+            if report is None:
+                overhead = max(0, actual - view.tokens)
+            else:
+                plain = measure(view, overhead, None, _WINDOW).tokens
+                anchored = measure(view, overhead, report, _WINDOW).tokens
+                found.append(Error(_off(plain, actual), _off(anchored, actual)))
+            before = actual
+            report = Report(actual, view.tokens, overhead, view.edits)
+        view = view.append(message)
+    return found
+
+
+def accuracy(found: Iterable[Error]) -> Accuracy | None:
+    """Sum errors up; None when nothing was recorded."""
+    listed = list(found)
+    if not listed:
+        return None
+    plain = sorted(error.unreported for error in listed)
+    anchored = sorted(error.reported for error in listed)
+    return Accuracy(
+        len(listed), share(plain, 50), share(plain, 95), share(anchored, 50), share(anchored, 95)
+    )
+
+
+def share(ordered: Sequence[int], percent: int) -> int:
+    """Give the value that so many percent of an ordered list do not exceed."""
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+def _off(estimate: int, actual: int) -> int:
+    return abs(estimate - actual) * 1_000 // actual

@@ -1,0 +1,149 @@
+"""Whether what an answer needed was there: in view, named by a recall stub, or recoverable.
+
+A fact is in view when its very characters stand in the system prompt, the tools or a message of the
+request. It is named when the request names an original that holds it (`recall "toolu_..."`), and
+recoverable when recall is offered and an original that was stored by then holds it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from conversations.context import wire
+from conversations.context.view import Message
+from conversations.lab.records import Fact, Record
+from conversations.lab.replayer import Step
+
+_STUB = re.compile(r'recall "([A-Za-z0-9_-]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of one fact at the call that needed it."""
+
+    fact: Fact
+    in_view: bool
+    named: bool
+    recoverable: bool
+
+
+@dataclass(slots=True)
+class Shares:
+    """How many facts were needed, and how many of them were there in which way; each a count."""
+
+    needed: int = 0
+    in_view: int = 0
+    #: In view or named by a stub in view.
+    named: int = 0
+    #: In view or to be had by recall.
+    recoverable: int = 0
+
+    def add(self, found: Found) -> None:
+        self.needed += 1
+        self.in_view += found.in_view
+        self.named += found.in_view or found.named
+        self.recoverable += found.in_view or found.recoverable
+
+    def merge(self, other: Shares) -> None:
+        self.needed += other.needed
+        self.in_view += other.in_view
+        self.named += other.named
+        self.recoverable += other.recoverable
+
+
+class FactScorer:
+    """Scores the facts of one record against the calls of one replay."""
+
+    def __init__(self, record: Record) -> None:
+        self._messages = record.messages
+        self._constant = "\n".join([record.system, *map(wire.encode, record.tools)])
+        self._due: dict[int, list[Fact]] = {}
+        for fact in record.facts:
+            self._due.setdefault(_call_of(record, fact), []).append(fact)
+        self._originals: list[tuple[int, str, str]] = list(_originals(record.messages))
+
+    def score(self, step: Step) -> list[Found]:
+        """Score what this call needed; a call that was not made has nothing in view."""
+        due = self._due.pop(step.at, [])
+        if not due or step.prepared is None:
+            return [Found(fact, False, False, False) for fact in due]
+        said = step.prepared.view.learn("lab said", list[str], _read)
+        stubs = {name for text in said for name in _STUB.findall(text)}
+        return [self._found(fact, step, said, stubs) for fact in due]
+
+    def missed(self) -> list[Found]:
+        """Give the facts of calls that were never reached."""
+        due, self._due = self._due, {}
+        return [Found(fact, False, False, False) for facts in due.values() for fact in facts]
+
+    def _found(self, fact: Fact, step: Step, said: list[str], stubs: set[str]) -> Found:
+        if fact.text in self._constant or any(fact.text in text for text in said):
+            return Found(fact, in_view=True, named=False, recoverable=False)
+        holding = {name for at, name, text in self._originals if at < step.at and fact.text in text}
+        is_offered = step.prepared is not None and step.prepared.recall
+        return Found(fact, False, bool(holding & stubs), is_offered and bool(holding))
+
+
+def _call_of(record: Record, fact: Fact) -> int:
+    """Give the index of the answer whose call produced the message that uses the fact."""
+    at = fact.used_at
+    while at and record.messages[at - 1].kind == "answer":
+        at -= 1
+    return at
+
+
+def _read(said: list[str], message: Message) -> None:
+    said.append("\n".join(text for block in message.blocks for text in texts(block.value)))
+
+
+def texts(block: dict[str, Any]) -> Iterator[str]:
+    """Give what the model reads of a block; the bytes of images are not read."""
+    match block["type"]:
+        case "text":
+            yield block["text"]
+        case "tool_use":
+            yield from _strings([block["name"], block["input"]])
+        case "tool_result":
+            content = block.get("content", "")
+            if isinstance(content, str):
+                yield content
+            else:
+                yield from (text for nested in content for text in texts(nested))
+        case "image" | "thinking" | "redacted_thinking":
+            pass
+        case "document":
+            yield from _strings([value for key, value in block.items() if key != "source"])
+        case _:
+            yield from _strings(block)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Give every text of a JSON value, keys included, and the value as the model reads it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+    else:
+        yield wire.encode(value)
+
+
+def _originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
+    """Give what recall can find: every tool result by its id, every message by its number."""
+    for at, message in enumerate(messages):
+        parts: list[str] = []
+        for block in message.blocks:
+            text = "\n".join(texts(block.value))
+            if block.type == "tool_result":
+                yield at, block.id, text
+            if block.type in ("tool_result", "text"):
+                parts.append(text)
+        if parts:
+            yield at, f"msg_{message.seq}", "\n\n".join(parts)

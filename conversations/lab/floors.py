@@ -1,0 +1,103 @@
+"""What others do before each call, to measure the engine against in the same run.
+
+The naive byte trim and the tool-result scan are written as published; LangChain's are its own code
+when it happens to be installed, which this project does not ask for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+Messages = list[dict[str, Any]]
+BUDGET = 720_000
+TOKEN_BUDGET = 100_000
+
+
+def byte_trim(messages: Messages) -> int:
+    """Encode the whole conversation to know its size, then find where it would have to begin."""
+    size = len(json.dumps(messages).encode())
+    first = 0
+    while size > BUDGET and first < len(messages) - 1:
+        size -= len(json.dumps(messages[first]).encode())
+        first += 1
+    return first
+
+
+def result_scan(messages: Messages) -> int:
+    """Look at every tool result for one that is still long."""
+    found = 0
+    for message in messages[:-1]:
+        for block in message["content"]:
+            if block["type"] == "tool_result" and len(block["content"]) > 500:
+                found += "[truncated" not in block["content"]
+    return found
+
+
+def timed(run: Callable[[], object], runs: int) -> float:
+    """Give the median milliseconds of CPU of several runs."""
+    times = []
+    for _ in range(runs):
+        started = time.thread_time_ns()
+        run()
+        times.append(time.thread_time_ns() - started)
+    return median(times) / 1e6
+
+
+def floors(messages: Messages, runs: int) -> dict[str, float]:
+    """Give milliseconds per call for each way that is at hand."""
+    found = {
+        "byte_trim": timed(lambda: byte_trim(messages), runs),
+        "result_scan": timed(lambda: result_scan(messages), runs),
+    }
+    if importlib.util.find_spec("langchain") is not None:
+        found |= _langchain(messages, runs)
+    return found
+
+
+def _langchain(messages: Messages, runs: int) -> dict[str, float]:
+    core: Any = importlib.import_module("langchain_core.messages")
+    counting: Any = importlib.import_module("langchain_core.messages.utils")
+    middleware: Any = importlib.import_module("langchain.agents.middleware")
+    given = _converted(messages, core)
+    count = counting.count_tokens_approximately
+    found = {
+        "langchain_trim": timed(
+            lambda: core.trim_messages(
+                given, max_tokens=TOKEN_BUDGET, token_counter=count, start_on="human"
+            ),
+            runs,
+        )
+    }
+    edit = middleware.ClearToolUsesEdit(trigger=TOKEN_BUDGET)
+    # It changes the list it is given, and live it is given a copy of the whole one for each call.
+    found["langchain_editing"] = timed(
+        lambda: edit.apply([m.model_copy() for m in given], count_tokens=count), runs
+    )
+    return found
+
+
+def _converted(messages: Messages, core: Any) -> list[Any]:
+    found = []
+    for at, message in enumerate(messages):
+        blocks = message["content"]
+        texts = "".join(block["text"] for block in blocks if block["type"] == "text")
+        if blocks[0]["type"] == "tool_result":
+            one = core.ToolMessage(blocks[0]["content"], tool_call_id=blocks[0]["tool_use_id"])
+        elif message["role"] == "user":
+            one = core.HumanMessage(texts)
+        else:
+            asked = [
+                {"name": block["name"], "args": block["input"], "id": block["id"]}
+                for block in blocks
+                if block["type"] == "tool_use"
+            ]
+            one = core.AIMessage(texts, tool_calls=asked)
+        one.id = str(at)
+        found.append(one)
+    return found

@@ -1,0 +1,228 @@
+"""A recorded conversation played through the engine, one call at a time.
+
+Before each recorded answer the engine prepares as it would live; what it proposes is applied, what
+it asks is answered, and the simulated bill of the call is the report it goes on with. A request
+that the simulated API finds too long is prepared again, harder, as the runner does. A turn that
+ends for want of room is skipped to the next prompt: the conversation stays usable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from conversations.context import edits, pipeline, wire
+from conversations.context.edits import Transformation
+from conversations.context.envelope import Envelope
+from conversations.context.errors import RuleError, WindowError
+from conversations.context.gauge import Report
+from conversations.context.pipeline import Prepared, Reply, Situation, SummaryWanted
+from conversations.context.view import Message, View
+from conversations.lab.cache import SECONDS, PromptCache
+from conversations.lab.judge import Judge
+from conversations.lab.line import Liner
+from conversations.lab.records import Record, calls
+from conversations.lab.times import call_times
+from conversations.lab.world import World
+from conversations.usage import Usage
+
+OVERFLOWS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call: what was decided before it, what was sent, and what it would have cost.
+
+    `usage` is None when nothing was sent: the turn ended for want of room, or a rule was broken.
+    Times are nanoseconds of CPU.
+    """
+
+    at: int
+    prepared: Prepared | None
+    envelope: Envelope
+    messages: str
+    usage: Usage | None
+    changes: tuple[Transformation, ...]
+    summaries: tuple[Usage, ...]
+    violations: tuple[str, ...]
+    overruns: int
+    keeps_prefix: bool
+    decide_ns: int
+    join_ns: int
+
+
+@dataclass
+class _Work:
+    """What one call has led to so far."""
+
+    changes: list[Transformation] = field(default_factory=list)
+    summaries: list[Usage] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    overruns: int = 0
+    decide_ns: int = 0
+    join_ns: int = 0
+
+
+class Replayer:
+    """One replay of one record."""
+
+    def __init__(self, record: Record, world: World) -> None:
+        self._record, self._world = record, world
+        # Read anew, so that no replay profits from what another has read.
+        self._messages = tuple(map(replace, record.messages))
+        self._envelope = world.envelopes(record)
+        self._liner = Liner(world.tokenizer)
+        self._cache = PromptCache(world.minimum)
+        self._judge = Judge()
+        self._view = View()
+        self._report: Report | None = None
+        self._bound_to = ""
+        self._rejected = 0
+        #: What each entry of the log was: the outcome of a summary, "" for everything else.
+        self._entries: list[str] = []
+        self._sent = ("", "")
+        self._rates = world.rates
+        self._now = 0.0
+        #: When the last call was made.
+        self._called: float | None = None
+
+    def steps(self) -> Iterator[Step]:
+        """Give the calls in order, one for each answer of the record that was reached."""
+        times = call_times(self._record)
+        called = set(calls(self._record.messages))
+        is_over = False
+        for at, message in enumerate(self._messages):
+            if message.kind == "prompt":
+                is_over = False
+                self._rejected = _rejected(self._entries[-self._world.remembered :])
+            if is_over:
+                continue
+            if at in called:
+                self._now = times[at]
+                step = self._call(at, message)
+                yield step
+                is_over = step.usage is None
+            if not is_over:
+                self._view = self._view.append(message)
+                self._entries.append("")
+
+    def _call(self, at: int, answer: Message) -> Step:
+        work = _Work()
+        for harder in range(OVERFLOWS + 1):
+            try:
+                prepared = self._prepare(work, harder)
+            except WindowError:
+                break
+            except RuleError as error:
+                work.violations.append(f"messages before {at}: {error}")
+                break
+            envelope = self._envelope(prepared.recall)
+            line = self._liner.line(envelope, prepared.view)
+            if line.tokens > self._world.window:
+                work.overruns += 1
+                continue
+            return self._sent_step(at, answer, prepared, work)
+        return _step(at, work, self._envelope(self._view.reduced))
+
+    def _prepare(self, work: _Work, harder: int) -> Prepared:
+        """Drive the engine; only its own time is counted."""
+        steps = pipeline.prepare(self._view, self._situation(), self._world.policy, harder=harder)
+        reply: Reply = None
+        folded = self._view
+        try:
+            while True:
+                started = time.thread_time_ns()
+                try:
+                    wish = steps.send(reply)
+                finally:
+                    work.decide_ns += time.thread_time_ns() - started
+                if isinstance(wish, SummaryWanted):
+                    reply = self._world.summarizer(wish)
+                    if reply is not None:
+                        work.summaries.append(self._summary_bill(wish, reply.text))
+                else:
+                    reply = None
+                    work.changes.append(wish)
+                    self._count(wish)
+                    folded = _folded(folded, wish)
+        except StopIteration as stop:
+            prepared: Prepared = stop.value
+        if folded != prepared.view:
+            work.violations.append("what is recorded does not give what is sent")
+        self._view = prepared.view
+        return prepared
+
+    def _situation(self) -> Situation:
+        return Situation(
+            model=self._world.model,
+            window=self._world.window,
+            overhead=self._envelope(self._view.reduced).overhead,
+            report=self._report,
+            bound_to=self._bound_to,
+            binding=lambda recall: self._envelope(recall).binding,
+            rejected=self._rejected,
+            rates=self._rates,
+            cache_age=None if self._called is None else int(self._now - self._called),
+            cache_lifetime=SECONDS["5m"],
+        )
+
+    def _count(self, change: Transformation) -> None:
+        is_summary = change.kind == "summary"
+        self._entries.append(change.outcome if is_summary else "")
+        if is_summary:
+            self._rejected = self._rejected + 1 if change.outcome == "rejected" else 0
+
+    def _summary_bill(self, wanted: SummaryWanted, said: str) -> Usage:
+        """Bill a summary call: its own envelope, one message, no prefix shared with others."""
+        envelope = self._world.summary_envelope(wanted.system, wanted.max_tokens)
+        text = wire.encode([{"type": "text", "text": wanted.text}])
+        view = View().append(Message.parse(1, "prompt", text))
+        block = {"type": "text", "text": said}
+        output = self._world.tokenizer.block(block) if said else 0
+        return self._cache.bill(self._liner.line(envelope, view), output, self._now)
+
+    def _sent_step(self, at: int, answer: Message, prepared: Prepared, work: _Work) -> Step:
+        envelope = self._envelope(prepared.recall)
+        started = time.thread_time_ns()
+        messages = prepared.view.body
+        work.join_ns = time.thread_time_ns() - started
+        found = self._judge.violations(prepared.view.messages)
+        work.violations += [f"messages before {at}: {what}" for what in found]
+        line = self._liner.line(envelope, prepared.view)
+        usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
+        before, body = self._sent
+        keeps = not body or (before == envelope.text and messages.startswith(body[:-1]))
+        self._sent, self._called = (envelope.text, messages), self._now
+        self._bound_to = envelope.binding
+        tokens, view = usage.context + usage.output, prepared.view
+        known = view.tokens + answer.tokens
+        self._report = Report(tokens, known, envelope.overhead, view.edits)
+        return replace(
+            _step(at, work, envelope),
+            prepared=prepared, messages=messages, usage=usage, keeps_prefix=keeps,
+        )  # fmt: skip
+
+
+def _folded(view: View, change: Transformation) -> View:
+    """Give the view after a change as storage would tell it."""
+    if change.outcome != "applied":
+        return view
+    return edits.apply(view, change.kind, edits.load(edits.dump(change.edits)))
+
+
+def _rejected(outcomes: list[str]) -> int:
+    """Count the summaries refused in a row, the latest last."""
+    count = 0
+    for outcome in filter(None, reversed(outcomes)):
+        if outcome == "applied":
+            break
+        count += 1
+    return count
+
+
+def _step(at: int, work: _Work, envelope: Envelope) -> Step:
+    return Step(
+        at, None, envelope, "", None, tuple(work.changes), tuple(work.summaries),
+        tuple(work.violations), work.overruns, True, work.decide_ns, work.join_ns,
+    )  # fmt: skip

@@ -1,0 +1,210 @@
+"""The sums of a replay: calls, tokens, money, transformations, facts, rules, time.
+
+A conversation's report is made from its record (recorded or read from the log) and a world; reports
+of several conversations add up to that of a policy. Money is integer micro-dollars, each call
+rounded by the price list itself, and cached and uncached cost price the very same calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations.lab.accuracy import share
+from conversations.lab.facts import FactScorer, Found, Shares
+from conversations.lab.records import Record
+from conversations.lab.replayer import Replayer, Step
+from conversations.lab.world import World
+from conversations.prices import PriceList
+from conversations.usage import Usage
+
+Watch = Callable[[Step], None]
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Tokens as billed; a call's input is the sum of the first three."""
+
+    fresh: int = 0
+    read: int = 0
+    written: int = 0
+    output: int = 0
+
+    @property
+    def input(self) -> int:
+        return self.fresh + self.read + self.written
+
+    def add(self, usage: Usage) -> None:
+        self.fresh += usage.input
+        self.read += usage.cache_read
+        self.written += usage.cache_write
+        self.output += usage.output
+
+    def merge(self, other: Tokens) -> None:
+        self.fresh += other.fresh
+        self.read += other.read
+        self.written += other.written
+        self.output += other.output
+
+
+@dataclass(slots=True)
+class Report:
+    """What happened under one policy; money in micro-dollars, times in nanoseconds of CPU."""
+
+    policy: str
+    conversations: int = 0
+    calls: int = 0
+    #: Turns that ended because nothing more could be reduced, and calls larger than the window.
+    ended: int = 0
+    overruns: int = 0
+    violations: list[str] = field(default_factory=list)
+    peak: int = 0
+    tokens: Tokens = field(default_factory=Tokens)
+    summaries: Tokens = field(default_factory=Tokens)
+    summary_calls: int = 0
+    #: Applied transformations by kind, and the others by outcome.
+    applied: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+    freed: int = 0
+    prefix_breaks: int = 0
+    cost: int = 0
+    summary_cost: int = 0
+    cost_uncached: int = 0
+    facts: Shares = field(default_factory=Shares)
+    sole: Shares = field(default_factory=Shares)
+    decide: list[int] = field(default_factory=list)
+    join: list[int] = field(default_factory=list)
+
+    def take(self, step: Step, prices: PriceList) -> None:
+        """Count one call."""
+        self.overruns += step.overruns
+        self.violations += step.violations
+        for change in step.changes:
+            if change.outcome == "applied":
+                self.applied[change.kind] += 1
+                self.freed += change.tokens_before - change.tokens_after
+            else:
+                self.others[change.outcome] += 1
+        for usage in step.summaries:
+            self.summary_calls += 1
+            self.summaries.add(usage)
+            self.summary_cost += prices.cost(usage)
+            self.cost_uncached += prices.cost(uncached(usage))
+        self.decide.append(step.decide_ns)
+        if step.usage is None:
+            self.ended += not step.violations
+            return
+        self.calls += 1
+        self.tokens.add(step.usage)
+        self.peak = max(self.peak, step.usage.context)
+        self.cost += prices.cost(step.usage)
+        self.cost_uncached += prices.cost(uncached(step.usage))
+        self.prefix_breaks += not step.keeps_prefix
+        self.join.append(step.join_ns)
+
+    def know(self, found: Found) -> None:
+        """Count one fact."""
+        self.facts.add(found)
+        if found.fact.is_sole:
+            self.sole.add(found)
+
+    def merge(self, other: Report) -> None:
+        """Add what happened to other conversations."""
+        for name in (
+            "conversations", "calls", "ended", "overruns", "summary_calls", "freed",
+            "prefix_breaks", "cost", "summary_cost", "cost_uncached",
+        ):  # fmt: skip
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.peak = max(self.peak, other.peak)
+        self.applied.update(other.applied)
+        self.others.update(other.others)
+        for mine, more in (
+            (self.tokens, other.tokens), (self.summaries, other.summaries),
+        ):  # fmt: skip
+            mine.merge(more)
+        self.facts.merge(other.facts)
+        self.sole.merge(other.sole)
+        self.violations += other.violations
+        self.decide += other.decide
+        self.join += other.join
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.violations and not self.overruns
+
+    @property
+    def total_cost(self) -> int:
+        return self.cost + self.summary_cost
+
+
+def simulate(record: Record, world: World, watch: Watch | None = None) -> Report:
+    """Replay one conversation and sum it up; `watch` sees every call."""
+    report = Report(world.policy.name, conversations=1)
+    scorer = FactScorer(record)
+    for step in Replayer(record, world).steps():
+        report.take(step, world.prices)
+        for found in scorer.score(step):
+            report.know(found)
+        if watch is not None:
+            watch(step)
+    for found in scorer.missed():
+        report.know(found)
+    return report
+
+
+def uncached(usage: Usage) -> Usage:
+    """Give the same call as it would be billed without a prompt cache."""
+    return Usage(usage.context, usage.output, 0, 0, 0)
+
+
+def data(report: Report) -> dict[str, Any]:
+    """Give a report as data for JSON."""
+    return {
+        "policy": report.policy,
+        "conversations": report.conversations,
+        "calls": report.calls,
+        "turns_ended_for_room": report.ended,
+        "window_overruns": report.overruns,
+        "violations": report.violations,
+        "peak_input_tokens": report.peak,
+        "input_tokens": report.tokens.input,
+        "tokens": _tokens(report.tokens),
+        "summary_calls": report.summary_calls,
+        "summary_tokens": _tokens(report.summaries),
+        "transformations": dict(sorted(report.applied.items())),
+        "not_applied": dict(sorted(report.others.items())),
+        "tokens_freed": report.freed,
+        "prefix_breaks": report.prefix_breaks,
+        "cost_micros": report.total_cost,
+        "summary_cost_micros": report.summary_cost,
+        "cost_uncached_micros": report.cost_uncached,
+        "facts": _shares(report.facts),
+        "sole_facts": _shares(report.sole),
+        "engine_ms": spread(report.decide),
+        "join_ms": spread(report.join),
+    }
+
+
+def spread(times: list[int]) -> dict[str, float]:
+    """Give mean, 95th percentile and maximum of nanoseconds, in milliseconds."""
+    ordered = sorted(times) or [0]
+    figures = {
+        "mean": sum(ordered) / len(ordered), "p95": share(ordered, 95), "max": ordered[-1]
+    }  # fmt: skip
+    return {name: round(value / 1e6, 3) for name, value in figures.items()}
+
+
+def _tokens(tokens: Tokens) -> dict[str, int]:
+    return {
+        "fresh": tokens.fresh, "read": tokens.read, "written": tokens.written,
+        "output": tokens.output,
+    }  # fmt: skip
+
+
+def _shares(shares: Shares) -> dict[str, int]:
+    return {
+        "needed": shares.needed, "in_view": shares.in_view,
+        "in_view_or_named": shares.named, "recoverable": shares.recoverable,
+    }  # fmt: skip

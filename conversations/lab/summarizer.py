@@ -1,0 +1,96 @@
+"""Who writes the summaries of a replay: a fixed extract, an injected stand-in, or nobody.
+
+The extract is no good prose, but it is honest: it keeps what the prompt asks to keep (the names
+later messages refer to, what the user said, decisions, addresses and numbers) within the length
+asked for, and gives the same text on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from conversations.context.estimate import text_tokens
+from conversations.context.names import names
+from conversations.context.pipeline import SummaryReply, SummaryWanted
+
+Summarizer = Callable[[SummaryWanted], SummaryReply | None]
+#: A stand-in for the model: system, text and most tokens; gives text and stop reason, or None.
+StandIn = Callable[[str, str, int], tuple[str, str] | None]
+
+_KEEP = re.compile(r"^Later messages still refer to these.*:\n((?:- .*\n?)+)", re.MULTILINE)
+_LEFT_OUT = re.compile(r"^Your previous attempt was not accepted: .*\n((?:- .*\n?)+)", re.MULTILINE)
+_SECTION = re.compile(r"^<(first_request|previous_summary|transcript)>$", re.MULTILINE)
+_DECISION = re.compile(
+    r"\b(?:decid|chose|choose|because|must|should|prefer|instead|todo|next step|open question"
+    r"|fixed|failed|works|done|agreed|constraint)",
+    re.IGNORECASE,
+)
+_LONGEST_LINE = 240
+
+
+def nobody(wanted: SummaryWanted) -> SummaryReply | None:
+    """Fail, as a call that gives no answer."""
+    del wanted
+    return None
+
+
+def standing_in(stand_in: StandIn) -> Summarizer:
+    """Let a stand-in for the model write the summaries."""
+
+    def ask(wanted: SummaryWanted) -> SummaryReply | None:
+        said = stand_in(wanted.system, wanted.text, wanted.max_tokens)
+        return None if said is None else SummaryReply(*said)
+
+    return ask
+
+
+def extractive(wanted: SummaryWanted) -> SummaryReply:
+    """Give an extract of at most a quarter of the transcript."""
+    room = min(wanted.max_tokens * 3 // 4, text_tokens(wanted.text) // 4)
+    kept: list[str] = []
+    for heading, share, lines in _parts(wanted.text):
+        part = list(_within(lines, room * share // 100))
+        if part:
+            kept += [heading, *part]
+    return SummaryReply("\n".join(kept) or "Nothing to keep.", "end_turn")
+
+
+def _parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
+    """Give headings, shares of the room in percent, and lines, what matters most first."""
+    sections = _sections(text)
+    told = sections.get("transcript", "")
+    asked = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
+    yield "Names still in use:", 100, dict.fromkeys(asked.splitlines())
+    yield "Before:", 30, sections.get("previous_summary", "").splitlines()
+    yield "The user said:", 20, _said(told, "[user]")
+    decisions = (line for line in told.splitlines() if _DECISION.search(line))
+    yield "Decided and found:", 20, (line for line in decisions if not line.startswith("[result"))
+    counted = names(told).most_common()
+    yield "Names:", 30, (f"- {name}" for name, _ in counted)
+
+
+def _sections(text: str) -> dict[str, str]:
+    found = {}
+    for match in _SECTION.finditer(text):
+        end = text.find(f"\n</{match[1]}>", match.end())
+        found[match[1]] = text[match.end() + 1 : end if end >= 0 else None]
+    return found
+
+
+def _said(told: str, who: str) -> Iterator[str]:
+    """Give the first lines of what one side said itself."""
+    for part in told.split("\n\n"):
+        speaker, _, words = part.partition("\n")
+        if speaker == who and not words.startswith("[result"):
+            yield words.partition("\n")[0]
+
+
+def _within(lines: Iterable[str], room: int) -> Iterator[str]:
+    for line in lines:
+        short = line[:_LONGEST_LINE].strip()
+        room -= text_tokens(short) + 1
+        if room < 0:
+            return
+        if short:
+            yield short

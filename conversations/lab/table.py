@@ -1,0 +1,119 @@
+"""Reports for people: policies side by side in columns, conversations in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from conversations.lab.accuracy import Accuracy
+from conversations.lab.facts import Shares
+from conversations.lab.report import Report, spread
+
+Row = tuple[str, Callable[[Report], str]]
+
+
+def totals(reports: Sequence[Report]) -> str:
+    """Give one table, a column for each policy."""
+    kinds = sorted({kind for report in reports for kind in report.applied})
+    rows = [*_TOKENS, *(_kind(kind) for kind in kinds), *_REST]
+    cells = [["", *(report.policy for report in reports)]]
+    cells += [[name, *(show(report) for report in reports)] for name, show in rows]
+    return _aligned(cells)
+
+
+def each(found: Iterable[tuple[str, Report]]) -> str:
+    """Give a line for each conversation and policy."""
+    cells = [["conversation", "policy", "calls", "peak", "input", "cost", "changes", "facts"]]
+    cells += [
+        [
+            name,
+            report.policy,
+            f"{report.calls:,}",
+            f"{report.peak:,}",
+            f"{report.tokens.input:,}",
+            dollars(report.total_cost),
+            f"{sum(report.applied.values()):,}",
+            percent(report.facts.in_view, report.facts.needed),
+        ]
+        for name, report in found
+    ]
+    return _aligned(cells, left=2)
+
+
+def gauge(found: Accuracy | None) -> str:
+    """Say how far the estimate is from recorded counts."""
+    if found is None:
+        return "gauge: no recorded usage"
+    return (
+        f"gauge against {found.calls:,} recorded calls: error median"
+        f" {found.unreported_median / 10:.1f} %, p95 {found.unreported_p95 / 10:.1f} % without a"
+        f" report; median {found.reported_median / 10:.1f} %, p95 {found.reported_p95 / 10:.1f} %"
+        " with one"
+    )
+
+
+def dollars(micros: int) -> str:
+    """Write micro-dollars as dollars, rounded to a tenth of a cent."""
+    mills = (micros + 500) // 1_000
+    return f"${mills // 1_000:,}.{mills % 1_000:03}"
+
+
+def percent(part: int, whole: int) -> str:
+    return f"{part * 100 / whole:.1f} %" if whole else "-"
+
+
+def _kind(kind: str) -> Row:
+    return f"  {kind}", lambda report: f"{report.applied[kind]:,}"
+
+
+def _facts(name: str, shares: Callable[[Report], Shares]) -> list[Row]:
+    return [
+        (f"{name}", lambda report: f"{shares(report).needed:,}"),
+        ("  in view", lambda r: percent(shares(r).in_view, shares(r).needed)),
+        ("  in view or named", lambda r: percent(shares(r).named, shares(r).needed)),
+        ("  recoverable", lambda r: percent(shares(r).recoverable, shares(r).needed)),
+    ]
+
+
+def _engine(report: Report) -> str:
+    times = spread(report.decide)
+    return f"{times['mean']:.2f} / {times['p95']:.2f} / {times['max']:.1f}"
+
+
+_TOKENS: list[Row] = [
+    ("conversations", lambda r: f"{r.conversations:,}"),
+    ("calls", lambda r: f"{r.calls:,}"),
+    ("turns ended for room", lambda r: f"{r.ended:,}"),
+    ("peak input tokens", lambda r: f"{r.peak:,}"),
+    ("input tokens", lambda r: f"{r.tokens.input:,}"),
+    ("  fresh", lambda r: f"{r.tokens.fresh:,}"),
+    ("  read from cache", lambda r: f"{r.tokens.read:,}"),
+    ("  written to cache", lambda r: f"{r.tokens.written:,}"),
+    ("output tokens", lambda r: f"{r.tokens.output:,}"),
+    ("transformations", lambda r: f"{sum(r.applied.values()):,}"),
+]
+_REST: list[Row] = [
+    ("not applied", lambda r: f"{sum(r.others.values()):,}"),
+    ("summary calls", lambda r: f"{r.summary_calls:,}"),
+    ("tokens freed", lambda r: f"{r.freed:,}"),
+    ("prefix breaks", lambda r: f"{r.prefix_breaks:,}"),
+    ("cost", lambda r: dollars(r.total_cost)),
+    ("  of it summaries", lambda r: dollars(r.summary_cost)),
+    ("cost without caching", lambda r: dollars(r.cost_uncached)),
+    *_facts("facts needed", lambda r: r.facts),
+    *_facts("sole-source facts", lambda r: r.sole),
+    ("rule violations", lambda r: f"{len(r.violations):,}"),
+    ("window overruns", lambda r: f"{r.overruns:,}"),
+    ("engine ms mean/p95/max", _engine),
+]
+
+
+def _aligned(cells: list[list[str]], left: int = 1) -> str:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        shown = (
+            cell.ljust(width) if at < left else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append("  ".join(shown).rstrip())
+    return "\n".join(lines)

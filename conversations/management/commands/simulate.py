@@ -1,0 +1,200 @@
+"""Replay recorded conversations under one policy or several, side by side; no network, no key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import DatabaseError
+from django.utils.module_loading import import_string
+
+from conversations.conf import conf, site_overrides
+from conversations.context import envelope
+from conversations.context.policy import PRESETS, Policy, PolicyError, policy_from
+from conversations.lab import report, table
+from conversations.lab.accuracy import accuracy, errors
+from conversations.lab.cache import minimum_of
+from conversations.lab.records import Record, RecordError, read_records
+from conversations.lab.replayer import Step
+from conversations.lab.report import Report, simulate
+from conversations.lab.summarizer import Summarizer, extractive, nobody, standing_in
+from conversations.lab.tokens import scaled
+from conversations.lab.world import World
+from conversations.models import ApiModel
+from conversations.queries.path import REMEMBERED
+from conversations.queries.prices import price_list
+from tools import registry
+
+#: The emulator lies above this package, so the function that asks it is named, not imported.
+STAND_IN = "agentweb.summaries.emulated"
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class Command(BaseCommand):
+    help = "Replays recorded conversations (JSON lines, plain or .gz) under context policies."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE")
+        parser.add_argument(
+            "--policy", action="append", metavar="NAME", help="a preset; several make columns"
+        )
+        parser.add_argument(
+            "--set", action="append", default=[], metavar="KEY=VALUE", dest="numbers",
+            help="a number of the policy, for all of them",
+        )  # fmt: skip
+        parser.add_argument("--model", default="", metavar="ID", help="default: the site's model")
+        parser.add_argument("--window", type=int, metavar="N", help="default: the model's window")
+        parser.add_argument(
+            "--summarizer", choices=("emulator", "extractive", "none"), default="extractive"
+        )
+        parser.add_argument(
+            "--scale", type=int, default=100, metavar="PERCENT",
+            help="bill so many percent of the engine's own estimate",
+        )  # fmt: skip
+        parser.add_argument("--dump-requests", metavar="DIR", help="write every request there")
+        parser.add_argument("--limit", type=int, metavar="N", help="replay at most N records")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        worlds = list(_worlds(options))
+        records = self._records(options["files"], options["limit"])
+        dump = Path(options["dump_requests"]) if options["dump_requests"] else None
+        found: list[tuple[str, Report]] = []
+        for record in records:
+            for world in worlds:
+                watch = _writer(dump / _file_name(world.policy.name), record) if dump else None
+                found.append((record.id, simulate(record, world, watch)))
+        sums = _sums(found, [world.policy.name for world in worlds])
+        gauge = accuracy(chain.from_iterable(map(errors, records)))
+        if options["json"]:
+            rows = [report.data(one) | {"id": name} for name, one in found]
+            self.stdout.write(json.dumps({
+                "model": worlds[0].model, "window": worlds[0].window,
+                "totals": [report.data(one) for one in sums],
+                "gauge_permille": asdict(gauge) if gauge else None,
+                "conversations": rows,
+            }))  # fmt: skip
+        else:
+            self.stdout.write(
+                f"{table.each(found)}\n\n{table.totals(sums)}\n\n{table.gauge(gauge)}"
+            )
+        for name, one in found:
+            for violation in one.violations[:3]:
+                self.stderr.write(f"{name} under {one.policy}: {violation}")
+        if not all(one.is_clean for one in sums):
+            raise SystemExit(1)
+
+    def _records(self, files: list[str], limit: int | None) -> list[Record]:
+        """Read everything before anything is replayed, and say every line that cannot be."""
+        if limit is not None and limit < 1:
+            raise CommandError("--limit must be at least 1", returncode=2)
+        found: list[Record] = []
+        wrong = 0
+        for one in chain.from_iterable(read_records(Path(name)) for name in files):
+            if len(found) == limit:
+                break
+            if isinstance(one, RecordError):
+                wrong += 1
+                self.stderr.write(str(one))
+            else:
+                found.append(one)
+        if wrong:
+            raise CommandError(f"{wrong} unreadable: nothing was replayed", returncode=2)
+        if not found:
+            raise CommandError("there is no conversation in these files", returncode=2)
+        return found
+
+
+def _worlds(options: dict[str, Any]) -> Iterator[World]:
+    wanted = options["model"] or conf.model
+    try:
+        model = ApiModel.objects.filter(pk=wanted).first()
+    except DatabaseError as error:
+        text = f"the catalogue cannot be read ({error}); `manage.py migrate` makes it"
+        raise CommandError(text, returncode=2) from error
+    if model is None:
+        raise CommandError(f"the model {wanted!r} is not in the catalogue", returncode=2)
+    if options["window"] is not None and options["window"] < 1:
+        raise CommandError("--window must be at least 1", returncode=2)
+    if not 10 <= options["scale"] <= 1_000:
+        raise CommandError("--scale must be from 10 to 1000", returncode=2)
+    known = {tool["name"] for tool in registry.definitions(recall=False)}
+    recall = [t for t in registry.definitions(recall=True) if t["name"] not in known]
+    for name in dict.fromkeys(options["policy"] or [conf.policy]):
+        yield World(
+            model=model.pk,
+            window=options["window"] or model.window,
+            policy=_policy(name, options["numbers"]),
+            prices=price_list(model.pk, datetime.now(UTC)),
+            minimum=minimum_of(model.pk),
+            summarizer=_summarizer(options["summarizer"]),
+            tokenizer=scaled(options["scale"]),
+            recall_tools=tuple(recall),
+            remembered=REMEMBERED,
+        )
+
+
+def _policy(name: str, numbers: list[str]) -> Policy:
+    if name not in PRESETS:
+        known = ", ".join(PRESETS)
+        raise CommandError(f"there is no policy {name!r}; there are {known}", returncode=2)
+    try:
+        # The site's own numbers count only for the site's own policy: presets are compared as such.
+        site = site_overrides() if name == conf.policy else {}
+        return policy_from(name, site, dict(map(_number, numbers)))
+    except PolicyError as error:
+        raise CommandError(f"--set {error}", returncode=2) from error
+
+
+def _number(text: str) -> tuple[str, Any]:
+    key, mark, value = text.partition("=")
+    if not mark or not key:
+        raise CommandError(f"--set takes KEY=VALUE, not {text!r}", returncode=2)
+    try:
+        return key.strip(), json.loads(value)
+    except ValueError:
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        return key.strip(), names if key.strip().endswith("_tools") else value
+
+
+def _summarizer(name: str) -> Summarizer:
+    match name:
+        case "emulator":
+            return standing_in(import_string(getattr(settings, "AGENTWEB_STAND_IN", STAND_IN)))
+        case "none":
+            return nobody
+        case _:
+            return extractive
+
+
+def _sums(found: list[tuple[str, Report]], names: list[str]) -> list[Report]:
+    sums = {name: Report(name) for name in names}
+    for _, one in found:
+        sums[one.policy].merge(one)
+    return list(sums.values())
+
+
+def _writer(folder: Path, record: Record) -> Callable[[Step], None]:
+    """Write each request of a record to a file of its own, numbered by the answer's place."""
+    folder = folder / _file_name(record.id)
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def write(step: Step) -> None:
+        if step.usage is not None:
+            body = envelope.body(step.envelope.text, step.messages)
+            (folder / f"{step.at:06}.json").write_text(body, encoding="utf-8")
+
+    return write
+
+
+def _file_name(text: str) -> str:
+    return _UNSAFE.sub("_", text).strip(".") or "_"
