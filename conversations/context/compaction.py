@@ -8,13 +8,16 @@ stays over its budget with nothing left to compact costs nothing to look at agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from conversations.context.edits import SpliceBlocks, Transformation, transformation
 from conversations.context.gauge import Gauge
+from conversations.context.handling import tools_by, untouchable
 from conversations.context.policy import Policy
-from conversations.context.results import kept_head, rewritten
+from conversations.context.results import Rewrite, kept_head, plain, rewritten
+from conversations.context.shape import Result
 from conversations.context.view import Message, View
 
 _DONE = ("compaction", "restore")
@@ -34,11 +37,8 @@ def compaction(
         trigger = gauge.passes_or_room(budget, "input_token_budget")
     if trigger is None:
         return None
-    limit, verbatim = policy.tool_result_retention_chars, policy.verbatim_tools
-    found = view.learn(
-        ("compaction", limit, verbatim), lambda: _Found(limit, verbatim), _Found.read
-    )
-    edits = [edit for edit in found.edits if everything or edit.seq != found.latest]
+    ready = compactable(view, policy)
+    edits = [one.edit for one in (ready.found if everything else ready.old) if one.edit]
     if not edits:
         return None
     count = len(edits)
@@ -47,7 +47,71 @@ def compaction(
         f"Compacted {what}: input tokens {trigger.number:,} "
         f"exceeded the budget of {trigger.threshold:,}"
     )
-    return transformation(view, "compaction", trigger, edits, note)
+    return ready.applied(transformation(view, "compaction", trigger, edits, note))
+
+
+@dataclass(eq=False)
+class Shorter:
+    """A result that can be compacted; its new text is made once, when it is asked for."""
+
+    message: Message
+    result: Result
+    rewrite: Rewrite
+
+    @cached_property
+    def edit(self) -> SpliceBlocks | None:
+        """The edit that compacts it, or None when that would not make it smaller."""
+        block = self.message.blocks[self.result.at]
+        new = rewritten(block, self.rewrite, "compaction")
+        self.saved = block.tokens - new.tokens if new else 0
+        return SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,)) if new else None
+
+    @property
+    def seq(self) -> int:
+        return self.message.seq
+
+    def likely(self, limit: int) -> int:
+        """Estimate the tokens that compacting frees, without doing it."""
+        results = self.message.shape.results
+        chars = sum(one.chars for one in results)
+        freed = max(0, self.result.chars - limit)
+        return self.message.tokens * freed // max(1, chars)
+
+
+@dataclass(frozen=True, slots=True)
+class Compactable:
+    """All results that can be compacted, and the number of the latest message of results."""
+
+    found: list[Shorter]
+    latest: int
+    key: Hashable
+    state: _Found
+
+    @property
+    def old(self) -> list[Shorter]:
+        """All but the latest batch."""
+        return [one for one in self.found if one.seq != self.latest]
+
+    def between(self, first: int, last: int) -> list[Shorter]:
+        """Those from one message number to another, without the latest batch."""
+        return [one for one in self.old if first <= one.seq < last]
+
+    def applied(self, change: Transformation) -> Transformation:
+        """Teach the view after a compaction what is left, so that it need not be read again."""
+        gone = {(edit.seq, edit.at) for edit in change.edits if isinstance(edit, SpliceBlocks)}
+        change.made.teach(self.key, self.state.without(gone))
+        return change
+
+
+def compactable(view: View, policy: Policy) -> Compactable:
+    """Find what can be compacted; each result is looked at once."""
+    limit, structured = policy.tool_result_retention_chars, policy.structure_kept
+    keeps, texts = tools_by(policy, "keep"), tools_by(policy, "head_tail")
+    key = ("compaction", limit, structured, keeps, texts)
+    state = view.learn(key, lambda: _Found(limit, structured, keeps, texts), _Found.read)
+    stays = untouchable(view, policy)
+    found = [one for one in state.ready if one.result.id not in stays]
+    return Compactable(found, state.latest, key, state)
 
 
 @dataclass(slots=True)
@@ -55,31 +119,42 @@ class _Found:
     """What can be compacted in the messages read so far, and which batch is the latest."""
 
     limit: int
-    verbatim: tuple[str, ...]
+    structured: bool
+    keeps: frozenset[str]
+    texts: frozenset[str]
     latest: int = 0
-    edits: list[SpliceBlocks] = field(default_factory=list)
-    #: Ids of the calls of verbatim tools.
-    protected: set[str] = field(default_factory=set)
+    ready: list[Shorter] = field(default_factory=list)
+    #: Ids of the calls of tools whose results are kept, and of those that are text in any case.
+    kept: set[str] = field(default_factory=set)
+    textual: set[str] = field(default_factory=set)
 
     def read(self, message: Message) -> None:
         shape = message.shape
         for call in shape.calls:
-            if call.name in self.verbatim:
-                self.protected.add(call.id)
+            if call.name in self.keeps:
+                self.kept.add(call.id)
+            if call.name in self.texts:
+                self.textual.add(call.id)
         if shape.results:
             self.latest = message.seq
         for result in shape.results:
-            if result.is_error or result.id in self.protected:
+            if result.is_error or result.id in self.kept:
                 continue
             if result.chars > self.limit or result.media:
-                self._look(message, result.at)
+                self._look(message, result)
 
-    def _look(self, message: Message, at: int) -> None:
-        if message.by and message.by[at] in _DONE:
+    def without(self, gone: Collection[tuple[int, int]]) -> _Found:
+        """Give the same for the view in which these blocks, by message and index, are done."""
+        left = [one for one in self.ready if (one.seq, one.result.at) not in gone]
+        return replace(self, ready=left, kept=set(self.kept), textual=set(self.textual))
+
+    def _look(self, message: Message, result: Result) -> None:
+        by = message.by[result.at] if message.by else ""
+        if by in _DONE:
             return
-        block = message.blocks[at]
-        is_whole = block.by != "ingest"
-        rewrite = partial(kept_head, limit=self.limit, is_whole=is_whole)
-        new = rewritten(block, rewrite, "compaction")
-        if new is not None:
-            self.edits.append(SpliceBlocks(message.seq, at, 1, (new.text,)))
+        if self.structured:
+            is_text = result.id in self.textual
+            rewrite: Rewrite = partial(plain, limit=self.limit, is_text=is_text)
+        else:
+            rewrite = partial(kept_head, limit=self.limit, is_whole=by != "ingest")
+        self.ready.append(Shorter(message, result, rewrite))

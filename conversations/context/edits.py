@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from conversations.context import wire
+from conversations.context.carrying import carry
+from conversations.context.decision import Decision
 from conversations.context.errors import EditError
 from conversations.context.view import THINKING, Block, Kind, Message, Trail, View
 
@@ -78,17 +80,27 @@ class Transformation:
     note: str
     outcome: Outcome = "applied"
     reason: str = ""
+    #: What a step that weighs costs has decided by.
+    decision: Decision | None = None
+    #: What `apply` made of the view when this was measured; no part of the record.
+    made: View = field(default_factory=View, compare=False, repr=False)
 
 
 def transformation(
-    view: View, kind: TransformationKind, trigger: Trigger, edits: Iterable[Edit], note: str
+    view: View,
+    kind: TransformationKind,
+    trigger: Trigger,
+    edits: Iterable[Edit],
+    note: str,
+    decision: Decision | None = None,
 ) -> Transformation:
     """Make the record of what `edits` would do to `view`, measured by doing it."""
     fixed = tuple(edits)
     after = apply(view, kind, fixed)
     return Transformation(
-        kind, trigger, fixed, view.tokens, after.tokens, view.size, after.size, note
-    )
+        kind, trigger, fixed, view.tokens, after.tokens, view.size, after.size, note,
+        decision=decision, made=after,
+    )  # fmt: skip
 
 
 def unapplied(
@@ -97,24 +109,38 @@ def unapplied(
     """Make the record of a change that did not happen."""
     tokens, size = view.tokens, view.size
     return Transformation(
-        kind, trigger, (), tokens, tokens, size, size, reason, outcome=outcome, reason=reason
+        kind,
+        trigger,
+        (),
+        tokens,
+        tokens,
+        size,
+        size,
+        reason,
+        outcome=outcome,
+        reason=reason,
+        made=view,
     )
 
 
 def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
     """Give the view after the edits, applied in order; raises EditError when one does not fit."""
-    messages = list(view.messages)
+    messages = view.trail.messages[: view.length]
     tokens, size, behind = view.tokens, view.size, len(messages)
+    touched: set[int] = set()
+    is_spliced = False
     for edit in edits:
         match edit:
             case SpliceBlocks():
                 at = _index(messages, edit.seq)
                 old, new = messages[at : at + 1], [_splice_blocks(messages[at], edit, kind)]
+                touched.add(at)
                 first = at + 1
             case SpliceMessages():
                 at = first = bisect_left(messages, edit.first, key=_seq)
                 old = messages[at : bisect_left(messages, edit.last + 1, key=_seq)]
                 new = _inserted(edit)
+                is_spliced = True
             case _:
                 assert_never(edit)
         messages[at : at + len(old)] = new
@@ -125,10 +151,14 @@ def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
         old_message = messages[at]
         if old_message.has_thinking:
             messages[at] = _without_thinking(old_message)
+            touched.add(at)
             tokens += messages[at].tokens - old_message.tokens
             size += messages[at].size - old_message.size
     reduced = view.reduced or kind not in ("rebind", "restore")
-    return View(Trail(messages), len(messages), tokens, size, view.edits + 1, reduced)
+    trail = Trail(messages)
+    if not is_spliced:
+        carry(view, trail, touched)
+    return View(trail, len(messages), tokens, size, view.edits + 1, reduced)
 
 
 def _seq(message: Message) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from conversations.context.edits import Trigger
 from conversations.context.gauge import Gauge
 from conversations.context.policy import Policy
-from conversations.context.recallable import LIMIT
 from conversations.context.view import View
 
 #: Percent of a limit to go down to once it is passed.
@@ -44,12 +43,18 @@ def goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal |
     """Say what must be reached, or None when the view is within its limits."""
     triggers: list[Trigger] = []
     # Without a limit of its own a measure may stay as it is, and a few words more.
-    tokens, size, count = view.tokens + LIMIT, view.size + 3 * LIMIT, view.length
-    words = min(LIMIT, gauge.room // 8)
+    limit = policy.recall_list_chars
+    tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
+    words = min(limit, gauge.room // 8)
     if gauge.excess:
         triggers.append(Trigger(gauge.tokens, gauge.room, gauge.source, "window_reserve_tokens"))
         spare = gauge.room * (100 - percent) // 100
         tokens = view.tokens - gauge.excess - spare * 1_000 // gauge.permille
+    most = policy.max_conversation_tokens
+    if most and gauge.tokens > most:
+        triggers.append(Trigger(gauge.tokens, most, gauge.source, "max_conversation_tokens"))
+        over = gauge.tokens - most * percent // 100
+        tokens = min(tokens, view.tokens - over * 1_000 // gauge.permille - 1)
     most = policy.max_conversation_bytes
     gate = gauge.window * policy.trim_threshold_percent // 100
     if most and view.size > most and (not gauge.has_report or gauge.tokens >= gate):

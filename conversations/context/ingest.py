@@ -11,32 +11,37 @@ from functools import partial
 
 from conversations.context.edits import SpliceBlocks, Transformation, Trigger, transformation
 from conversations.context.gauge import Gauge
+from conversations.context.handling import rule_of, untouchable
 from conversations.context.policy import Policy
-from conversations.context.results import calls, rewritten, shortened
+from conversations.context.results import rewritten, shortened
 from conversations.context.view import Message, View
 
 
 def ingest(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     """Shorten new results over the limit; errors too, but never those of verbatim tools."""
-    limit = policy.max_tool_result_chars
-    if not limit:
+    if not policy.max_tool_result_chars:
         return None
     edits: list[SpliceBlocks] = []
-    longest = 0
+    longest = most = 0
     for message in _unsent(view):
         for result in message.shape.results:
+            rule = rule_of(view, result.id, policy)
+            limit = rule.cap or policy.max_tool_result_chars
             block = message.blocks[result.at] if result.chars > limit else None
-            if block is None or block.by or _is_verbatim(view, result.id, policy):
+            if block is None or block.by or rule.way == "keep":
                 continue
-            new = rewritten(block, partial(shortened, limit=limit), "ingest")
+            if result.id in untouchable(view, policy):
+                continue
+            rewrite = partial(shortened, limit=limit, is_text=rule.way == "head_tail")
+            new = rewritten(block, rewrite, "ingest")
             if new is not None:
-                longest = max(longest, result.chars)
+                longest, most = max((longest, most), (result.chars, limit))
                 edits.append(SpliceBlocks(message.seq, result.at, 1, (new.text,)))
     if not edits:
         return None
-    trigger = Trigger(longest, limit, "counted", "max_tool_result_chars")
+    trigger = Trigger(longest, most, "counted", "max_tool_result_chars")
     what = "1 tool result" if len(edits) == 1 else f"{len(edits)} tool results"
-    note = f"Shortened {what} before sending: {longest:,} characters exceeded {limit:,}"
+    note = f"Shortened {what} before sending: {longest:,} characters exceeded {most:,}"
     return transformation(view, "ingest", trigger, edits, note)
 
 
@@ -46,8 +51,3 @@ def _unsent(view: View) -> Iterator[Message]:
         if message.kind == "answer":
             return
         yield message
-
-
-def _is_verbatim(view: View, id: str, policy: Policy) -> bool:
-    call = calls(view).get(id)
-    return call is not None and call.name in policy.verbatim_tools

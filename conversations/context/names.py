@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _PIECES = re.compile(r"""[^\s"'`<>()\[\]{},;|*\\]+""")
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.]*%?")
@@ -36,9 +36,18 @@ def required(zone: Iterable[str], tail: Iterable[str], carried: str, most: int) 
     used: Counter[str] = Counter()
     for text in tail:
         used.update(names(text))
-    known = set().union(*map(names, zone))
-    found = [name for name in used if name in known and name not in carried]
+    wanted = {name for name in used if name not in carried}
+    known = {name for text in zone for name in _among(text, wanted)} if wanted else set()
+    found = [name for name in used if name in known]
     return sorted(found, key=lambda name: (_rank(name), -used[name], name))[:most]
+
+
+def _among(text: str, wanted: set[str]) -> Iterator[str]:
+    """Give the names of the text that are wanted; whatever else it says is not looked into."""
+    for piece in set(_PIECES.findall(text)):
+        bare = piece.strip(_EDGES)
+        if bare in wanted or ("=" in bare and bare.rpartition("=")[2].strip(_EDGES) in wanted):
+            yield _name(bare)
 
 
 def _name(piece: str) -> str:

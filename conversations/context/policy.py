@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from conversations.context.errors import ContextError
+from conversations.context.tool_rules import parsed
 
 
 class PolicyError(ContextError):
@@ -53,10 +54,32 @@ class Policy:
     max_conversation_bytes: int = 720_000
     #: A last backstop by number of messages.
     max_conversation_messages: int = 0
+    #: Trim until no more than this many tokens are in context.
+    max_conversation_tokens: int = 0
+    #: After so many tool rounds in one turn all but the last become one working memory.
+    round_summary_every: int = 0
     #: Tokens of the window kept free for the answer.
     window_reserve_tokens: int = 16_000
     #: Tools whose results are never shortened.
     verbatim_tools: tuple[str, ...] = ()
+    #: How results of tools are handled, as tool=rule: keep, head_tail, json, cap N or verbatim.
+    tool_policies: tuple[str, ...] = ()
+    #: A result longer than this is not verbatim, whatever its tool.
+    verbatim_max_chars: int = 8_000
+    #: Compaction keeps JSON as JSON, and head and tail of text; otherwise the head alone.
+    structure_kept: bool = False
+    #: Characters for the list of what can be recalled.
+    recall_list_chars: int = 4_000
+    #: Reduce in one go above this share of what a request may fill; 0: the other numbers decide.
+    compact_above_percent: int = 0
+    #: Such a reduction goes down to this share of what a request may fill,
+    low_water_percent: int = 28
+    #: and to so many tokens, whichever is less.
+    low_water_tokens: int = 20_000
+    #: Nothing is reduced for less than this many tokens.
+    minimum_gain_tokens: int = 8_000
+    #: Ids of tool calls and numbers of messages that no step may touch; no setting of a site.
+    pins: frozenset[str | int] = frozenset()
 
 
 #: The designs this engine unites; `classic` runs their steps in order.
@@ -72,6 +95,15 @@ PRESETS: dict[str, Policy] = {
     ),
     "gated-trim": Policy(
         name="gated-trim", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,
+    ),
+    "structured": Policy(
+        name="structured", input_token_budget=32_000, compaction_threshold_tokens=10_000_000,
+        max_conversation_bytes=0, max_conversation_tokens=32_000, round_summary_every=5,
+        structure_kept=True,
+    ),
+    "adaptive": Policy(
+        name="adaptive", input_token_budget=0, max_conversation_bytes=0, structure_kept=True,
+        compact_above_percent=65, recall_list_chars=12_000,
     ),
     "off": Policy(
         name="off", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,
@@ -93,8 +125,18 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     "max_conversation_bytes": (0, 30_000_000),
     "max_conversation_messages": (0, 100_000),
     "window_reserve_tokens": (1_024, 200_000),
+    "max_conversation_tokens": (0, 10_000_000),
+    "round_summary_every": (0, 1_000),
+    "verbatim_max_chars": (0, 100_000),
+    "recall_list_chars": (500, 100_000),
+    "compact_above_percent": (0, 95),
+    "low_water_percent": (5, 90),
+    "low_water_tokens": (2_000, 10_000_000),
+    "minimum_gain_tokens": (500, 1_000_000),
 }
-POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name != "name")
+_FLAGS = ("compaction_enabled", "structure_kept")
+#: What can be set for a site, a user or a conversation.
+POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not in ("name", "pins"))
 
 
 def policy_from(preset: str, *overrides: Mapping[str, Any]) -> Policy:
@@ -109,14 +151,12 @@ def policy_from(preset: str, *overrides: Mapping[str, Any]) -> Policy:
 
 
 def _checked(field: str, value: object) -> Any:
-    if field == "compaction_enabled":
+    if field in _FLAGS:
         if isinstance(value, bool):
             return value
         raise PolicyError(field, "must be true or false")
-    if field == "verbatim_tools":
-        if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
-            return tuple(value)
-        raise PolicyError(field, "must be a list of tool names")
+    if field in ("verbatim_tools", "tool_policies"):
+        return _words(field, value)
     if field not in _BOUNDS:
         raise PolicyError(field, "is no number of the context policy")
     lowest, highest = _BOUNDS[field]
@@ -125,6 +165,19 @@ def _checked(field: str, value: object) -> Any:
     if not lowest <= value <= highest:
         raise PolicyError(field, f"must be from {lowest:,} to {highest:,}")
     return value
+
+
+def _words(field: str, value: object) -> tuple[str, ...]:
+    if field == "tool_policies" and isinstance(value, Mapping):
+        value = [f"{tool}={rule}" for tool, rule in value.items()]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
+        raise PolicyError(field, "must be a list of tool names")
+    if field == "tool_policies":
+        try:
+            dict(map(parsed, value))
+        except ValueError as error:
+            raise PolicyError(field, str(error)) from error
+    return tuple(value)
 
 
 def _consistent(policy: Policy) -> Policy:
@@ -140,9 +193,14 @@ def _consistent(policy: Policy) -> Policy:
             "max_tool_result_chars",
             f"must be above tool_result_retention_chars ({policy.tool_result_retention_chars:,})",
         )
+    if policy.compact_above_percent and policy.low_water_percent >= policy.compact_above_percent:
+        raise PolicyError(
+            "low_water_percent",
+            f"must be below compact_above_percent ({policy.compact_above_percent})",
+        )
     return policy
 
 
 def snapshot(policy: Policy) -> dict[str, Any]:
     """Give the policy's numbers as data, for the record."""
-    return asdict(policy)
+    return asdict(policy) | {"pins": sorted(policy.pins, key=str)}

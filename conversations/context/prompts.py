@@ -37,3 +37,15 @@ def again(text: str, reason: str, missing: Sequence[str]) -> str:
     """Ask once more, saying what was wrong with the first attempt."""
     lines = "".join(f"\n- {name}" for name in missing)
     return f"{text}\n\n{_AGAIN}{reason}.{lines}"
+
+
+def part(text: str, number: int, count: int, words: int) -> str:
+    """Ask for the summary of one part of a transcript."""
+    which = f"This is part {number} of {count} of the conversation."
+    return "\n\n".join([text, which, f"Write its summary now, in at most {words:,} words."])
+
+
+def merge(parts: str, keep: Sequence[str], words: int) -> str:
+    """Ask to make one summary of the summaries of the parts."""
+    asked = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
+    return request(f"{parts}\n\n{asked}constraints.", keep, words)

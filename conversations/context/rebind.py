@@ -14,9 +14,10 @@ from conversations.context.view import THINKING, Message, View
 
 def rebind(view: View, situation: Situation) -> Transformation | None:
     """Drop all thinking when the request would not carry the envelope that signed it."""
-    first = _first_thinking(view)
-    if first is None or situation.bound_to in ("", situation.binding(view.reduced)):
+    seqs = view.learn("thinking", list[int], _read)
+    if not seqs or situation.bound_to in ("", situation.binding(view.reduced)):
         return None
+    first = next(message for message in view.messages if message.seq == seqs[0])
     at = next(at for at, block in enumerate(first.blocks) if block.type in THINKING)
     count = sum(
         sum(block.type in THINKING for block in message.blocks)
@@ -29,11 +30,6 @@ def rebind(view: View, situation: Situation) -> Transformation | None:
     return transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
 
 
-def _first_thinking(view: View) -> Message | None:
-    found = view.learn("thinking", list[Message], _read)
-    return found[0] if found else None
-
-
-def _read(found: list[Message], message: Message) -> None:
+def _read(found: list[int], message: Message) -> None:
     if message.has_thinking and not found:
-        found.append(message)
+        found.append(message.seq)

@@ -1,8 +1,9 @@
-"""The list, kept in view, of what can be read again: one line for each original that left it.
+"""The list, kept in view, of what can be read again: every original that left it, by its message.
 
 The list stands at the end of a block this engine wrote and is carried over when that block is
-written anew. It is bounded; the newest lines stay, and a last line says how many older ones there
-were.
+written anew. A message's number is a fifth of the tokens of a tool call's id, and calls with the
+same words (a file read again) share a line, so that a long history can be named in little room. It
+is bounded; the newest lines stay, and a last line says how many older ones there were.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from conversations.context import graphemes
 from conversations.context.results import calls
+from conversations.context.shorten import cut
 from conversations.context.view import Block, Message, View
 
 HEADER = "Originals that can be read again:"
 LIMIT = 4_000
-#: A prompt or an answer with more text than this gets a line of its own.
-_LONG_TEXT = 2_000
+#: A prompt and an answer with more text than this get a line of their own.
+_LONG_PROMPT, _LONG_ANSWER = 100, 2_000
+#: Characters of a line's words, and of a text quoted in it; numbers of one line.
+_WORDS, _QUOTE, _MOST_IDS = 48, 40, 6
+_LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*): (.*)')
 _OLDER = re.compile(r"\(and ([\d,]+) older ones\)")
-_MARKERS = re.compile(r"\[\s*((?:END\s+)?CONTEXT\s+SUMMARY)\s*\]", re.IGNORECASE)
+_MARKERS = re.compile(
+    r"\[\s*((?:END\s+)?(?:CONTEXT\s+SUMMARY|WORKING\s+MEMORY))\s*\]", re.IGNORECASE
+)
 
 
 def neutral(text: str) -> str:
@@ -36,11 +44,14 @@ def lines(view: View, messages: Iterable[Message]) -> list[str]:
     known = calls(view)
     found: list[str] = []
     for message in messages:
+        if "rounds" in message.by:
+            # A working memory goes with its prompt; what it named stays named.
+            found += carried(block for block in message.blocks if block.by == "rounds")[0]
         for result in message.shape.results:
             call = known.get(result.id)
             if call and not result.is_error and call.name != "recall":
-                found.append(neutral(f'recall "{result.id}": {call.label}'))
-        if message.kind != "results" and message.size > _LONG_TEXT:
+                found.append(_line(message, _brief(call.label)))
+        if message.kind != "results" and message.size > _LONG_PROMPT:
             found.extend(_text_line(message))
     return found
 
@@ -65,20 +76,47 @@ def listed(found: list[str], older: int, limit: int = LIMIT) -> str:
     """Write the list within `limit` characters, newest lines kept; "" when there is none."""
     kept: list[str] = []
     room = limit - len(HEADER) - 40
-    for line in reversed(list(dict.fromkeys(found))):
+    lines = _grouped(found)
+    for line in reversed(lines):
         room -= len(line) + 1
         if room < 0:
             break
         kept.append(line)
-    older += len(dict.fromkeys(found)) - len(kept)
+    older += len(lines) - len(kept)
     if not kept and not older:
         return ""
     tail = [f"(and {older:,} older ones)"] if older else []
     return "\n".join([HEADER, *reversed(kept), *tail])
 
 
+def _grouped(found: list[str]) -> list[str]:
+    """Put lines with the same words together where the newest of them stands."""
+    groups: dict[str, list[str]] = {}
+    for line in found:
+        match = _LINE.fullmatch(line)
+        ids, words = (match[1].split(", "), match[2]) if match else ([], line)
+        groups[words] = list(dict.fromkeys([*groups.pop(words, []), *ids]))[-_MOST_IDS:]
+    return [f"recall {', '.join(ids)}: {words}" if ids else words for words, ids in groups.items()]
+
+
+def _line(message: Message, words: str) -> str:
+    return f'recall "{message_id(message.seq)}": {neutral(words)}'
+
+
+def _brief(label: str) -> str:
+    """Cut a call's label to what tells it apart: the end of a path, the beginning of other text."""
+    name, _, main = label.partition(" ")
+    if len(main) <= _WORDS:
+        return label
+    if "/" in main and " " not in main:
+        return f"{name} …{main[graphemes.after(main, len(main) - _WORDS) :]}"
+    return f"{name} {main[: graphemes.before(main, _WORDS)]}…"
+
+
 def _text_line(message: Message) -> Iterable[str]:
-    chars = sum(len(block.value["text"]) for block in message.blocks if block.type == "text")
-    if chars > _LONG_TEXT:
+    texts = [str(block.value["text"]) for block in message.blocks if block.type == "text"]
+    chars = sum(map(len, texts))
+    if chars > (_LONG_PROMPT if message.kind == "prompt" else _LONG_ANSWER):
         who = "the user" if message.kind == "prompt" else "the assistant"
-        yield f'recall "{message_id(message.seq)}": text of {who}, {chars:,} characters'
+        words = " ".join(texts[0][: 4 * _QUOTE].split())
+        yield _line(message, f"{who}, {chars:,} characters: {cut(words, _QUOTE)}…")

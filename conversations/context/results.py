@@ -12,7 +12,7 @@ from typing import Any
 from conversations.context import wire
 from conversations.context.shape import Call
 from conversations.context.sharing import water_level
-from conversations.context.shorten import cut, notice, shorten
+from conversations.context.shorten import cut, notice, shorten, shorten_text
 from conversations.context.view import Block, Message, View
 
 Content = str | list[dict[str, Any]]
@@ -64,22 +64,36 @@ def kept_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> C
     return kept
 
 
-def shortened(content: Content, recall: str, limit: int) -> Content:
-    """Shorten the texts so that together they are within `limit` characters."""
+def shortened(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
+    """Shorten the texts so that together they are within `limit` characters.
+
+    `is_text` keeps head and tail also of what is JSON.
+    """
+    make = shorten_text if is_text else shorten
     if isinstance(content, str):
-        return shorten(content, limit, recall)
+        return make(content, limit, recall)
     texts = [block["text"] for block in content if block["type"] == "text"]
     level = water_level(list(map(len, texts)), limit)
     if level < _LEAST:
         others = [block for block in content if block["type"] != "text"]
-        joined = shorten("\n".join(texts), limit, recall)
+        joined = make("\n".join(texts), limit, recall)
         return [{"type": "text", "text": joined}, *others]
     return [
-        {**block, "text": shorten(block["text"], level, recall)}
-        if block["type"] == "text"
-        else block
+        {**block, "text": make(block["text"], level, recall)} if block["type"] == "text" else block
         for block in content
     ]
+
+
+def plain(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
+    """Shorten a result's texts; what is not text becomes a stub."""
+    if isinstance(content, list):
+        content = [
+            block
+            if block["type"] == "text"
+            else {"type": "text", "text": f"[{block['type']} left out]"}
+            for block in content
+        ]
+    return shortened(content, recall, limit, is_text=is_text)
 
 
 def _notice(shown: int, whole: int, recall: str, *, is_whole: bool) -> str:

@@ -30,8 +30,13 @@ def shorten(text: str, limit: int, recall: str = "") -> str:
     if len(text) <= limit:
         return text
     as_json = shorten_json.shorten(text, limit, recall)
-    if as_json is not None:
-        return as_json
+    return shorten_text(text, limit, recall) if as_json is None else as_json
+
+
+def shorten_text(text: str, limit: int, recall: str = "") -> str:
+    """Do the same for a text that is not to be read as JSON."""
+    if len(text) <= limit:
+        return text
     whole, room = len(text), limit
     if is_html(text):
         head = f"[HTML of {whole:,} characters, as readable text]\n"

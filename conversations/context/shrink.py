@@ -16,13 +16,15 @@ from conversations.context import wire
 from conversations.context.edits import SpliceBlocks, Transformation, transformation
 from conversations.context.gauge import Gauge
 from conversations.context.goal import LOW_WATER, Goal, goal
+from conversations.context.handling import is_pinned, untouchable
 from conversations.context.policy import Policy
 from conversations.context.recallable import message_id
-from conversations.context.results import Content, calls, rewritten, shortened
+from conversations.context.results import plain, rewritten
 from conversations.context.rules import cuts
 from conversations.context.shorten import shorten
 from conversations.context.units import kept
 from conversations.context.view import Block, View
+from conversations.context.zone import OURS
 
 LARGE, MEDIUM, SMALLEST = 10_000, 1_500, 1_000
 #: Characters of a block besides its text, and the least that is left of the text.
@@ -79,24 +81,18 @@ class _Large:
 
 def _large(view: View, policy: Policy, start: int, least: int) -> Iterator[_Large]:
     """Find what may be shortened in the first message and from `start` on."""
-    known = calls(view)
+    stays = untouchable(view, policy)
     for index, message in enumerate(view.messages):
-        if message.size <= least or 0 < index < start:
+        if message.size <= least or 0 < index < start or is_pinned(message, policy):
             continue
         for at, block in enumerate(message.blocks):
             size = len(block.text.encode())
-            if size > least and _may_shrink(block):
-                call = known.get(block.id)
-                if (
-                    block.type != "tool_result"
-                    or not call
-                    or call.name not in policy.verbatim_tools
-                ):
-                    yield _Large(message.seq, at, block, size)
+            if size > least and _may_shrink(block) and block.id not in stays | policy.pins:
+                yield _Large(message.seq, at, block, size)
 
 
 def _may_shrink(block: Block) -> bool:
-    return block.type in ("text", "tool_result", "tool_use") and block.by not in ("summary", "trim")
+    return block.type in ("text", "tool_result", "tool_use") and block.by not in OURS
 
 
 def _shrunk(
@@ -136,7 +132,7 @@ def _shorter(large: _Large, level: int) -> Block | None:
     limit = max(_LEAST_CHARS, level * len(block.text) // large.size - _FRAME)
     match block.type:
         case "tool_result":
-            return rewritten(block, partial(_plain, limit=limit), "shrink")
+            return rewritten(block, partial(plain, limit=limit), "shrink")
         case "tool_use":
             given = wire.decode(shorten(wire.encode(value["input"]), limit))
             if not isinstance(given, dict):
@@ -146,15 +142,3 @@ def _shorter(large: _Large, level: int) -> Block | None:
             new = {**value, "text": shorten(value["text"], limit, message_id(large.seq))}
     made = Block(wire.encode(new), "shrink")
     return made if len(made.text) < len(block.text) and made.tokens < block.tokens else None
-
-
-def _plain(content: Content, recall: str, limit: int) -> Content:
-    """Shorten a result's texts; what is not text becomes a stub."""
-    if isinstance(content, list):
-        content = [
-            block
-            if block["type"] == "text"
-            else {"type": "text", "text": f"[{block['type']} left out]"}
-            for block in content
-        ]
-    return shortened(content, recall, limit)

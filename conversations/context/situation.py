@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
+from conversations.context.decision import Rates
 from conversations.context.edits import Transformation
 from conversations.context.gauge import Gauge, Report
 from conversations.context.view import View
@@ -25,8 +26,21 @@ class Situation:
     report: Report | None
     bound_to: str
     binding: Callable[[bool], str]
-    #: Summaries rejected in a row so far.
+    #: Summaries that were rejected or vetoed since the last one applied; recent ones only, so that
+    #: summaries are tried again after a while. At `summary_breaker` of them none is asked for.
     rejected: int = 0
+    #: Prices of the model; None: decide by tokens alone.
+    rates: Rates | None = None
+    #: Seconds since the last call on this view; None: not known, the cache may be warm.
+    cache_age: int | None = None
+    #: Seconds the API keeps a prefix in its cache.
+    cache_lifetime: int = 300
+    #: Ids of tool calls and numbers of messages that no step may touch.
+    pins: frozenset[str | int] = frozenset()
+
+    @property
+    def is_cold(self) -> bool:
+        return self.cache_age is not None and self.cache_age >= self.cache_lifetime
 
 
 @dataclass(frozen=True, slots=True)

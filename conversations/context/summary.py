@@ -10,18 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Literal
 
 from conversations.context import acceptance, names, prompts, recallable, wire
 from conversations.context.acceptance import Flawed
+from conversations.context.decision import Decision
 from conversations.context.edits import Transformation, Trigger, transformation, unapplied
+from conversations.context.estimate import text_tokens
 from conversations.context.gauge import Gauge
 from conversations.context.policy import Policy
 from conversations.context.situation import SummaryReply, SummaryWanted
-from conversations.context.transcript import results, spoken, transcript
+from conversations.context.stages import MARGIN, parts
+from conversations.context.transcript import before, fenced, results, spoken, told, transcript
 from conversations.context.view import Block, View
 from conversations.context.zone import Zone, zone_of
 
 START, END = "[CONTEXT SUMMARY]", "[END CONTEXT SUMMARY]"
+MEMORY, END_MEMORY = "[WORKING MEMORY]", "[END WORKING MEMORY]"
+Kind = Literal["summary", "rounds"]
 #: Names a summary must keep at most.
 _MOST_NAMES = 24
 #: A zone smaller than this part of what a summary may write is not worth a call.
@@ -37,20 +43,53 @@ def summarise(view: View, gauge: Gauge, policy: Policy) -> Summarising:
     )
     if trigger is None or not policy.compaction_enabled:
         return None
-    zone = zone_of(view, policy)
+    return (yield from replace_zone(view, zone_of(view, policy), trigger, gauge, policy))
+
+
+def replace_zone(
+    view: View,
+    zone: Zone | None,
+    trigger: Trigger,
+    gauge: Gauge,
+    policy: Policy,
+    *,
+    kind: Kind = "summary",
+    decision: Decision | None = None,
+) -> Summarising:
+    """Ask for a summary of this zone, whatever the thresholds."""
     if zone is None or _tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
-    draft = _Draft(view, zone, trigger, _names(zone))
-    text = _request(draft, gauge, policy)
+    draft = _Draft(view, zone, trigger, _names(zone), policy.recall_list_chars, kind, decision)
+    text = yield from _asked(draft, gauge, policy)
+    if isinstance(text, Flawed):
+        return draft.rejected(text)
     wanted = SummaryWanted(prompts.SYSTEM, text, policy.summary_max_tokens)
     found = draft.judged((yield wanted))
     if isinstance(found, Flawed) and found.reason != _FAILED:
         text = prompts.again(text, found.reason, found.missing)
         found = draft.judged((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
-    if isinstance(found, Flawed):
-        reason = f"Summary failed: {found.reason}{_listed(found.missing)}"
-        return unapplied(view, "summary", trigger, "rejected", reason)
-    return found
+    return draft.rejected(found) if isinstance(found, Flawed) else found
+
+
+def _asked(
+    draft: _Draft, gauge: Gauge, policy: Policy
+) -> Generator[SummaryWanted, SummaryReply | None, str | Flawed]:
+    """Write the request; a zone that does not fit the model is summarised part by part first."""
+    window = max(1_000, gauge.room - policy.summary_max_tokens)
+    words = policy.summary_max_tokens // 2
+    text = transcript(draft.zone, policy.summary_input_chars)
+    if text_tokens(text) * MARGIN <= window * 100:
+        return prompts.request(text, draft.keep, words)
+    told_parts = parts(told(draft.zone), window)
+    done: list[str] = []
+    for number, told_part in enumerate(told_parts, start=1):
+        asked = prompts.part(fenced("part", told_part), number, len(told_parts), words)
+        reply = yield SummaryWanted(prompts.SYSTEM, asked, policy.summary_max_tokens)
+        flaw = acceptance.judge(reply, (), "") if reply else Flawed(_FAILED)
+        if reply is None or flaw:
+            return Flawed(f"part {number} of {len(told_parts)}: {flaw.reason if flaw else ''}")
+        done.append(fenced("part", reply.text.strip()))
+    return prompts.merge("\n\n".join([*before(draft.zone), *done]), draft.keep, words)
 
 
 _FAILED = "the call gave no answer"
@@ -64,6 +103,13 @@ class _Draft:
     zone: Zone
     trigger: Trigger
     keep: list[str]
+    list_chars: int
+    kind: Kind = "summary"
+    decision: Decision | None = None
+
+    def rejected(self, flaw: Flawed) -> Transformation:
+        reason = f"Summary failed: {flaw.reason}{_listed(flaw.missing)}"
+        return unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
     def judged(self, reply: SummaryReply | None) -> Transformation | Flawed:
         """Give the change that puts the reply in place of the zone, or what is wrong with it."""
@@ -83,14 +129,17 @@ class _Draft:
             f"Summarised {count} messages into about {new.tokens:,} tokens, "
             f"freed about {replaced - new.tokens:,}"
         )
-        return transformation(self.view, "summary", self.trigger, edits, note)
+        if self.decision:
+            note = f"{note}; {self.decision.said}"
+        return transformation(self.view, self.kind, self.trigger, edits, note, self.decision)
 
     def _block(self, text: str) -> str:
         found, older = recallable.carried(self.zone.ours)
         found += recallable.lines(self.view, self.zone.messages)
         body = recallable.neutral(text.strip()).replace(recallable.HEADER, "")
-        listed = recallable.listed(found, older, min(recallable.LIMIT, _tokens(self.zone)))
-        return "\n".join([START, body, *(["", listed] if listed else []), END])
+        listed = recallable.listed(found, older, min(self.list_chars, _tokens(self.zone)))
+        start, end = (START, END) if self.kind == "summary" else (MEMORY, END_MEMORY)
+        return "\n".join([start, body, *(["", listed] if listed else []), end])
 
 
 def _tokens(zone: Zone) -> int:
@@ -107,13 +156,6 @@ def _names(zone: Zone) -> list[str]:
     carried = "\n".join([*map(results, zone.tail), spoken(zone.first)])
     said = [zone.previous, *map(spoken, zone.messages), *map(results, zone.messages)]
     return names.required(said, map(spoken, zone.tail), carried, _MOST_NAMES)
-
-
-def _request(draft: _Draft, gauge: Gauge, policy: Policy) -> str:
-    """Write the request so that it fits a small window too: about two characters a token."""
-    room = 2 * max(1_000, gauge.room - policy.summary_max_tokens)
-    text = transcript(draft.zone, min(policy.summary_input_chars, room))
-    return prompts.request(text, draft.keep, policy.summary_max_tokens // 2)
 
 
 def _listed(missing: tuple[str, ...]) -> str:

@@ -13,25 +13,42 @@ from typing import Any
 from conversations.context import graphemes, wire
 from conversations.context.recallable import HEADER, neutral
 from conversations.context.shorten import preview
+from conversations.context.stages import Told
 from conversations.context.view import THINKING, Message
 from conversations.context.zone import Zone
 
 HEAD, TAIL = 500, 200
 #: The first request is shown up to here, so that the summary knows what it is for.
 _FIRST = 4_000
-_FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary)\b", re.IGNORECASE)
+_FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary|part)\b", re.IGNORECASE)
 
 
 def transcript(zone: Zone, limit: int) -> str:
     """Write the zone within `limit` characters; what does not fit is left out of the middle."""
-    first = "\n".join(_lines([block.value for block in zone.own]))
-    parts = [_fenced("first_request", preview(first, _FIRST, TAIL))]
-    if zone.previous:
-        parts.append(_fenced("previous_summary", zone.previous.partition(HEADER)[0].strip()))
+    parts = before(zone)
     used = sum(map(len, parts))
-    told = "\n\n".join(_told(message) for message in zone.messages if not message.is_empty)
-    parts.append(_fenced("transcript", _middle_out(told, max(1_000, limit - used))))
+    text = "\n\n".join(one.text for one in told(zone))
+    parts.append(fenced("transcript", _middle_out(text, max(1_000, limit - used))))
     return "\n\n".join(parts)
+
+
+def before(zone: Zone) -> list[str]:
+    """Write what the zone builds on: the first request, and the summary there is."""
+    first = "\n".join(_lines([block.value for block in zone.own]))
+    parts = [fenced("first_request", preview(first, _FIRST, TAIL))]
+    if zone.previous:
+        # The list of what can be recalled is carried over without the model's help.
+        parts.append(fenced("previous_summary", zone.previous.partition(HEADER)[0].strip()))
+    return parts
+
+
+def told(zone: Zone) -> list[Told]:
+    """Write each message of the zone."""
+    return [
+        Told(message.role, _told(message), bool(message.shape.results))
+        for message in zone.messages
+        if not message.is_empty
+    ]
 
 
 def spoken(message: Message) -> str:
@@ -79,7 +96,7 @@ def _content(value: dict[str, Any]) -> str:
     )
 
 
-def _fenced(name: str, text: str) -> str:
+def fenced(name: str, text: str) -> str:
     harmless = _FENCE.sub(r"(\1\2", neutral(text))
     return f"<{name}>\n{harmless}\n</{name}>"
 

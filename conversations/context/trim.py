@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conversations.context import recallable, wire
-from conversations.context.edits import Edit, SpliceBlocks, Transformation, transformation
+from conversations.context.decision import Decision
+from conversations.context.edits import (
+    Edit,
+    SpliceBlocks,
+    Transformation,
+    Trigger,
+    transformation,
+)
 from conversations.context.gauge import Gauge
 from conversations.context.goal import LOW_WATER, Goal, goal
 from conversations.context.policy import Policy
@@ -67,14 +74,26 @@ def _oldest(view: View, policy: Policy, hard: Goal, low: Goal, ends: Iterable[in
 
 
 def _dropped(view: View, hard: Goal, indexes: list[int]) -> Transformation:
+    return drop(view, indexes, hard.trigger, hard.said, hard.words)
+
+
+def drop(
+    view: View,
+    indexes: list[int],
+    trigger: Trigger,
+    said: str,
+    words: int,
+    decision: Decision | None = None,
+) -> Transformation:
+    """Drop the messages at these indexes and name them in at most so many characters."""
     edits: list[Edit] = [*dropping(view, indexes)]
-    note = f"Dropped the {len(indexes)} oldest messages: {hard.said}"
-    said = _notice(view, indexes, hard.words)
-    change = transformation(view, "trim", hard.trigger, [said, *edits], note)
+    note = f"Dropped the {len(indexes)} oldest messages: {said}"
+    put = _notice(view, indexes, words)
+    change = transformation(view, "trim", trigger, [put, *edits], note, decision)
     if change.bytes_after < change.bytes_before and change.tokens_after < change.tokens_before:
         return change
     # So little was dropped that the words about it would be longer.
-    return transformation(view, "trim", hard.trigger, edits, note)
+    return transformation(view, "trim", trigger, edits, note, decision)
 
 
 def _notice(view: View, indexes: list[int], limit: int) -> SpliceBlocks:

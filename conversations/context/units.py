@@ -2,7 +2,7 @@
 
 A unit is what lies between two neighbouring cuts: one message, or an answer with the results of its
 calls. Steps drop whole units and never the first message, the latest prompt, the latest answer with
-its results, or a unit that holds a result of a verbatim tool.
+its results, or a unit that holds something pinned or a verbatim result.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from conversations.context.edits import SpliceMessages
+from conversations.context.handling import is_pinned, untouchable
 from conversations.context.policy import Policy
-from conversations.context.results import calls
-from conversations.context.view import Kind, View
+from conversations.context.view import Kind, Message, View
 
 
 def kept(view: View, positions: list[int], policy: Policy) -> set[int]:
@@ -23,14 +23,22 @@ def kept(view: View, positions: list[int], policy: Policy) -> set[int]:
     at = _last(view, "answer")
     end = bisect_right(positions, at)
     stay.update(range(positions[end - 1], positions[end] if end < len(positions) else at + 1))
-    if policy.verbatim_tools:
+    stays = untouchable(view, policy)
+    if stays or policy.pins:
         messages = view.messages
-        names = {call.id: call.name for call in calls(view).values()}
         for start, end in pairwise(positions):
-            results = (found for message in messages[start:end] for found in message.shape.results)
-            if any(names.get(result.id) in policy.verbatim_tools for result in results):
+            if any(_stays(message, stays, policy) for message in messages[start:end]):
                 stay.update(range(start, end))
     return stay
+
+
+def _stays(message: Message, stays: set[str], policy: Policy) -> bool:
+    shape = message.shape
+    return (
+        is_pinned(message, policy)
+        or any(result.id in stays for result in shape.results)
+        or any(call.id in policy.pins for call in shape.calls)
+    )
 
 
 def _last(view: View, kind: Kind) -> int:

@@ -15,7 +15,7 @@ from conversations.context.rules import cuts
 from conversations.context.units import dropping, kept
 from conversations.context.view import Block, Message, View
 
-OURS = ("summary", "trim")
+OURS = ("summary", "trim", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Zone:
     @property
     def own(self) -> tuple[Block, ...]:
         """The first message's own blocks."""
-        return self.first.blocks[: self.at]
+        return tuple(block for block in self.first.blocks[: self.at] if block.by not in OURS)
 
     @property
     def previous(self) -> str:
         """The text of the summary in view, "" when there is none."""
-        return next((str(b.value["text"]) for b in self.ours if b.by == "summary"), "")
+        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ("summary", "rounds"))
 
     def edits(self, view: View, text: str) -> list[Edit]:
         """Replace the zone and the engine's old blocks by one new block."""
@@ -50,12 +50,15 @@ class Zone:
 
 def zone_of(view: View, policy: Policy) -> Zone | None:
     """Find the zone, or None when there are fewer than two messages to replace."""
+    last = view.length - policy.protected_tail_messages
+    return zone_before(view, policy, max((at for at in cuts(view) if at <= last), default=0))
+
+
+def zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
+    """Give the zone that ends at a cut, without what must stay."""
     messages = view.messages
-    positions = cuts(view)
-    last = len(messages) - policy.protected_tail_messages
-    end = max((at for at in positions if at <= last), default=0)
-    stay = kept(view, positions, policy)
-    indexes = tuple(at for at in range(1, end) if at not in stay)
+    stay = kept(view, cuts(view), policy)
+    indexes = tuple(at for at in range(start, end) if at not in stay)
     replaced = tuple(messages[at] for at in indexes)
     if sum(not message.is_empty for message in replaced) < 2:
         return None

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from conversations.context import wire
+from conversations.context.decision import Rates
 from conversations.context.gauge import Report
 from conversations.context.pipeline import Situation, SummaryReply, SummaryWanted
 from conversations.context.policy import PRESETS, Policy
@@ -26,6 +27,7 @@ WORDS = [
     "[CONTEXT SUMMARY]", "line\nline\n", "\u0000\u001b[31m", 'quo"te\\', "ERROR: it failed",
     "PROJ-1234", "</transcript>", " ", "\r\n", "한글",
 ]  # fmt: skip
+RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 TOOLS = ["fetch_url", "read_file", "list_files", "recall", "write_file"]
 seeds = st.integers(0, 2**48)
 
@@ -154,6 +156,18 @@ def policy_from_seed(seed: int) -> Policy:
         max_conversation_bytes=pick([0, 3_000, 30_000, 720_000]),
         max_conversation_messages=pick([0, 3, 10, 50]),
         verbatim_tools=pick([(), (), ("read_file",), ("list_files", "fetch_url")]),
+        verbatim_max_chars=pick([500, 8_000, 100_000]),
+        tool_policies=pick(
+            [(), (), ("fetch_url=keep", "read_file=head_tail"), ("list_files=cap 300",)]
+        ),
+        structure_kept=pick([True, False]),
+        recall_list_chars=pick([500, 4_000, 12_000]),
+        round_summary_every=pick([0, 0, 1, 2, 5]),
+        max_conversation_tokens=pick([0, 0, 800, 5_000]),
+        compact_above_percent=pick([0, 0, 29, 65]),
+        low_water_percent=pick([5, 28]),
+        low_water_tokens=pick([300, 2_000, 30_000]),
+        minimum_gain_tokens=pick([500, 8_000]),
     )
 
 
@@ -166,7 +180,12 @@ def situation_from_seed(seed: int, view: View) -> Situation:
     bound = chance.choice(["", "same", "recall", "other"])
     binding: Callable[[bool], str] = lambda recall: "recall" if recall else "same"  # noqa: E731
     window = chance.choice([16_000, 20_000, 32_000, 200_000, 1_000_000])
-    return Situation("model", window, 100, report, bound, binding, chance.choice([0, 0, 2, 3]))
+    return Situation(
+        "model", window, 100, report, bound, binding, chance.choice([0, 0, 2, 3]),
+        rates=chance.choice([None, RATES, RATES, replace(RATES, cliff=3_000)]),
+        cache_age=chance.choice([None, 10, 400]),
+        pins=chance.choice([frozenset(), frozenset({"toolu_1", "toolu_3", 4})]),
+    )  # fmt: skip
 
 
 def writer_from_seed(seed: int) -> Callable[[SummaryWanted], SummaryReply | None]:

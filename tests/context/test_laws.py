@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 
@@ -13,7 +14,8 @@ from conversations.context.errors import RuleError, WindowError
 from conversations.context.pipeline import Situation
 from conversations.context.policy import Policy
 from conversations.context.replay import Entry, replay
-from conversations.context.view import View
+from conversations.context.view import THINKING, View
+from conversations.context.zone import OURS
 
 from .independent import violations
 from .strategies import (
@@ -75,9 +77,22 @@ def test_what_is_prepared_is_legal_smaller_replayable_and_final(seed: int) -> No
             assert {record.kind for record in shell.applied} <= {"rebind"}
         _assert_final(view, known, policy, turn, shell)
         _assert_first_message(before, view, shell.applied)
+        assert _texts(before, known.pins) == _texts(view, known.pins)
         grown = maker.round()
         log += grown
         view = replay(grown, view)
+
+
+def _texts(view: View, pins: frozenset[str | int]) -> list[str]:
+    """Give what is pinned, but for what the engine adds and for thinking."""
+    return [
+        block.text
+        for message in view.messages
+        for block in message.blocks
+        if (message.seq in pins or block.id in pins)
+        and block.by not in OURS
+        and block.type not in THINKING
+    ]
 
 
 def _is_smaller(record: Transformation) -> bool:
@@ -90,9 +105,7 @@ def _assert_final(view: View, known: Situation, policy: Policy, turn: int, shell
         return
     again = Shell(writes=lambda wanted: None)
     bound = known.binding(view.reduced) if known.bound_to else ""
-    settled = Situation(
-        known.model, known.window, known.overhead, known.report, bound, known.binding, 99
-    )
+    settled = replace(known, bound_to=bound, rejected=99)
     again.prepare(view, settled, policy)
     assert again.applied == []
 
@@ -104,15 +117,15 @@ def _assert_first_message(before: View, after: View, applied: list[Transformatio
     first, now = before.messages[0], after.messages[0]
     if first.seq in shrunk:
         return
-    own = [block.text for block in first.blocks if block.by not in ("summary", "trim")]
-    assert [block.text for block in now.blocks if block.by not in ("summary", "trim")] == own
+    own = [block.text for block in first.blocks if block.by not in OURS]
+    assert [block.text for block in now.blocks if block.by not in OURS] == own
 
 
 @many
 @given(seed=seeds)
 def test_a_veto_leaves_the_view_as_it_was(seed: int) -> None:
     view = view_from(Maker(seed).conversation())
-    every = ("ingest", "compaction", "summary", "trim", "shrink", "rebind")
+    every = ("ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind")
     shell = Shell(writes=writer_from_seed(seed), vetoes=every)
     try:
         prepared = shell.prepare(view, situation_from_seed(seed, view), policy_from_seed(seed))

@@ -130,18 +130,18 @@ def test_very_deep_json_becomes_a_json_text() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.sampled_from([*CLUSTERS, "\n", " ", "word"]), max_size=400), limits)
+@given(st.lists(st.sampled_from([*CLUSTERS, "\n", " ", "x"]), max_size=400), limits)
 def test_text_is_never_longer_and_clusters_stay_whole(pieces: list[str], limit: int) -> None:
     text = "".join(pieces)
     short = shorten(text, limit)
     assert len(short) <= min(limit, len(text)) if len(text) > limit else short == text
     head, _, tail = short.partition("[… ")
-    plain = [piece.replace("word", "").replace(" ", "").replace("\n", "") for piece in (head, tail)]
+    plain = [piece.replace("x", "").replace(" ", "").replace("\n", "") for piece in (head, tail)]
     assert whole_clusters(plain[0].replace("\r", ""))
     if tail:
         assert whole_clusters(
             tail.partition("…]\n")[2]
-            .replace("word", "")
+            .replace("x", "")
             .replace(" ", "")
             .replace("\r", "")
             .replace("\n", "")

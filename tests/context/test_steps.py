@@ -94,7 +94,12 @@ def test_ingest_shares_the_limit_among_the_texts_of_a_list() -> None:
 
 def test_ingest_leaves_verbatim_tools_and_can_be_off() -> None:
     view = view_of(prompt("a"), *round_of("t1", "x" * 50_000, name="read_file"))
-    assert ingest(view, gauge_of(view, 1), policy(verbatim_tools=["read_file"])) is None
+    assert (
+        ingest(
+            view, gauge_of(view, 1), policy(verbatim_tools=["read_file"], verbatim_max_chars=60_000)
+        )
+        is None
+    )
     assert ingest(view, gauge_of(view, 1), policy(max_tool_result_chars=0)) is None
     assert ingest(view_of(prompt("a")), gauge_of(view, 1), CLASSIC) is None
     # A result that could not become smaller is left alone.
@@ -143,7 +148,14 @@ def test_compaction_never_touches_errors_verbatim_tools_and_what_was_restored() 
     )  # fmt: skip
     restored = json.dumps(result("t3", LONG))
     view = edits.apply(view, "restore", [edits.SpliceBlocks(3, 2, 1, (restored,))])
-    assert compaction(view, gauge_of(view, 50_000), policy(verbatim_tools=["read_file"])) is None
+    assert (
+        compaction(
+            view,
+            gauge_of(view, 50_000),
+            policy(verbatim_tools=["read_file"], verbatim_max_chars=60_000),
+        )
+        is None
+    )
 
 
 def test_compaction_counts_on_from_what_ingest_left() -> None:
@@ -193,15 +205,15 @@ def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() 
     own, words = blocks(done, 0)
     assert own == text("request 0")
     assert words["text"].startswith("[earlier messages were dropped to make room]\nOriginals")
-    assert 'recall "t0": fetch_url https://e.org/0\n' in words["text"] + "\n"
+    assert 'recall "msg_3": fetch_url https://e.org/0\n' in words["text"] + "\n"
     assert blocks(done, 1) == [text("request 5")]
     assert done.size <= 8_000
     assert trim(done, gauge_of(done, 150_000), limits) is None
     # The list is carried over when more is dropped.
     again = trim(done, gauge_of(done, 150_000), policy(max_conversation_bytes=6_000))
     words = blocks(after(done, again), 0)[1]
-    assert 'recall "t7"' in words["text"]
-    assert "(and 5 older ones)" in words["text"]
+    assert 'recall "msg_31"' in words["text"]
+    assert "(and 6 older ones)" in words["text"]
 
 
 def test_trim_has_a_gate_and_no_report_opens_it() -> None:
@@ -280,7 +292,9 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
 def test_what_cannot_be_reached_is_not_begun_unless_the_window_demands_it() -> None:
     huge = "q" * 60_000
     view = view_of(prompt("a"), *round_of("t1", huge, name="read_file"), *round_of("t2", LONG * 9))
-    limits = policy(max_conversation_bytes=40_000, verbatim_tools=["read_file"])
+    limits = policy(
+        max_conversation_bytes=40_000, verbatim_tools=["read_file"], verbatim_max_chars=60_000
+    )
     assert shrink(view, gauge_of(view, 150_000), limits) is None
     gauge = gauge_of(view, view.tokens, room=1_000)
     change = shrink(view, gauge, limits)

@@ -8,7 +8,7 @@ from conversations.context import edits, wire
 from conversations.context.edits import SpliceBlocks
 from conversations.context.names import names, required
 from conversations.context.policy import Policy, policy_from
-from conversations.context.recallable import carried, listed, neutral
+from conversations.context.recallable import carried, lines, listed, neutral
 from conversations.context.situation import SummaryReply
 from conversations.context.summary import END, START, summarise
 from conversations.context.trim import trim
@@ -60,7 +60,7 @@ def test_the_middle_becomes_one_block_after_the_first_messages_own() -> None:
     assert own[:2] == [IMAGE, text("Find jobs")]
     assert own[2]["text"] == (
         f"{START}\n{GOOD}\n\nOriginals that can be read again:\n"
-        + "\n".join(f'recall "t{n}": fetch_url https://e.org/{n}' for n in range(4))
+        + "\n".join(f'recall "msg_{2 * n + 3}": fetch_url https://e.org/{n}' for n in range(4))
         + f"\n{END}"
     )
     assert [message.seq for message in done.messages] == [1, 10, 11, 12, 13, 14, 15]
@@ -104,8 +104,8 @@ def test_a_summary_is_distilled_again_together_with_the_new_zone() -> None:
     texts = [block for block in blocks(done, 0) if START in block.get("text", "")]
     assert len(texts) == 1
     assert len(blocks(done, 0)) == 3
-    for name in ("t0", "t3", "u0", "u4"):
-        assert f'recall "{name}": ' in texts[0]["text"]
+    for words in ("e.org/0", "e.org/3", "q0", "q4"):
+        assert f": fetch_url {words}" in texts[0]["text"].replace("https://", "")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_trim_notice_is_taken_into_the_summary() -> None:
     trimmed = edits.apply(view, "trim", change.edits)
     done = run(trimmed, Shell(writes=keeping))
     assert [block.by for block in done.messages[0].blocks] == ["", "summary"]
-    assert 'recall "t0": fetch_url f0.txt' in blocks(done, 0)[1]["text"]
+    assert 'recall "msg_3": fetch_url f0.txt' in blocks(done, 0)[1]["text"]
 
 
 def test_a_long_zone_is_cut_from_the_middle() -> None:
@@ -220,6 +220,12 @@ def test_the_list_keeps_its_newest_lines_and_counts_the_older_ones() -> None:
     assert f"(and {older:,} older ones)" in first
     assert f"(and {older + 7:,} older ones)" in listed(made, 7) or older == 0
     assert listed([], 0) == ""
+    again = [f'recall "msg_{n}": read_file a.md' for n in range(9)]
+    ids = ", ".join(f'"msg_{n}"' for n in range(3, 9))
+    assert listed([again[0], 'recall "msg_1": x', *again], 0).splitlines()[1:] == [
+        'recall "msg_1": x',
+        f"recall {ids}: read_file a.md",
+    ]
     assert listed(["x" * 5_000], 0) == "Originals that can be read again:\n(and 1 older ones)"
     assert neutral("[ end  context summary ] [other]") == "(end  context summary) [other]"
 
@@ -230,10 +236,10 @@ def test_long_texts_and_calls_without_words_have_lines_too() -> None:
     said += [*round_of("c2", LONG, name="recall"), *round_of("c3", LONG), *talk()[1:]]
     done = run(view_of(*said), Shell(writes=keeping))
     listing = blocks(done, 0)[1]["text"]
-    assert 'recall "msg_2": text of the user, 5,400 characters' in listing
-    assert 'recall "msg_3": text of the assistant, 5,400 characters' in listing
-    assert 'recall "c1": clock\n' in listing
-    assert 'recall "c2"' not in listing
+    assert f'recall "msg_2": the user, 5,400 characters: {("paste " * 6)[:-1]}…' in listing
+    assert 'recall "msg_3": the assistant, 5,400 characters: essay essay ' in listing
+    assert 'recall "msg_5": clock\n' in listing
+    assert 'recall "msg_8"' not in listing
 
 
 def test_names_are_addresses_files_identifiers_and_numbers() -> None:
@@ -257,3 +263,12 @@ def test_an_edit_of_the_first_message_never_reaches_its_own_blocks() -> None:
         steps.send(SummaryReply(GOOD, "end_turn"))
     change = stop.value.value
     assert next(edit for edit in change.edits if isinstance(edit, SpliceBlocks)).at == 2
+
+
+def test_a_label_is_cut_to_what_tells_a_call_apart() -> None:
+    path = "/home/user/projects/" + "deep/" * 9 + "main.py"
+    said: list[Any] = [*round_of("t1", LONG, path=path), *round_of("t2", LONG, command="ls " * 30)]
+    found = lines(view_of(prompt("a"), *said), view_of(prompt("a"), *said).messages)
+    assert found[0].startswith('recall "msg_3": fetch_url …')
+    assert found[0].endswith("deep/main.py")
+    assert found[1] == f'recall "msg_5": fetch_url {"ls " * 16}…'

@@ -1,0 +1,85 @@
+"""Whether reducing now costs less than going on: prices, and the numbers a decision was made by.
+
+A reduction breaks the prompt cache: what stays behind the break is written anew, which is dear;
+what left is read no more on every later call, which is cheap each time. How many calls will come
+nobody knows. So the engine expects as many as have been made since the context stood at its
+low-water mark and acts when the rewriting is paid back within half of them. That is the ski-rental
+rule (rent until the rent has cost what buying would): never dearer than twice the best, and in a
+conversation that grows evenly it is the best. One of few calls is never reduced for money.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+_MILLION = 1_000_000
+#: Percent of the calls expected within which a reduction must be paid back.
+PAYBACK_PERCENT = 50
+
+#: `share`: over the share of the window; `cliff`: over a price cliff; `cold`: nothing is in the
+#: prompt cache any more, so nothing is rewritten; `pays`: it is paid back by the calls to come.
+Why = Literal["share", "cliff", "cold", "pays"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Micro-dollars per million tokens; above a prompt of `cliff` tokens all rise (0: never)."""
+
+    input: int
+    output: int
+    cache_write: int
+    cache_read: int
+    cliff: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The numbers a reduction was decided by; money in micro-dollars.
+
+    `pays_back_calls` is after how many calls `cost` is saved, at `saved_each` a call; 0 when it
+    costs nothing or the prices are not known.
+    """
+
+    why: Why
+    saved_tokens: int
+    saved_each: int
+    cost: int
+    pays_back_calls: int
+    expected_calls: int
+
+    @property
+    def pays(self) -> bool:
+        if not self.saved_each:
+            return False
+        return self.pays_back_calls * 100 <= self.expected_calls * PAYBACK_PERCENT
+
+    @property
+    def said(self) -> str:
+        saves = f"frees about {self.saved_tokens:,} tokens a call"
+        if not self.saved_each:
+            return saves
+        if not self.cost:
+            return f"{saves} (${_dollars(self.saved_each)}) at no cost: the prompt cache is cold"
+        back, expected = self.pays_back_calls, self.expected_calls
+        return (
+            f"{saves} (${_dollars(self.saved_each)}), costs ${_dollars(self.cost)}, "
+            f"pays back after {back:,} calls, about {expected:,} expected"
+        )
+
+
+def weigh(
+    why: Why, saved: int, rewritten: int, summary: tuple[int, int], rates: Rates | None, calls: int
+) -> Decision:
+    """Weigh freeing `saved` tokens against rewriting; `summary` is what a call for it takes."""
+    if rates is None:
+        return Decision(why, saved, 0, 0, 0, calls)
+    asked, written = summary
+    dearer = rewritten * max(0, rates.cache_write - rates.cache_read)
+    cost = -(-(dearer + asked * rates.input + written * rates.output) // _MILLION)
+    each = max(1, saved * rates.cache_read // _MILLION)
+    return Decision(why, saved, each, cost, -(-cost // each), calls)
+
+
+def _dollars(micros: int) -> str:
+    return f"{micros // _MILLION}.{micros % _MILLION:06d}"

@@ -1,0 +1,33 @@
+"""A rule for the results of one tool, as written in a setting: `fetch_url=cap 20000`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Way = Literal["keep", "head_tail", "json", "cap", "verbatim"]
+_RULE = re.compile(
+    r"([a-zA-Z0-9_-]{1,128}) *= *(?:(keep|head_tail|json|verbatim)|cap +([1-9]\d{2,7}))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`cap` is the limit in characters where the way is cap."""
+
+    way: Way
+    cap: int = 0
+
+
+def parsed(text: str) -> tuple[str, Rule]:
+    """Read `tool=rule`; raises ValueError when it is none."""
+    found = _RULE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not tool=keep, head_tail, json, verbatim or cap N")
+    name, way, cap = found.groups()
+    match way:
+        case "keep" | "head_tail" | "json" | "verbatim":
+            return name, Rule(way)
+        case _:
+            return name, Rule("cap", int(cap))

@@ -1,0 +1,205 @@
+"""Reducing rarely and a lot: when it acts, how far it goes, and the numbers it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations.context.decision import Rates, weigh
+from conversations.context.edits import Transformation
+from conversations.context.policy import policy_from
+from conversations.context.situation import Prepared
+from conversations.context.view import View
+
+from .independent import violations
+from .talk import (
+    Shell,
+    answer,
+    blocks,
+    keeping,
+    prompt,
+    result,
+    round_of,
+    situation,
+    view_of,
+    writing,
+)
+from .test_defects import grown
+
+SONNET = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
+HAIKU = Rates(100_000, 500_000, 125_000, 10_000, cliff=100_000)
+ADAPTIVE = policy_from("adaptive")
+PLAIN = policy_from("adaptive", {"compaction_enabled": False})
+WHOLE = policy_from("adaptive", {"compaction_enabled": False, "max_tool_result_chars": 0})
+PAGE = "some page text " * 400
+#: Many small results: shortening them is not enough.
+MANY, SMALL = 170, PAGE[:2_000]
+
+
+def talk(count: int, page: str = PAGE) -> View:
+    said = [m for n in range(count) for m in round_of(f"t{n}", page, url=f"https://e.org/{n}")]
+    return view_of(prompt("go"), *said)
+
+
+def run(view: View, shell: Shell, policy: Any = PLAIN, **more: Any) -> Prepared:
+    return shell.prepare(view, situation(view, view.tokens, **more), policy)
+
+
+def decided(change: Transformation) -> str:
+    assert change.decision is not None
+    return change.decision.why
+
+
+def test_without_prices_only_the_share_of_the_window_counts() -> None:
+    view = talk(MANY, SMALL)
+    shell = Shell()
+    assert run(view, shell, window=200_000).view is view
+    prepared = run(view, shell, window=150_000)
+    assert shell.kinds == ["compaction applied", "trim applied"]
+    [first, second] = shell.records
+    assert decided(first) == decided(second) == "share"
+    assert first.trigger.threshold == 134_000 * 65 // 100
+    assert f"input tokens {view.tokens:,} exceeded 87,100; frees about " in first.note
+    assert prepared.view.tokens <= 20_000
+    assert violations(prepared.view.body) == []
+    assert run(prepared.view, shell, window=150_000).view == prepared.view
+    assert run(view, shell, window=150_000, cache_age=9_999).view == prepared.view
+
+
+def test_it_goes_down_to_the_low_water_mark_in_one_go_and_what_left_is_named() -> None:
+    view = talk(MANY, SMALL)
+    done = run(view, Shell(), window=1_000_000, rates=SONNET).view
+    assert 12_000 < done.tokens <= 20_000
+    listed = blocks(done, 0)[1]["text"]
+    gone = {message.seq for message in view.messages if message.kind == "results"}
+    gone -= {message.seq for message in done.messages}
+    assert len(gone) > 20
+    assert all(f'recall "msg_{seq}": fetch_url https://e.org/' in listed for seq in gone)
+    # The newest are whole, the others keep their structure.
+    assert blocks(done, done.length - 1) == [result(f"t{MANY - 1}", SMALL)]
+    assert blocks(done, 2)[0]["content"].endswith("for the rest]")
+    assert "characters left out" in blocks(done, 2)[0]["content"]
+    assert len(blocks(done, 2)[0]["content"]) <= 500
+
+
+def test_it_acts_when_the_calls_to_come_pay_for_the_rewriting_and_says_so() -> None:
+    view, acted = talk(1), []
+    for n in range(1, 100):
+        view = grown(view, *round_of(f"u{n}", PAGE))
+        shell = Shell()
+        view = run(view, shell, window=1_000_000, rates=SONNET).view
+        acted += [(n, record) for record in shell.applied]
+    firsts = [n for n, record in acted if record.kind == "compaction"]
+    assert 2 <= len(firsts) <= 4
+    change = acted[0][1]
+    found = change.decision
+    assert found is not None
+    assert found.why == "pays"
+    assert found.pays
+    assert found.cost > 0
+    assert found.saved_each * found.pays_back_calls >= found.cost
+    assert found.saved_each * (found.pays_back_calls - 1) < found.cost
+    back = found.pays_back_calls
+    assert change.note.endswith(f"back after {back} calls, about {found.expected_calls} expected")
+
+
+def test_a_conversation_of_few_calls_is_not_reduced_for_money() -> None:
+    view = view_of(prompt("word " * 200_000), answer("done"), prompt("thanks"))
+    shell = Shell()
+    assert run(view, shell, window=1_000_000, rates=SONNET).view is view
+    far = talk(3, PAGE * 20)
+    assert run(far, shell, WHOLE, window=1_000_000, rates=SONNET).view is far
+
+
+def test_a_cold_cache_is_a_good_moment() -> None:
+    view = talk(25)
+    shell = Shell()
+    assert run(view, shell, window=1_000_000, rates=SONNET, cache_age=299).view is view
+    done = run(view, shell, window=1_000_000, rates=SONNET, cache_age=300).view
+    assert decided(shell.records[0]) == "cold"
+    assert shell.records[0].note.endswith("at no cost: the prompt cache is cold")
+    assert done.tokens <= 20_000
+    short = talk(15)
+    assert run(short, shell, window=1_000_000, rates=SONNET, cache_age=300).view is short
+
+
+def test_a_price_cliff_is_not_stepped_over() -> None:
+    view = talk(55)
+    assert 96_000 < view.tokens < 100_000
+    shell = Shell()
+    done = run(view, shell, window=1_000_000, rates=HAIKU).view
+    assert decided(shell.records[0]) == "cliff"
+    assert done.tokens <= 21_000
+    below = view_of(prompt("x " * 90_000), answer("a"), prompt("b"))
+    assert run(below, shell, window=1_000_000, rates=HAIKU).view is below
+
+
+def test_it_never_acts_for_less_than_the_minimum_gain() -> None:
+    # Nearly all of it is the latest batch, which is never touched.
+    view = view_of(prompt("go"), *round_of("a", "small"), *round_of("b", PAGE * 60))
+    shell = Shell()
+    assert run(view, shell, WHOLE, window=150_000).view is view
+    alone = view_of(prompt("word " * 85_000))
+    assert run(alone, shell, window=150_000).view is alone
+    wanted = policy_from("adaptive", {"minimum_gain_tokens": 200_000})
+    assert run(talk(60), shell, wanted, window=150_000).view.tokens > 100_000
+    assert shell.records == []
+
+
+def test_compaction_alone_is_enough_where_results_are_large() -> None:
+    view = talk(8, PAGE * 5)
+    shell = Shell(writes=keeping)
+    done = run(view, shell, ADAPTIVE, window=1_000_000, cache_age=300).view
+    assert shell.kinds == ["compaction applied"]
+    assert done.length == view.length
+
+
+def test_what_does_not_fit_is_summarised_and_dropped_where_there_is_no_summary() -> None:
+    view = talk(MANY, SMALL)
+    good = Shell(writes=keeping)
+    done = run(view, good, ADAPTIVE, window=150_000).view
+    assert good.kinds == ["compaction applied", "summary applied"]
+    assert decided(good.records[1]) == "share"
+    assert "; frees about " in good.records[1].note
+    assert done.tokens <= 20_000
+    bad = Shell(writes=writing(None))
+    assert run(view, bad, ADAPTIVE, window=150_000).view.tokens <= 20_000
+    assert bad.kinds == ["compaction applied", "summary rejected", "trim applied"]
+    tired = Shell(writes=keeping)
+    run(view, tired, ADAPTIVE, window=150_000, rejected=3)
+    assert tired.kinds == ["compaction applied", "trim applied"]
+    assert tired.wanted == []
+
+
+def test_a_veto_ends_the_attempt() -> None:
+    view = talk(MANY, SMALL)
+    shell = Shell(vetoes=("compaction", "trim"))
+    assert run(view, shell, window=150_000).view is view
+    assert shell.kinds == ["compaction vetoed", "trim vetoed"]
+
+
+def test_pinned_messages_stay_whole_while_everything_around_them_goes() -> None:
+    view = talk(MANY, SMALL)
+    done = run(view, Shell(), window=150_000, pins=frozenset({"t3", 11})).view
+    kept = {message.seq: message for message in done.messages}
+    for seq in (8, 9, 10, 11):
+        assert kept[seq] == view.messages[seq - 1]
+    assert violations(done.body) == []
+
+
+def test_thirty_growing_turns_break_the_prefix_at_most_three_times() -> None:
+    view, bodies = view_of(prompt("a")), [""]
+    for n in range(30):
+        view = grown(view, *round_of(f"t{n}", PAGE), answer(f"a{n}"), prompt(f"p{n}"))
+        view = run(view, Shell(), ADAPTIVE, window=200_000, rates=SONNET).view
+        bodies.append(view.body[:-1])
+    broken = [n for n in range(1, 31) if not bodies[n].startswith(bodies[n - 1])]
+    assert len(broken) <= 3
+
+
+@pytest.mark.parametrize("calls", [0, 5, 500])
+def test_without_prices_nothing_is_said_of_money(calls: int) -> None:
+    found = weigh("share", 5_000, 9_000, (0, 0), None, calls)
+    assert found.said == "frees about 5,000 tokens a call"
+    assert not found.pays

@@ -1,0 +1,216 @@
+"""Working memory within a turn, summaries in stages, and bringing originals back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations.context import edits, replay, wire
+from conversations.context.errors import RuleError
+from conversations.context.policy import policy_from
+from conversations.context.restore import restore
+from conversations.context.situation import SummaryReply, SummaryWanted
+from conversations.context.stages import Told, parts
+from conversations.context.view import Message, View
+
+from .independent import violations
+from .talk import (
+    THOUGHT,
+    Shell,
+    answer,
+    blocks,
+    keeping,
+    prompt,
+    result,
+    results,
+    round_of,
+    situation,
+    text,
+    use,
+    view_of,
+    writing,
+)
+from .test_defects import grown
+from .test_pipeline import PAGE, rounds
+
+ROUNDS = policy_from("structured", {"input_token_budget": 0, "max_conversation_tokens": 0})
+START = [prompt("first"), answer("hello"), prompt("do it")]
+
+
+def run(view: View, shell: Shell, policy: Any = ROUNDS, **more: Any) -> View:
+    return shell.prepare(view, situation(view, view.tokens, **more), policy).view
+
+
+def test_every_so_many_rounds_the_finished_ones_become_one_working_memory() -> None:
+    view, acted = view_of(*START), []
+    for n in range(1, 14):
+        view = grown(view, *round_of(f"t{n}", PAGE, url=f"https://e.org/{n}"))
+        shell = Shell(writes=keeping)
+        view = run(view, shell)
+        assert violations(view.body) == []
+        acted += [(n, record.note) for record in shell.records]
+    assert [n for n, _ in acted] == [5, 9, 13]
+    assert acted[0][1].startswith("Summarised 8 messages into about ")
+    own, memory = blocks(view, 2)
+    assert own == text("do it")
+    assert memory["text"].startswith("[WORKING MEMORY]\n")
+    assert memory["text"].endswith("\n[END WORKING MEMORY]")
+    assert all(f"https://e.org/{n}" in memory["text"] for n in range(1, 13))
+    assert blocks(view, view.length - 1) == [result("t13", PAGE)]
+    assert view.body.count("[WORKING MEMORY]") == 1
+
+
+def test_a_failed_working_memory_is_tried_again_only_after_as_many_rounds() -> None:
+    view, asked = view_of(*START), []
+    for n in range(1, 12):
+        view = grown(view, *round_of(f"t{n}", PAGE))
+        shell = Shell(writes=writing(None))
+        assert run(view, shell) == view
+        asked += [n for _ in shell.wanted]
+    assert asked == [5, 10]
+    assert shell.kinds == []
+    off = policy_from("structured", {"compaction_enabled": False})
+    shell = Shell(writes=keeping)
+    run(view_of(*START, *rounds(5)), shell, off)
+    assert shell.wanted == []
+
+
+def test_nothing_is_replaced_where_no_two_messages_may_go() -> None:
+    shell = Shell(writes=keeping)
+    often = policy_from("structured", {"round_summary_every": 1})
+    view = view_of(*START, *rounds(1, "small"))
+    assert run(view, shell, often) is view
+    assert shell.wanted == []
+
+
+def test_a_working_memory_goes_into_the_summary_and_its_names_into_a_notice() -> None:
+    view = run(view_of(prompt("first"), *rounds(5)), Shell(writes=keeping))
+    assert [block.by for block in view.messages[0].blocks] == ["", "rounds"]
+    more = [prompt("next"), *[m for n in range(9) for m in round_of(f"u{n}", PAGE)], prompt("so")]
+    shell = Shell(writes=keeping)
+    rebuild = policy_from("rebuild", {"max_conversation_messages": 0})
+    done = shell.prepare(grown(view, *more), situation(view, 90_000), rebuild).view
+    assert "<previous_summary>\n(WORKING MEMORY)\nThey worked on:" in shell.wanted[0].text
+    assert [block.by for block in done.messages[0].blocks] == ["", "summary"]
+    assert "https://e.org/0" in blocks(done, 0)[1]["text"]
+
+    view = run(view_of(*START, *rounds(5)), Shell(writes=keeping))
+    more = [prompt("next"), *[m for n in range(9) for m in round_of(f"u{n}", PAGE)], prompt("so")]
+    limits = policy_from("gated-trim", {"max_conversation_bytes": 30_000})
+    done = Shell().prepare(grown(view, *more), situation(), limits).view
+    assert "https://e.org/0" in blocks(done, 0)[1]["text"]
+
+
+def test_a_budget_of_tokens_is_kept_by_trimming() -> None:
+    view = view_of(prompt("go"), *[prompt("word " * 2_000), answer("ok")] * 30, prompt("now"))
+    shell = Shell()
+    policy = policy_from("structured", {"round_summary_every": 0})
+    done = run(view, shell, policy)
+    assert shell.kinds == ["trim applied"]
+    assert shell.records[0].trigger.setting == "max_conversation_tokens"
+    assert done.tokens <= 32_000
+
+
+def staged(view: View, shell: Shell) -> View:
+    policy = policy_from("rebuild", {"max_conversation_messages": 0, "summary_max_tokens": 2_000})
+    return shell.prepare(view, situation(view, view.tokens, window=32_000), policy).view
+
+
+def long_talk(size: int = 4_000) -> View:
+    said = [m for n in range(60) for m in (prompt(f"p{n} " + "w " * size), answer(f"a{n}"))]
+    return view_of(prompt("go"), *said[:40], *rounds(3, "x"), prompt("now"))
+
+
+def test_a_zone_that_does_not_fit_the_model_is_summarised_in_stages() -> None:
+    def write(wanted: SummaryWanted) -> SummaryReply:
+        return SummaryReply(f"<part>made {len(shell.wanted)}", "end_turn")
+
+    shell = Shell(writes=write)
+    done = staged(long_talk(), shell)
+    *told, merged = shell.wanted
+    assert len(told) > 2
+    assert "This is part 1 of " in told[0].text
+    assert "preserving decisions, TODOs, open questions and constraints" in merged.text
+    assert merged.text.count("<part>\n") == len(told)
+    assert "<first_request>\ngo\n</first_request>" in merged.text
+    assert shell.kinds[0] == "summary applied"
+    assert f"made {len(shell.wanted)}" in blocks(done, 0)[1]["text"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [(None, "the call gave no answer"), (SummaryReply("x", "max_tokens"), "it ended with max_t")],
+)
+def test_a_stage_that_fails_rejects_the_summary(reply: Any, reason: str) -> None:
+    shell = Shell(writes=lambda wanted: reply)
+    staged(long_talk(), shell)
+    assert len(shell.wanted) == 1
+    assert shell.records[0].outcome == "rejected"
+    assert f"Summary failed: part 1 of 7: {reason}" in shell.records[0].reason
+
+
+def test_parts_are_equal_and_never_part_a_call_from_its_result() -> None:
+    told = [Told("user", "word " * 500, follows=bool(n % 2)) for n in range(40)]
+    found = parts(told, 10_000)
+    sizes = [len(part) for part in found]
+    assert len(found) > 2
+    assert max(sizes[:-1]) - min(sizes[:-1]) <= 2 * 2_502
+    assert all(part.count("word") % 1_000 == 0 for part in found)
+    large = [Told("user", "word " * 2_500, follows=False) for _ in range(6)]
+    assert len(parts(large, 10_000)) == 6
+    huge = [Told("user", "word " * 9_000, follows=False), Told("assistant", "ok", follows=False)]
+    [note] = parts(huge, 10_000)
+    assert note.startswith("[user]\n[a message of about ")
+    assert parts([], 10_000) == []
+
+
+def test_an_original_is_brought_back_and_stays() -> None:
+    view = view_of(prompt("go"), *rounds(9))
+    small = Shell().prepare(view, situation(view, 50_000), policy_from("tool-budget")).view
+    change = restore(small, view.messages[2], view.messages[1])
+    assert change is not None
+    assert (change.kind, change.note) == ("restore", "Brought back 1 original message")
+    done = edits.apply(small, change.kind, change.edits)
+    assert done.messages[2].content == view.messages[2].content
+    assert done.reduced
+    again = Shell()
+    assert again.prepare(done, situation(done, 50_000), policy_from("tool-budget")).view == done
+    assert restore(done, view.messages[2]) is None
+    stored: list[replay.Entry] = [
+        *small.messages,
+        (change.kind, edits.load(edits.dump(change.edits))),
+    ]
+    assert replay.replay(stored).messages == done.messages
+
+
+def test_what_was_dropped_comes_back_with_its_pair_and_without_thinking() -> None:
+    view = view_of(prompt("go"), answer(THOUGHT, use("a")), results(result("a", PAGE)), *rounds(9))
+    summary = wire.encode(text("[CONTEXT SUMMARY]"))
+    gone = edits.apply(
+        view, "summary", [edits.SpliceBlocks(1, 1, 0, (summary,)), edits.SpliceMessages(2, 3)]
+    )
+    change = restore(gone, *view.messages[:3])
+    assert change is not None
+    assert change.note == "Brought back 2 original messages"
+    done = edits.apply(gone, "restore", change.edits)
+    assert blocks(done, 1) == [use("a")]
+    assert blocks(done, 2) == [result("a", PAGE)]
+    assert blocks(done, 0) == [text("go"), text("[CONTEXT SUMMARY]")]
+    with pytest.raises(RuleError):
+        restore(gone, view.messages[2])
+
+
+def test_what_was_learned_is_carried_over_an_edit_that_keeps_the_structure() -> None:
+    view = view_of(prompt("go"), *rounds(9))
+    Shell().prepare(view, situation(view, 10), policy_from("tool-budget"))
+    small = Shell().prepare(view, situation(view, 50_000), policy_from("tool-budget")).view
+    assert {"rules", "calls"} >= set(small.trail.learned) & {"rules", "calls"}
+    assert small.trail.learned["rules"][0] == small.length
+    fewer = edits.apply(small, "trim", [edits.SpliceMessages(2, 3)])
+    assert "rules" not in fewer.trail.learned
+    renamed = wire.encode(use("t0", "other"))
+    other = edits.apply(small, "shrink", [edits.SpliceBlocks(2, 0, 1, (renamed,))])
+    assert "rules" not in other.trail.learned
+    other = edits.apply(small, "trim", [edits.SpliceMessages(19, 19, ((19, "prompt", "[]"),))])
+    assert isinstance(other.messages[-1], Message)
