@@ -24,7 +24,8 @@ class Conf:
     summary_model: str = ""
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
-    #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim or off.
+    #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,
+    #: adaptive or off.
     policy: str = "classic"
     #: Model calls in one turn before it stops.
     max_rounds: int = 40
