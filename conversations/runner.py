@@ -35,6 +35,9 @@ REFUSED = "refused"
 #: How much longer an answer may be whose tool call was cut by the limit.
 LONGER = 4
 
+#: Kinds of transformation that are the model's words, asked for by a call of their own.
+WORDED = ("summary", "rounds")
+
 
 @dataclass(frozen=True, slots=True)
 class Got:
@@ -155,13 +158,13 @@ class Runner:
                 asked = self.job.summary_envelope(wish.system, wish.max_tokens)
                 reply, summary_call = await ask_for_summary(self.ports, asked, wish.text)
                 continue
-            if wish.kind != "summary":
+            if wish.kind not in WORDED:
                 reply = await self.ports.log.record(wish, self.job.policy, None)
                 continue
             reply = await self.ports.log.record(wish, self.job.policy, summary_call)
             if reply is None:
-                # As the log counts them: what is recorded last decides.
-                rejected = rejected + 1 if wish.outcome == "rejected" else 0
+                # As the log counts them: rejected and vetoed ones since the last applied one.
+                rejected = 0 if wish.outcome == "applied" else rejected + 1
 
     async def _ask_for_reply(self, prepared: Prepared, state: Loaded) -> Got:
         """Open a call, listen, close it; try again while nothing was shown and it may help."""

@@ -121,7 +121,7 @@ def _rejected(entries: list[Message | Change]) -> int:
     """Count the summaries refused in a row; what lies far back no longer counts."""
     count = 0
     for entry in reversed(entries[-REMEMBERED:]):
-        if isinstance(entry, Change) and entry.kind == "summary":
+        if isinstance(entry, Change) and entry.kind in ("summary", "rounds"):
             if entry.outcome == "applied":
                 return count
             count += 1

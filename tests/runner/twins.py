@@ -98,7 +98,7 @@ class TwinLog:
         count = 0
         for change in reversed([e for e in self.entries if isinstance(e, Transformation)]):
             if change.kind == "summary":
-                if change.outcome != "rejected":
+                if change.outcome == "applied":
                     break
                 count += 1
         return count
