@@ -369,7 +369,7 @@ def test_verification_is_linear_in_the_calls() -> None:
         growing.digest(ENVELOPE.text, view)
         fed += len(text)
     assert fed == 2_000 * len(text)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 def test_a_live_turn_is_clean() -> None:

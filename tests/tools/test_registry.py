@@ -136,7 +136,7 @@ async def test_a_late_tool_is_stopped_and_its_outcome_said(
     result = await execute(build(body, effect, timeout=0.05), {}, context)
     assert (result.is_error, result.details["code"]) == (True, "timeout")
     assert said in result.content
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 4
 
 
 async def test_a_timeout_of_the_tools_own_is_its_failure(context: ToolContext) -> None:

@@ -155,7 +155,7 @@ async def test_a_dripping_server_is_left_at_the_deadline(
     started = time.monotonic()
     with pytest.raises(FetchError, match=r"within 0\.15 seconds"):
         await fetch(site.url, replace(site.access, deadline=0.15))
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 8
 
 
 async def test_a_chain_of_slow_hops_has_one_deadline(serve: Any, reply: Reply) -> None:
