@@ -211,7 +211,7 @@ def test_no_text_takes_long(name: str) -> None:
         started = thread_time()
         rendering._rendered(source)
         times.append(thread_time() - started)
-    assert min(times) < 0.3
+    assert min(times) < 1
     whole = render(HARD[name])
     assert not acting(whole)
     assert whole
