@@ -5,13 +5,16 @@ counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from agentweb.emulator import wire
 from agentweb.emulator.catalogue import Model, Tokenizer
 from agentweb.emulator.ids import make_id
-from agentweb.emulator.scenes.scene import Block, Raw, Reply, Text, ToolUse
+from agentweb.emulator.scenes.scene import Raw, Reply, ServerUse, Text, ToolUse
 from agentweb.emulator.signatures import Chain, Seal
-from agentweb.emulator.tokens import count_text, fit_text
+from agentweb.emulator.tokens import CALL_TOKENS, count_text, fit_text
+
+_NOT_WRITTEN = frozenset({"fallback"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,18 @@ class _Thought:
     text: str
 
 
-def _order(reply: Reply, terms: Terms) -> list[Block | _Thought]:
+@dataclass(frozen=True, slots=True)
+class _ServerCall:
+    use: ServerUse
+    id: str
+
+
+_Part: TypeAlias = Text | ToolUse | Raw | _Thought | _ServerCall
+
+
+def _order(reply: Reply, terms: Terms) -> list[_Part]:
     """Thinking comes first; narration joins it where the model has that habit."""
-    ordered: list[Block | _Thought] = []
+    ordered: list[_Part] = []
     if terms.thinking:
         ordered.append(
             _Thought(reply.thinking or "The request is clear; I answer it from what is in view.")
@@ -103,23 +115,39 @@ def _order(reply: Reply, terms: Terms) -> list[Block | _Thought]:
     for block in reply.blocks:
         if isinstance(block, Text) and block.narration and moves:
             ordered.append(_Thought(block.text))
+        elif isinstance(block, ServerUse):
+            call_id = make_id("srvtoolu", terms.nonce, str(len(ordered)).encode())
+            kind = f"{block.name}_tool_result"
+            result = {"type": kind, "tool_use_id": call_id, "content": block.result}
+            ordered += [_ServerCall(block, call_id), Raw(result)]
         else:
             ordered.append(block)
     return ordered
 
 
-def _lay_out(block: Block | _Thought, index: int, terms: Terms, chain: Chain) -> Piece:
+def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
     tokenizer = terms.model.tokenizer
     match block:
         case _Thought(text):
             return _think(text, terms, chain)
-        case Text(text):
-            whole = {"type": "text", "text": text}
-            return Piece({"type": "text", "text": ""}, whole, text, count_text(text, tokenizer))
+        case Text(text, citations=citations):
+            opening: wire.Object = {"type": "text", "text": ""}
+            whole: wire.Object = {"type": "text", "text": text}
+            if citations:
+                opening, whole = opening | {"citations": []}, whole | {"citations": [*citations]}
+            return Piece(opening, whole, text, count_text(text, tokenizer))
         case ToolUse():
             return _use_tool(block, index, terms)
+        case _ServerCall(use, call_id):
+            text = wire.encode(use.input).decode(errors="replace")
+            head: wire.Object = {"type": "server_tool_use", "id": call_id, "name": use.name}
+            tokens = count_text(use.name + text, tokenizer) + CALL_TOKENS
+            return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
         case Raw(raw):
-            return Piece(raw, raw, None, count_text(wire.encode(raw).decode(), tokenizer))
+            # What a tool gave back or the server put in is nothing the model wrote.
+            written = raw["type"] not in _NOT_WRITTEN and not raw["type"].endswith("_tool_result")
+            tokens = count_text(wire.encode(raw).decode(), tokenizer) if written else 0
+            return Piece(raw, raw, None, tokens)
 
 
 def _think(text: str, terms: Terms, chain: Chain) -> Piece:
@@ -140,13 +168,11 @@ def _use_tool(use: ToolUse, index: int, terms: Terms) -> Piece:
     text = use.broken_json or wire.encode(use.input).decode(errors="replace")
     call_id = use.id or make_id("toolu", terms.nonce, str(index).encode())
     head: wire.Object = {"type": "tool_use", "id": call_id, "name": use.name}
-    tokens = count_text(use.name + text, terms.model.tokenizer) + 12
+    tokens = count_text(use.name + text, terms.model.tokenizer) + CALL_TOKENS
     return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
 
 
-def _stop_at(
-    block: Block | _Thought, sequences: tuple[str, ...]
-) -> tuple[Block | _Thought, str | None]:
+def _stop_at(block: _Part, sequences: tuple[str, ...]) -> tuple[_Part, str | None]:
     if not isinstance(block, Text) or block.narration:
         return block, None
     found = [(at, sequence) for sequence in sequences if (at := block.text.find(sequence)) >= 0]
@@ -185,6 +211,8 @@ def _whole_fields(partial: str) -> wire.Object:
 
 
 def _absorb(chain: Chain, piece: Piece) -> None:
+    if piece.block["type"] == "fallback":
+        return
     if piece.block["type"] in {"thinking", "redacted_thinking"}:
         seal = Seal.decode(piece.signature or str(piece.block.get("data", "")))
         chain.previous = seal.id if seal else chain.previous

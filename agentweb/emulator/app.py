@@ -13,6 +13,7 @@ from agentweb.emulator.exchange import Exchange
 from agentweb.emulator.messages_endpoint import count_tokens, create_message
 from agentweb.emulator.scenes import SCENES
 from agentweb.emulator.scenes.scene import Scene
+from agentweb.emulator.script import Script
 from agentweb.emulator.state import Emulator
 
 #: Seconds between deltas when people watch.
@@ -42,16 +43,21 @@ class EmulatorApp:
 def create_app(
     *,
     scenes: Sequence[Scene] = SCENES,
+    script: Script | None = None,
     clock: Clock | None = None,
     seed: int = 0,
     record: bool = False,
     pace: float = 0.0,
     **settings: Any,
 ) -> EmulatorApp:
-    """Build an emulator; `app.emulator` holds its bills, log and cache."""
+    """Build an emulator; `app.emulator` holds its bills, log and cache.
+
+    A script answers first, the scenes what it leaves.
+    """
     if clock is not None:
         settings["clock"] = clock
-    return EmulatorApp(Emulator(scenes=scenes, seed=seed, record=record, pace=pace, **settings))
+    settings["scenes"] = scenes if script is None else (script, *scenes)
+    return EmulatorApp(Emulator(script=script, seed=seed, record=record, pace=pace, **settings))
 
 
 async def _route(exchange: Exchange) -> None:

@@ -15,6 +15,9 @@ from agentweb.emulator.ids import digest
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.units import Level, Lifetime
 
+#: The API's own choice is not known; this one is as good as any.
+_DEFAULT_FALLBACK = "claude-sonnet-5-5"
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -54,7 +57,18 @@ class Call:
 
     @property
     def us_only(self) -> bool:
-        return self.body.get("inference_geo") == "us"
+        return self.model.regional and self.body.get("inference_geo") == "us"
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """Models to go on with when this one declines."""
+        hops = self.body.get("fallbacks") or ()
+        names = (_DEFAULT_FALLBACK,) if hops == "default" else tuple(hop["model"] for hop in hops)
+        return tuple(name for name in names if name != self.model.id)
+
+
+def is_server_tool(kind: str) -> bool:
+    return kind.startswith(("web_search_", "web_fetch_", "code_execution_"))
 
 
 def view_of(body: wire.Object) -> Request:
@@ -66,6 +80,9 @@ def view_of(body: wire.Object) -> Request:
         tools=tuple(str(tool.get("name", "")) for tool in body.get("tools") or ()),
         messages=tuple(message for message in body["messages"] if message["role"] != "system"),
         max_tokens=body.get("max_tokens", 0),
+        server_tools=tuple(
+            tool for tool in body.get("tools") or () if is_server_tool(str(tool.get("type", "")))
+        ),
     )
 
 
@@ -77,6 +94,7 @@ def cache_salts(call: Call) -> dict[Level, bytes]:
         "search": any(
             str(t.get("type", "")).startswith("web_search") for t in body.get("tools") or ()
         ),
+        "citations": any(_cites(b) for m in body["messages"] for b in as_blocks(m["content"])),
         "speed": body.get("speed"),
     }
     choices = {
@@ -98,3 +116,10 @@ def _has_image(block: wire.Object) -> bool:
         return True
     content = block.get("content") if block.get("type") == "tool_result" else None
     return isinstance(content, list) and any(_has_image(part) for part in content)
+
+
+def _cites(block: wire.Object) -> bool:
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+        return any(_cites(part) for part in block["content"])
+    switch = block.get("citations")
+    return isinstance(switch, dict) and bool(switch.get("enabled"))

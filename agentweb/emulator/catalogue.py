@@ -49,6 +49,8 @@ class Model:
     narrates_in_thinking: bool = False
     auto_compaction: bool = True
     on_demand_compaction: bool = True
+    #: Inference can be kept in one country, for a tenth more.
+    regional: bool = True
 
 
 _ALWAYS: frozenset[Thinking] = frozenset({"adaptive"})
@@ -83,6 +85,7 @@ def _old(id: str, name: str, line: str, released: str, **more: object) -> Model:
         "keeps_thinking": False,
         "auto_compaction": False,
         "on_demand_compaction": False,
+        "regional": False,
     }
     row: dict[str, object] = {"line": line, "released": released} | fields | more
     return Model(id=id, name=name, **row)  # type: ignore[arg-type]

@@ -15,7 +15,8 @@ from agentweb.emulator.blocks import as_blocks
 from agentweb.emulator.call import Call
 from agentweb.emulator.errors import ApiError
 from agentweb.emulator.faults.fault import summary_fault_in
-from agentweb.emulator.scenes.summary import extractive_summary
+from agentweb.emulator.scenes.scene import Text
+from agentweb.emulator.scenes.summary import bad_summary, extractive_summary
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.signatures import Chain
 from agentweb.emulator.tokens import count_text
@@ -73,7 +74,7 @@ def compact(call: Call, view: Request, chain: Chain, *, signed: bool) -> Compact
     fault = summary_fault_in(view.visible)
     if fault == "error":
         raise ApiError(529, "Overloaded", {"error_code": "compaction_unavailable"})
-    text = extractive_summary(replace(view, max_tokens=_SUMMARY_TOKENS), _SUMMARY_TOKENS)
+    text = _text(replace(view, max_tokens=_SUMMARY_TOKENS), fault)
     tokens = count_text(text, call.model.tokenizer)
     if fault in _FAILURES:
         failed = None if signed else _automatic_piece(None, "", 1)
@@ -89,11 +90,18 @@ def compact(call: Call, view: Request, chain: Chain, *, signed: bool) -> Compact
     return Compacted(piece, "compaction", tokens)
 
 
+def _text(view: Request, fault: str) -> str:
+    """The summary, honest or as bad as it was asked to be."""
+    bad = bad_summary(fault, view) if fault not in _FAILURES else None
+    texts = [block.text for block in bad.blocks if isinstance(block, Text)] if bad else []
+    return texts[0] if texts else extractive_summary(view, _SUMMARY_TOKENS)
+
+
 def view_after(view: Request, piece: Piece) -> Request:
     """The summary, and the running turn it was made in."""
     tail = view.messages[max(0, view.prompt_at) :]
     head = {"role": "assistant", "content": [piece.block]}
-    return Request(view.model, view.system, view.tools, (head, *tail), view.max_tokens)
+    return replace(view, messages=(head, *tail))
 
 
 def _automatic_piece(text: str | None, sealed: str, tokens: int) -> Piece:

@@ -1,17 +1,19 @@
-"""Sends one answer, whole or as a stream, and bills what was announced.
+"""Sends one answer, whole or as a stream, and bills what was generated.
 
-An aborted stream is billed on the last figures that were put on the wire (`message_start`, then
-`message_delta`): the client can know no others, so its ledger and this bill can agree to the
-micro-dollar.
+A stream that ends before its final figures costs its input and the output that is on the wire by
+then, whoever cut it. A client that goes away costs what was written before that was noticed, which
+can be more than it has read; one that was cut off by the server has read all of it, so its ledger
+and this bill can agree to the micro-dollar. A stream that never began, whether refused or given up
+while the client waited, is free: nothing was generated.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
-from agentweb.emulator import wire
-from agentweb.emulator.asgi import respond, start
+from agentweb.emulator import told, wire
+from agentweb.emulator.asgi import Message, respond, start
 from agentweb.emulator.cache import Plan
 from agentweb.emulator.call import Call
 from agentweb.emulator.exchange import Exchange
@@ -19,6 +21,7 @@ from agentweb.emulator.faults.choose import choose_pace
 from agentweb.emulator.faults.fault import Fault
 from agentweb.emulator.faults.streams import FOREVER, change_steps
 from agentweb.emulator.ids import make_id
+from agentweb.emulator.meter import Meter
 from agentweb.emulator.outcome import Outcome
 from agentweb.emulator.prepare import Prepared
 from agentweb.emulator.streaming import frames
@@ -29,6 +32,8 @@ from agentweb.emulator.usage import Usage
 _PORTAL = (
     b"<!doctype html><html><body><h1>Welcome to the Wi-Fi</h1><p>Please log in.</p></body></html>"
 )
+#: Deltas that travel as one where neither a pace nor a fault tells them apart.
+_TOGETHER = 24
 _ELSEWHERE = "http://127.0.0.1:9/v1/messages"
 
 
@@ -41,6 +46,8 @@ class Delivery:
     outcome: Outcome
     fault: Fault | None
     nonce: bytes
+    #: `diagnostics`, if they were asked for.
+    diagnostics: wire.Object
 
     async def deliver(self) -> None:
         if self.call.streaming:
@@ -53,26 +60,32 @@ class Delivery:
             "id": make_id("msg", self.nonce),
             "type": "message",
             "role": "assistant",
-            "model": self.call.model.id,
+            "model": self._model,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
             "stop_details": None,
-            "usage": usage.start(),
+            "usage": usage.start() | told.where(self.call),
         }
-        if self.prepared.dropped:
-            message["input_transformations"] = [drop.as_json() for drop in self.prepared.dropped]
-        return message
+        return message | self.diagnostics | told.transformations(self.call, self.prepared)
+
+    @property
+    def _model(self) -> str:
+        return self.outcome.served_by or self.call.model.id
 
     def _extra(self) -> wire.Object:
         if self.prepared.edits is None:
             return {}
         return {"context_management": {"applied_edits": self.prepared.edits}}
 
+    def _container(self) -> wire.Object:
+        now = self.exchange.emulator.clock.now()
+        return told.container(self.call, self.outcome.answer, self.nonce, now)
+
     def _bill(self, usage: Usage, *, complete: bool) -> int:
         bill = self.exchange.emulator.bill(
             self.exchange.request_id,
-            self.call.model.id,
+            self._model,
             self.outcome.billed(usage),
             us_only=self.call.us_only,
             complete=complete,
@@ -88,11 +101,16 @@ class Delivery:
             "stop_reason": answer.stop_reason,
             "stop_sequence": answer.stop_sequence,
             "stop_details": answer.stop_details,
-            "usage": final.start() | self.outcome.iterations(),
+            "usage": final.start()
+            | told.where(self.call)
+            | told.server_uses(answer)
+            | self.outcome.iterations(),
         }
         limits = self._limit_headers()
         await self.exchange.answer_json(
-            message | self._extra(), *limits, ("agentweb-emulator-cost-micros", str(cost))
+            message | self._container() | self._extra(),
+            *limits,
+            ("agentweb-emulator-cost-micros", str(cost)),
         )
 
     async def _stream(self) -> None:
@@ -102,15 +120,44 @@ class Delivery:
             *self._limit_headers(),
         ]
         exchange.note(200)
-        steps = self._steps()
+        pace = choose_pace(exchange, self.prepared.view)
+        steps = self._steps(together=1 if pace or self.fault is not None else _TOGETHER)
         if self.fault is not None:
             steps = change_steps(steps, self.fault)
-        pace = choose_pace(exchange, self.prepared.view)
-        async with watched(exchange.receive) as gone:
-            await start(exchange.send, 200, [*headers, ("cache-control", "no-cache")])
-            await write_steps(steps, exchange.send, gone, pace)
+        meter = Meter()
 
-    def _steps(self) -> Steps:
+        async def send(message: Message) -> None:
+            meter.take(message)
+            if meter.is_closed:
+                # The client can see the end once it is sent, so the bill is made before.
+                self._settle(meter)
+            await exchange.send(message)
+
+        exchange.emulator.open_streams += 1
+        try:
+            async with watched(exchange.receive) as gone:
+                await start(exchange.send, 200, [*headers, ("cache-control", "no-cache")])
+                await write_steps(steps, send, gone, pace)
+        finally:
+            self._settle(meter)
+            exchange.emulator.open_streams -= 1
+
+    def _settle(self, meter: Meter) -> None:
+        """Bill what is on the wire, unless it is a whole stream or the books were cleared."""
+        books, request_id = self.exchange.emulator.bills, self.exchange.request_id
+        if (self.fault is None and meter.is_closed) or request_id not in books:
+            return
+        carried = meter.read(self.call.model.tokenizer)
+        if not carried.began:
+            del books[request_id]
+        elif carried.ended:
+            self._bill(self.outcome.final, complete=True)
+        else:
+            first = self.outcome.first
+            output = max(first.output, min(carried.output, self.call.body["max_tokens"]))
+            self._bill(replace(first, output=output), complete=False)
+
+    def _steps(self, *, together: int) -> Steps:
         outcome = self.outcome
         first, final = outcome.first, outcome.final
         self.exchange.emulator.cache.begin(self.plan)
@@ -119,10 +166,10 @@ class Delivery:
         yield PING
         dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
         for index, piece in enumerate(outcome.answer.pieces):
-            yield from frames.piece_frames(index, piece, dice)
+            yield from frames.piece_frames(index, piece, dice, together)
         self._bill(final, complete=True)
-        usage = final.delta() | outcome.iterations()
-        yield from frames.close_message(outcome.answer, usage, self._extra())
+        usage = final.delta() | told.server_uses(outcome.answer) | outcome.iterations()
+        yield from frames.close_message(outcome.answer, usage, self._container(), self._extra())
 
     def _limit_headers(self) -> list[tuple[str, str]]:
         emulator = self.exchange.emulator
@@ -142,7 +189,7 @@ async def deliver_odd(exchange: Exchange, fault: Fault) -> bool:
         case "slow":
             async with watched(exchange.receive) as gone:
                 await pause(gone, fault.seconds(2))
-            return False
+            return gone.is_set()
         case "close":
             exchange.note(0)
         case "html200":

@@ -27,12 +27,20 @@ def _page(query: dict[str, list[str]]) -> wire.Object:
         raise Invalid("limit: Input should be between 1 and 1000")
     rows = [describe(model) for model in sorted(MODELS, key=lambda m: m.released, reverse=True)]
     ids = [row["id"] for row in rows]
+    size = int(limit)
     if after := query.get("after_id"):
         rows = rows[ids.index(after[0]) + 1 :] if after[0] in ids else []
-    page = rows[: int(limit)]
+    if before := query.get("before_id"):
+        # The page that ends where the other begins.
+        rows = rows[: ids.index(before[0])] if before[0] in ids else []
+        return _slice(rows[-size:], more=len(rows) > size)
+    return _slice(rows[:size], more=len(rows) > size)
+
+
+def _slice(page: list[wire.Object], *, more: bool) -> wire.Object:
     return {
         "data": page,
-        "has_more": len(rows) > len(page),
+        "has_more": more,
         "first_id": page[0]["id"] if page else None,
         "last_id": page[-1]["id"] if page else None,
     }

@@ -8,6 +8,22 @@ from agentweb.emulator import wire
 from agentweb.emulator.answer import Answer
 from agentweb.emulator.usage import Usage
 
+_NONE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sampling iteration."""
+
+    kind: str
+    usage: Usage
+    #: The model that made it, where it is not the one asked.
+    model: str = ""
+    is_billed: bool = True
+
+    def told(self) -> wire.Object:
+        return self.usage.iteration(self.kind) | ({"model": self.model} if self.model else {})
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -18,6 +34,12 @@ class Outcome:
     compactions: tuple[Usage, ...]
     #: Usage lists the iterations.
     told: bool
+    #: The prompts of message iterations behind the first.
+    later: Usage = _NONE
+    #: Every iteration in its order, where there was more than one of the message.
+    rows: tuple[Row, ...] = ()
+    #: The model that went on where the one asked declined; empty if none did.
+    served_by: str = ""
 
     @property
     def first(self) -> Usage:
@@ -29,15 +51,20 @@ class Outcome:
         if not self.prompt.prompt:
             return self.prompt
         answer = self.answer
-        return replace(self.prompt, output=answer.output_tokens, thinking=answer.thinking_tokens)
+        whole = self.prompt.plus(self.later)
+        return replace(whole, output=answer.output_tokens, thinking=answer.thinking_tokens)
 
     def billed(self, last: Usage) -> tuple[Usage, ...]:
+        if self.rows and last == self.final:
+            return tuple(row.usage for row in self.rows if row.is_billed)
         return (*self.compactions, last) if last.prompt else self.compactions
 
     def iterations(self) -> wire.Object:
         """The `iterations` of a final usage, if the request is told of them."""
         if not self.told:
             return {}
+        if self.rows:
+            return {"iterations": [row.told() for row in self.rows]}
         rows = [usage.iteration("compaction") for usage in self.compactions]
         if self.prompt.prompt:
             rows.append(self.final.iteration("message"))

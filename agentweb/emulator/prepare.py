@@ -49,7 +49,7 @@ def prepare(call: Call, emulator: Emulator) -> Prepared:
     body = _without(call.body, dropped)
     if not call.model.keeps_thinking:
         body = _last_turn_thinking(body)
-    body = body | {"messages": skip_compacted(body["messages"])}
+    body = body | {"messages": _shown(skip_compacted(body["messages"]))}
     before = total_tokens(emulator.counter.units(body, call.model.tokenizer))
     edited: Edited = edit_context(body, call, emulator.counter, before)
     line = emulator.counter.units(edited.body, call.model.tokenizer)
@@ -59,6 +59,16 @@ def prepare(call: Call, emulator: Emulator) -> Prepared:
     return Prepared(
         edited.body, view_of(edited.body), chain, line, tokens, before, dropped, edited.applied
     )
+
+
+def _shown(messages: list[wire.Object]) -> list[wire.Object]:
+    """Without what is sent but never shown: fallback boundaries, system messages of past turns."""
+    latest = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=-1)
+    return [
+        message | {"content": [b for b in as_blocks(message["content"]) if b["type"] != "fallback"]}
+        for index, message in enumerate(messages)
+        if message.get("clear_at") != "next_user_message" or index > latest
+    ]
 
 
 def _without(body: wire.Object, dropped: list[Dropped]) -> wire.Object:

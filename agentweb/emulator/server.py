@@ -27,6 +27,11 @@ class Server:
         self._thread = threading.Thread(target=self._run, name=f"http-{self.port}", daemon=True)
 
     @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 

@@ -76,6 +76,8 @@ class Chain:
 
     def absorb(self, role: str, block: wire.Object) -> None:
         """Take in one block that is not thinking."""
+        if block["type"] == "fallback":
+            return
         if block["type"] == "compaction":
             carried = Seal.decode(
                 str(block.get("signature") or block.get("encrypted_content") or "")

@@ -11,17 +11,19 @@ from dataclasses import dataclass, field
 from agentweb.emulator.cache import PromptCache
 from agentweb.emulator.clock import Clock, SystemClock
 from agentweb.emulator.errors import ApiError
+from agentweb.emulator.fingerprints import Fingerprints
 from agentweb.emulator.ids import digest
 from agentweb.emulator.limits import Buckets, Limits
 from agentweb.emulator.prices import cost_micros
 from agentweb.emulator.scenes.scene import Scene
+from agentweb.emulator.script import Script
 from agentweb.emulator.units import Counter
 from agentweb.emulator.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What one request costs: the last figures announced to the client, priced."""
+    """What one request costs, priced."""
 
     request_id: str
     model: str
@@ -48,6 +50,8 @@ class Recorded:
 @dataclass(kw_only=True)
 class Emulator:
     scenes: Sequence[Scene]
+    #: One of the scenes, asked for its faults too.
+    script: Script | None = None
     clock: Clock = field(default_factory=SystemClock)
     seed: int = 0
     #: Seconds between two deltas.
@@ -62,6 +66,9 @@ class Emulator:
     log: list[Recorded] = field(default_factory=list)
     cache: PromptCache = field(default_factory=PromptCache)
     counter: Counter = field(default_factory=Counter)
+    fingerprints: Fingerprints = field(default_factory=Fingerprints)
+    #: Streams that are being written; the bill of such a one is not final.
+    open_streams: int = 0
     #: Faults ordered by the control endpoint, taken in order.
     ordered_faults: list[str] = field(default_factory=list)
     _buckets: dict[str, Buckets] = field(default_factory=dict)
@@ -105,6 +112,7 @@ class Emulator:
         self.bills.clear()
         self.log.clear()
         self.cache.clear()
+        self.fingerprints.clear()
         self.ordered_faults.clear()
         self._buckets.clear()
         self._seen.clear()

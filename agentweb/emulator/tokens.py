@@ -29,6 +29,8 @@ _THREE = bytes(range(0xE0, 0xF0))
 REQUEST_TOKENS = 7
 TOOLS_TOKENS = 290
 BLOCK_TOKENS = 3
+#: What the model writes for a call besides its name and its input.
+CALL_TOKENS = 12
 _PDF_PAGE_TOKENS = 2_000
 _IMAGE_TOKENS = 1_600
 

@@ -20,6 +20,11 @@ class Usage:
     def prompt(self) -> int:
         return self.fresh + self.read + self.write_5m + self.write_1h
 
+    def plus(self, more: Usage) -> Usage:
+        return Usage(
+            **{name: getattr(self, name) + getattr(more, name) for name in Usage.__slots__}
+        )
+
     def start(self) -> wire.Object:
         """As `message_start` and a whole message say it."""
         return self._input() | {
@@ -29,8 +34,6 @@ class Usage:
             },
             "output_tokens": self.output,
             "output_tokens_details": {"thinking_tokens": self.thinking},
-            "service_tier": "standard",
-            "inference_geo": "global",
         }
 
     def delta(self) -> wire.Object:

@@ -61,14 +61,27 @@ class Asker:
         query: str = "",
         **headers: str | None,
     ) -> Answered:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
-        named = HEADERS | {name.replace("_", "-"): value for name, value in headers.items()}
-        pairs = [(k.encode(), v.encode()) for k, v in named.items() if v is not None]
-        scope = {"type": "http", "method": method, "path": path, "headers": pairs}
-        return asyncio.run(_run(self.app, scope | {"query_string": query.encode()}, raw))
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return asyncio.run(post(self.app, body, path=path, method=method, query=query, **named))
 
     def say(self, text: str, **fields: Any) -> Answered:
         return self(request(text, **fields))
+
+
+async def post(
+    app: EmulatorApp,
+    body: Any = None,
+    *,
+    path: str = "/v1/messages",
+    method: str = "POST",
+    query: str = "",
+    **headers: str | None,
+) -> Answered:
+    """One request; a header that is None is left out."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
+    pairs = [(k.encode(), v.encode()) for k, v in (HEADERS | headers).items() if v is not None]
+    scope = {"type": "http", "method": method, "path": path, "headers": pairs}
+    return await _run(app, scope | {"query_string": query.encode()}, raw)
 
 
 async def _run(app: EmulatorApp, scope: dict[str, Any], raw: bytes) -> Answered:

@@ -13,6 +13,9 @@ TEXT = {"type": "text", "text": "Hello"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2lnbmF0dXJl"}
+SEARCH = {"type": "web_search_20260318", "name": "web_search"}
+SERVER_USE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+SERVER_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 COMPACTION = {"type": "compaction", "content": "Summary"}
 
 NEEDS_RESULT = (

@@ -13,6 +13,9 @@ from tests.emulator.samples import (
     MARK,
     RESULT,
     RESULT_2,
+    SEARCH,
+    SERVER_RESULT,
+    SERVER_USE,
     TEXT,
     TOOL,
     USE,
@@ -35,8 +38,34 @@ DOCUMENT = {
     "citations": {"enabled": True},
 }
 FOUND = {"type": "search_result", "source": "https://a.example", "title": "A", "content": [TEXT]}
-SERVER_USE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-SERVER_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+PAGE = {
+    "type": "web_search_result",
+    "url": "https://a.example",
+    "title": "A",
+    "encrypted_content": "eA==",
+    "page_age": None,
+}
+NO_PAGE = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+SECOND = {"tool_use_id": "s2"}
+RAN = {
+    "type": "code_execution_result",
+    "stdout": "",
+    "stderr": "",
+    "return_code": 0,
+    "content": [{"type": "code_execution_output", "file_id": "file_1"}],
+}
+CODE_USE = {"type": "server_tool_use", "id": "srvtoolu_2", "name": "code_execution", "input": {}}
+CODE_RESULT = {
+    "type": "code_execution_tool_result",
+    "tool_use_id": "srvtoolu_2",
+    "content": RAN,
+}
+BOUNDARY = {
+    "type": "fallback",
+    "from": {"model": "claude-fable-5-1"},
+    "to": {"model": "claude-sonnet-5-5"},
+    "trigger": {"type": "refusal", "category": None},
+}
 
 ACCEPTED = [
     ("5 a string is one text block", words(messages=[{"role": "user", "content": "Hello"}])),
@@ -126,6 +155,66 @@ ACCEPTED = [
         talk(user(TEXT), assistant(USE | MARK), user(RESULT | {"content": [TEXT | MARK]} | MARK)),
     ),
     ("7 the automatic mark", words(cache_control={"type": "ephemeral", "ttl": "1h"})),
+    (
+        "5 pages and errors of a search",
+        talk(
+            user(TEXT),
+            assistant(SERVER_USE, SERVER_RESULT | {"content": [PAGE]}, TEXT),
+            user(TEXT),
+            assistant(SERVER_USE | {"id": "s2"}, SERVER_RESULT | SECOND | {"content": NO_PAGE}),
+            user(TEXT),
+        ),
+    ),
+    ("5 code that ran", talk(user(TEXT), assistant(CODE_USE, CODE_RESULT, TEXT), user(TEXT))),
+    (
+        "5 code that waits for a tool of the caller",
+        talk(
+            user(TEXT),
+            assistant(
+                CODE_USE,
+                USE | {"caller": {"type": "code_execution_20260521", "tool_id": "srvtoolu_2"}},
+            ),
+            user(RESULT),
+        ),
+    ),
+    (
+        "5 a search on some sites",
+        words(tools=[SEARCH | {"allowed_domains": ["a.example"], "max_uses": 5}]),
+    ),
+    (
+        "5 a search near somebody",
+        words(tools=[SEARCH | {"user_location": {"type": "approximate", "city": "Lisbon"}}]),
+    ),
+    (
+        "5 a search besides deferred tools",
+        words(
+            tools=[
+                {"type": "tool_search_tool_bm25", "name": "tool_search_tool_bm25"},
+                TOOL | {"defer_loading": True},
+            ]
+        ),
+    ),
+    ("3 a fallback boundary", talk(user(TEXT), assistant(TEXT, BOUNDARY, TEXT), user(TEXT))),
+    ("7 a mark on a call", talk(user(TEXT), assistant(USE | MARK), user(RESULT | MARK))),
+    ("7 a mark on an image and a document", talk(user(IMAGE | MARK, DOCUMENT | MARK, TEXT))),
+    (
+        "7 a mark on what a search found",
+        talk(user(TEXT), assistant(SERVER_USE, SERVER_RESULT | MARK, TEXT), user(TEXT)),
+    ),
+    ("5 a container by name", words(container="container_1")),
+    ("5 a container with skills", words(container={"id": None, "skills": []})),
+    ("4 standard capacity only", words(service_tier="standard_only")),
+    ("1 no geography", words(inference_geo=None)),
+    (
+        "5 an id of any letters",
+        talk(
+            user(TEXT),
+            assistant(USE | {"id": "a-B_9"}),
+            user(RESULT | {"tool_use_id": "a-B_9"}),
+        ),
+    ),
+    ("5 a name of 128 letters", words(tools=[TOOL | {"name": "n" * 128}])),
+    ("5 an empty input", talk(user(TEXT), assistant(USE | {"input": {}}), user(RESULT))),
     ("11 diagnostics", words(diagnostics={"previous_message_id": None})),
     ("1 geography and tier", words(inference_geo="us", service_tier="auto")),
 ]
@@ -160,6 +249,15 @@ def test_a_prefill_is_taken_up_by_models_that_have_it(ask: Any, body: Any) -> No
 )
 def test_a_system_message_may_stand_behind_the_user(ask: Any, body: Any, messages: Any) -> None:
     assert ask(body(messages=messages, model="claude-opus-5-5")).status == 200
+
+
+def test_a_system_message_may_follow_a_server_tool_result(ask: Any, body: Any) -> None:
+    told = {"role": "system", "content": "Now stop."}
+    messages = [user(TEXT), assistant(SERVER_USE, SERVER_RESULT), told]
+    assert ask(body(messages=messages, model="claude-opus-5-5")).status == 200
+    messages[1]["content"].append(TEXT)
+    refused = ask(body(messages=messages, model="claude-opus-5-5"))
+    assert refused.message.startswith("messages.2: a `system` message must follow")
 
 
 @pytest.mark.parametrize("key", ["sk-ant-api03-anything", "x", "sk-a@acme/blue"])

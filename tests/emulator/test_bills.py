@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.tokens import count_text
 from agentweb.emulator.usage import Usage
 from tests.emulator.samples import MARK
 
 LONG = "The quick brown fox jumps over the lazy dog, again and again. " * 400
+WRITE = {"name": "write_file", "input_schema": {"type": "object"}}
+PARTS = ("text", "thinking", "partial_json")
 
 CASES = [
     ("claude-sonnet-5-5", Usage(fresh=1_000_000), 2_000_000),
@@ -65,15 +69,77 @@ def test_a_stream_costs_what_the_whole_answer_costs(ask: Any, body: Any) -> None
     assert costs[0] == costs[1] > 0
 
 
-@pytest.mark.parametrize("fault", ["cut_after:2", "error_after:2", "end_after:1", "no_delta"])
-def test_an_aborted_stream_costs_what_was_announced(ask: Any, body: Any, fault: str) -> None:
-    answered = ask(body("Show me a table", stream=True), x_emulator_fault=fault)
+THINK = {"type": "adaptive", "display": "summarized"}
+CUTS = [
+    "cut_after:2", "error_after:12", "end_after:9", "reset_after:7", "no_delta", "bad_sse",
+    "cut_bytes:900", "cut_bytes:1400", "cut_bytes:1900", "end_after:0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("prompt", ["Show me a table", "Write a file a.txt", "Hello"])
+@pytest.mark.parametrize("fault", CUTS)
+def test_a_cut_stream_costs_what_is_on_the_wire(
+    ask: Any, body: Any, fault: str, prompt: str
+) -> None:
+    asked = body(prompt, stream=True, thinking=THINK, tools=[WRITE])
+    answered = ask(asked, x_emulator_fault=fault)
     bill = ask.emulator.bills[answered.headers["request-id"]]
-    start = answered.events[0][1]["message"]["usage"]
-    announced = Usage(fresh=start["input_tokens"], output=start["output_tokens"])
-    if fault != "no_delta":
-        assert bill.cost_micros == cost_micros("claude-sonnet-5-5", [announced])
-        assert not bill.complete
+    (spent,) = bill.iterations
+    events = readable(answered.body)
+    start = events[0]["message"]["usage"]
+    assert spent.prompt == start["input_tokens"]
+    assert spent.output == max(1, written(events))
+    assert not bill.complete
+    assert bill.cost_micros == cost_micros("claude-sonnet-5-5", [spent])
+
+
+def readable(body: bytes) -> list[Any]:
+    """Give the events that are whole, up to one that is none."""
+    events: list[Any] = []
+    for lines in body.split(b"\n\n")[:-1]:
+        data = lines.split(b"data: ")[1]
+        if data == b"{oops":
+            break
+        events.append(json.loads(data))
+    return events
+
+
+def written(events: list[Any]) -> int:
+    """Count the output that came, block by block."""
+    total = 0
+    for start in events:
+        if start["type"] != "content_block_start":
+            continue
+        block = start["content_block"]
+        deltas = [
+            "".join(str(value) for name, value in event["delta"].items() if name in PARTS)
+            for event in events
+            if event["type"] == "content_block_delta" and event["index"] == start["index"]
+        ]
+        total += count_text(block.get("name", "") + "".join(deltas), "newer")
+        total += 12 * (block["type"] == "tool_use")
+    return total
+
+
+def test_a_stream_cut_behind_its_final_figures_costs_all_of_it(ask: Any, body: Any) -> None:
+    whole = ask(body("Hello", stream=True))
+    cut = ask(body("Hello", stream=True), x_emulator_fault="end_before_stop")
+    bills = [ask.emulator.bills[answered.headers["request-id"]] for answered in (whole, cut)]
+    assert bills[0].cost_micros == bills[1].cost_micros
+    assert all(bill.complete for bill in bills)
+
+
+def test_a_cut_answer_is_never_longer_than_was_allowed(ask: Any, body: Any) -> None:
+    asked = body("Show me a table", stream=True, max_tokens=5)
+    answered = ask(asked, x_emulator_fault="no_delta")
+    bill = ask.emulator.bills[answered.headers["request-id"]]
+    assert bill.iterations[0].output == 5
+
+
+@pytest.mark.parametrize("fault", ["no_start", "cut_bytes:0", "cut_bytes:60", "error_first"])
+def test_a_stream_that_never_began_is_free(ask: Any, body: Any, fault: str) -> None:
+    ask(body("Hello", stream=True), x_emulator_fault=fault)
+    assert ask.emulator.bills == {}
 
 
 @pytest.mark.parametrize("fault", ["overloaded", "bad_request", "rate_limited", "html200"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from tests.emulator.samples import HOUR, MARK, TEXT, TOOL, USE, assistant, user
+from agentweb.emulator.app import create_app
+from tests.emulator.conftest import Asker, post
+from tests.emulator.samples import HOUR, MARK, SEARCH, TEXT, TOOL, USE, assistant, user
 
 LONG = "The quick brown fox jumps over the lazy dog, again and again. " * 200
 Split = tuple[int, int, int, int]
@@ -177,3 +180,65 @@ def test_pre_warming_writes_without_answering(ask: Any, marked: Any) -> None:
     warmed = ask(marked | {"max_tokens": 0})
     assert warmed.json["content"] == []
     assert split(ask(marked))[1] > 0
+
+
+def test_three_marks_are_billed_from_the_hit_over_the_last_long_one_to_the_last(
+    ask: Any, body: Any
+) -> None:
+    """A is the highest hit, B the last long mark behind it, C the last mark."""
+    system = [block(LONG, **HOUR)]
+    _, _, _, hit = split(ask(body(system=system)))
+    long, short = block(f"{LONG} long", **HOUR), block(f"{LONG} short", **MARK)
+    fresh, read, five, hour = split(ask(body(system=system, messages=[user(long, short, TEXT)])))
+    assert read == hit
+    assert min(five, hour) > 1_024
+    assert abs(five - hour) < 20
+    assert 0 < fresh < 50
+
+
+def test_a_response_that_has_not_begun_can_not_be_read(body: Any) -> None:
+    """Two requests side by side both write; one behind them reads."""
+    app = create_app()
+
+    async def both() -> list[Any]:
+        slow = {"x-emulator-fault": "slow:0.2"}
+        asked = body(system=[block(LONG, **MARK)])
+        return await asyncio.gather(*(post(app, asked, **slow) for _ in range(2)))
+
+    reads = [split(answered)[1] for answered in asyncio.run(both())]
+    assert reads == [0, 0]
+    assert split(Asker(app)(body(system=[block(LONG, **MARK)])))[1] > 0
+
+
+def test_a_life_is_counted_from_the_start_of_the_request(ask: Any, marked: Any, clock: Any) -> None:
+    async def late() -> None:
+        asking = asyncio.create_task(post(ask.app, marked, **{"x-emulator-fault": "slow:0.2"}))
+        await asyncio.sleep(0.05)
+        clock.advance(200)
+        await asking
+
+    asyncio.run(late())
+    clock.advance(101)
+    assert split(ask(marked))[1] == 0
+
+
+@pytest.mark.parametrize("more", [{"speed": "fast"}, {"tools": [TOOL, SEARCH]}])
+def test_a_switch_for_the_system_prompt_spares_at_most_the_tools(
+    ask: Any, body: Any, more: Any
+) -> None:
+    tools = [TOOL | {"description": LONG} | MARK]
+    asked = body(tools=tools, system=[block(LONG, **MARK)])
+    ask(asked)
+    changed = asked | more | ({"tools": [*tools, SEARCH]} if "tools" in more else {})
+    _, read, written, _ = split(ask(changed))
+    assert read > 1_024
+    assert written > 1_024
+
+
+def test_an_image_changes_the_messages_alone(ask: Any, body: Any) -> None:
+    source = {"type": "url", "url": "https://a.example/a.png"}
+    asked = body(system=[block(LONG, **MARK)], messages=[user(block(LONG, **MARK))])
+    _, _, written, _ = split(ask(asked))
+    asked["messages"].append(user({"type": "image", "source": source}))
+    _, read, _, _ = split(ask(asked))
+    assert 1_024 < read < written

@@ -8,11 +8,13 @@ import pytest
 
 from agentweb.emulator.prices import cost_micros
 from agentweb.emulator.usage import Usage
-from tests.emulator.samples import TEXT, TOOL, assistant, user
+from tests.emulator.samples import TEXT, assistant, user
 
 ON_DEMAND = "compact-2026-09-04"
 AUTOMATIC = "compact-2026-01-12"
 EDITING = "context-management-2025-06-27"
+CONTROLS = "thinking-binding-controls-2026-08-01"
+DROP = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 ORDER = {"type": "summarize"}
 THINKING = {"type": "adaptive", "display": "summarized"}
 LONG = "We decided on AB-1234 because it is cheaper. " * 6_000
@@ -87,6 +89,7 @@ def test_a_tail_that_does_not_follow_directly_is_broken(ask: Any, history: Any) 
     [
         ({"content": "Another summary"}, "compaction_content_mismatch"),
         ({"signature": "Zm9yZ2Vk"}, "compaction_signature_invalid"),
+        ({"tool_changes": []}, "compaction_tool_changes_mismatch"),
     ],
 )
 def test_a_changed_block_is_refused_by_code(ask: Any, history: Any, change: Any, code: str) -> None:
@@ -99,9 +102,11 @@ def test_a_block_must_come_first_and_alone(ask: Any, history: Any) -> None:
     block = compacted(ask, history, 2).json["content"][0]
     late = history | {"messages": [user(TEXT), assistant(block), user(TEXT)]}
     twice = history | {"messages": [assistant(block), user(TEXT), assistant(block), user(TEXT)]}
-    for wrong in (late, twice):
+    told = {"role": "system", "content": [block]}
+    system = history | {"messages": [user(TEXT), told, assistant(TEXT), user(TEXT)]}
+    for wrong, code in ((late, "misplaced"), (twice, "ambiguous"), (system, "misplaced")):
         details = ask(wrong, anthropic_beta=ON_DEMAND).json["error"]["details"]
-        assert details["error_code"] == "compaction_block_misplaced"
+        assert details["error_code"] == f"compaction_block_{code}"
 
 
 def test_there_must_be_something_to_summarise(ask: Any, history: Any) -> None:
@@ -129,7 +134,9 @@ def test_it_does_not_go_with_everything(ask: Any, body: Any, more: Any) -> None:
     ("kind", "stop"),
     [
         ("empty", "end_turn"),
+        ("blank", "end_turn"),
         ("cut", "max_tokens"),
+        ("window", "model_context_window_exceeded"),
         ("toolcall", "tool_use"),
         ("refusal", "refusal"),
     ],
@@ -182,70 +189,106 @@ def test_below_its_trigger_nothing_happens(ask: Any, body: Any) -> None:
     assert [row["type"] for row in message["usage"]["iterations"]] == ["message"]
 
 
-def rounds(count: int) -> list[Any]:
-    messages = [user(TEXT)]
-    for number in range(count):
-        name = "read_file" if number else "pinned"
-        use = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {"path": "a"}}
-        result = {
-            "type": "tool_result",
-            "tool_use_id": f"toolu_{number}",
-            "content": "word " * 2_000,
-        }
-        messages += [assistant(use), user(result)]
-    return messages
+def test_a_failed_one_is_a_block_of_null_that_does_nothing_when_sent_back(
+    ask: Any, body: Any
+) -> None:
+    words = f"{LONG} emulator:summary=toolcall"
+    asked = body(words, context_management=automatic())
+    message = ask(asked, anthropic_beta=AUTOMATIC).json
+    failed, answer = message["content"]
+    assert (failed["type"], failed["content"], answer["type"]) == ("compaction", None, "text")
+    asked["messages"] += [assistant(*message["content"]), user(TEXT)]
+    del asked["context_management"]
+    assert ask(asked, anthropic_beta=AUTOMATIC).json["usage"]["input_tokens"] > 50_000
 
 
-def clearing(**more: Any) -> Any:
-    edit = {"type": "clear_tool_uses_20250919", "trigger": {"type": "tool_uses", "value": 4}}
-    return {"edits": [edit | more]}
+def test_a_block_of_another_hand_breaks_the_thinking_behind_it(ask: Any, body: Any) -> None:
+    asked = body(messages=[user(text(LONG)), assistant(TEXT), user(text("Hello"))])
+    asked |= {"context_management": automatic(), "thinking": THINKING}
+    content = ask(asked, anthropic_beta=AUTOMATIC).json["content"]
+    assert [block["type"] for block in content] == ["compaction", "thinking", "text"]
+    asked["messages"] += [assistant(*content), user(TEXT)]
+    assert ask(asked, anthropic_beta=AUTOMATIC).status == 200
+    content[0] = content[0] | {"encrypted_content": "b3RoZXI="}
+    asked["messages"][-2] = assistant(*content)
+    refused = ask(asked, anthropic_beta=AUTOMATIC)
+    assert "bound to a different conversation" in refused.message
+
+
+def test_its_trigger_has_a_least_value(ask: Any, body: Any) -> None:
+    trigger = {"type": "input_tokens", "value": 49_999}
+    answered = ask(body(context_management=automatic(trigger=trigger)), anthropic_beta=AUTOMATIC)
+    assert answered.message.endswith("Input should be greater than or equal to 50000")
+
+
+@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-sonnet-4-5"])
+def test_older_models_have_none_of_it(ask: Any, body: Any, model: str) -> None:
+    asked = body(context_management=automatic(), model=model)
+    assert ask(asked, anthropic_beta=AUTOMATIC).message.endswith("is not supported for this model")
 
 
 @pytest.mark.parametrize(
-    ("more", "cleared"),
+    "open_call",
     [
-        ({}, 3),
-        ({"keep": {"type": "tool_uses", "value": 1}}, 5),
-        ({"exclude_tools": ["pinned"]}, 2),
-        ({"clear_at_least": {"type": "input_tokens", "value": 900_000}}, 0),
-        ({"trigger": {"type": "input_tokens", "value": 100_000}}, 0),
-        ({"trigger": {"type": "input_tokens", "value": 5_000}}, 3),
+        {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {}},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
     ],
 )
-def test_old_tool_results_are_cleared_and_only_counted(
-    ask: Any, body: Any, more: Any, cleared: int
+def test_on_demand_nothing_may_be_open_at_the_end(ask: Any, body: Any, open_call: Any) -> None:
+    messages = [user(TEXT), assistant(TEXT, open_call)]
+    answered = ask(body(messages=messages, compaction=ORDER), anthropic_beta=ON_DEMAND)
+    assert answered.status == 400
+    assert answered.json["error"]["details"] == {"error_code": "compaction_incomplete_turn"}
+
+
+def test_on_demand_the_last_word_may_be_the_assistants(ask: Any, body: Any) -> None:
+    messages = [user(TEXT), assistant(TEXT)]
+    answered = ask(body(messages=messages, compaction=ORDER), anthropic_beta=ON_DEMAND)
+    assert answered.json["stop_reason"] == "compaction"
+
+
+def test_on_demand_the_block_arrives_whole_when_it_starts(ask: Any, body: Any) -> None:
+    asked = body("The code is AB-1234.", compaction=ORDER, stream=True)
+    events = ask(asked, anthropic_beta=ON_DEMAND).events
+    names = [name for name, data in events if "index" in data]
+    assert names == ["content_block_start", "content_block_stop"]
+    (start,) = [data for name, data in events if name == "content_block_start"]
+    assert "AB-1234" in start["content_block"]["content"]
+    assert start["content_block"]["signature"]
+
+
+def test_on_demand_what_is_too_long_is_refused_like_any_prompt(ask: Any, body: Any) -> None:
+    asked = body("1" * 2_400_000, compaction=ORDER)
+    answered = ask(asked, anthropic_beta=ON_DEMAND)
+    assert answered.message.startswith("prompt is too long: ")
+
+
+def test_summarised_messages_left_behind_the_block_are_read_and_paid(
+    ask: Any, history: Any
 ) -> None:
-    asked = body(messages=rounds(6), tools=[TOOL], context_management=clearing(**more))
-    message = ask(asked, anthropic_beta=EDITING).json
-    applied = message["context_management"]["applied_edits"]
-    assert [edit["cleared_tool_uses"] for edit in applied] == ([cleared] if cleared else [])
-    counted = {k: v for k, v in asked.items() if k != "max_tokens"}
-    count = ask(counted, path="/v1/messages/count_tokens", anthropic_beta=EDITING).json
-    freed = sum(edit["cleared_input_tokens"] for edit in applied)
-    assert count["context_management"]["original_input_tokens"] - freed == count["input_tokens"]
+    """Silent: the request is taken, the range is just there twice."""
+    block = compacted(ask, history, 2).json["content"][0]
+    plain = {name: value for name, value in history.items() if name != "thinking"}
+    kept = plain | {"messages": [assistant(block), *history["messages"][2:]]}
+    left = plain | {"messages": [assistant(block), user(text(LONG)), *history["messages"][3:]]}
+    counts = [
+        ask(asked, anthropic_beta=f"{ON_DEMAND},{CONTROLS}").json["usage"]["input_tokens"]
+        for asked in (kept, left | {"thinking": THINKING | DROP})
+    ]
+    assert counts[1] > counts[0] + 50_000
 
 
-def test_clearing_on_the_server_leaves_signatures_valid(ask: Any, body: Any) -> None:
-    asked = body("list files", thinking=THINKING, tools=[TOOL | {"name": "list_files"}])
-    asked["context_management"] = clearing(
-        trigger={"type": "tool_uses", "value": 1}, keep={"type": "tool_uses", "value": 0}
+def test_a_count_ignores_the_order_and_applies_the_block(ask: Any, history: Any) -> None:
+    path = "/v1/messages/count_tokens"
+    whole = {name: value for name, value in history.items() if name != "max_tokens"}
+    block = compacted(ask, history, 2).json["content"][0]
+    plain = ask(whole, path=path).json
+    ordered = ask(
+        whole | {"compaction": ORDER | {"type": "odd"}}, path=path, anthropic_beta=ON_DEMAND
     )
-    for _ in range(4):
-        answered = ask(asked, anthropic_beta=EDITING)
-        assert answered.status == 200, answered.body
-        content = answered.json["content"]
-        calls = [block for block in content if block["type"] == "tool_use"]
-        results = [
-            {"type": "tool_result", "tool_use_id": c["id"], "content": "x " * 99} for c in calls
-        ]
-        asked["messages"] += [assistant(*content), user(*results, text("list files again"))]
-
-
-def test_old_thinking_is_cleared_by_turns(ask: Any, history: Any) -> None:
-    history["context_management"] = {
-        "edits": [
-            {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}
-        ]
-    }
-    applied = ask(history, anthropic_beta=EDITING).json["context_management"]["applied_edits"]
-    assert [edit["cleared_thinking_turns"] for edit in applied] == [1]
+    assert ordered.json == plain
+    long = whole | {"messages": [user(text(LONG)), assistant(block), user(TEXT)]}
+    auto = {"type": "compaction", "content": "Summary"}
+    short = whole | {"messages": [user(text(LONG)), assistant(auto), user(TEXT)]}
+    assert ask(long, path=path, anthropic_beta=ON_DEMAND).status == 400
+    assert ask(short, path=path, anthropic_beta=AUTOMATIC).json["input_tokens"] < 100

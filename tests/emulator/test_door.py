@@ -137,3 +137,82 @@ def test_one_model_is_found_by_its_alias(ask: Any) -> None:
 def test_every_model_has_a_price() -> None:
     assert set(PRICES) == {model.id for model in MODELS}
     assert find_model("claude-opus-4-5") is not None
+
+
+def test_models_are_paged_in_both_directions(ask: Any) -> None:
+    ids = [
+        row["id"] for row in ask(path="/v1/models", method="GET", query="limit=100").json["data"]
+    ]
+    after = ask(path="/v1/models", method="GET", query=f"limit=3&after_id={ids[4]}").json
+    assert [row["id"] for row in after["data"]] == ids[5:8]
+    assert (after["first_id"], after["last_id"], after["has_more"]) == (ids[5], ids[7], True)
+    before = ask(path="/v1/models", method="GET", query=f"limit=3&before_id={ids[4]}").json
+    assert [row["id"] for row in before["data"]] == ids[1:4]
+    assert before["has_more"]
+    first = ask(path="/v1/models", method="GET", query=f"limit=3&before_id={ids[2]}").json
+    assert ([row["id"] for row in first["data"]], first["has_more"]) == (ids[:2], False)
+    none = ask(path="/v1/models", method="GET", query=f"after_id={ids[-1]}").json
+    assert none == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+
+
+@pytest.mark.parametrize("limit", ["0", "1001", "many", "-1"])
+def test_a_page_has_between_one_and_a_thousand_models(ask: Any, limit: str) -> None:
+    answered = ask(path="/v1/models", method="GET", query=f"limit={limit}")
+    assert (answered.status, answered.message) == (
+        400,
+        "limit: Input should be between 1 and 1000",
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "supported"),
+    [
+        ("claude-opus-5-5", ("thinking", "types", "disabled"), False),
+        ("claude-sonnet-5-5", ("thinking", "types", "between_tools"), True),
+        ("claude-haiku-4-5", ("thinking", "types", "adaptive"), False),
+        ("claude-haiku-4-5", ("compaction",), False),
+        ("claude-sonnet-5-5", ("compaction", "summarize"), True),
+        ("claude-opus-5", ("context_management", "compact_20260112"), True),
+        ("claude-haiku-4-5", ("context_management", "compact_20260112"), False),
+        ("claude-haiku-4-5", ("effort",), False),
+        ("claude-opus-4-5", ("effort", "max"), False),
+        ("claude-sonnet-5-5", ("server_tools", "web_search"), True),
+    ],
+)
+def test_a_model_says_what_it_is_able_to(
+    ask: Any, model: str, path: tuple[str, ...], supported: bool
+) -> None:
+    found = ask(path=f"/v1/models/{model}", method="GET").json["capabilities"]
+    for name in path:
+        found = found[name]
+    assert found["supported"] is supported
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "told"),
+    [
+        ("claude-sonnet-5-5", None, "global"),
+        ("claude-sonnet-5-5", "us", "us"),
+        ("claude-haiku-4-5", "us", "not_available"),
+    ],
+)
+def test_usage_says_where_and_on_what_tier_it_was_made(
+    ask: Any, body: Any, model: str, asked: str | None, told: str
+) -> None:
+    answered = ask(body(model=model, inference_geo=asked, service_tier="auto"))
+    usage = answered.json["usage"]
+    assert (usage["service_tier"], usage["inference_geo"]) == ("standard", told)
+
+
+@pytest.mark.parametrize(("model", "eleven"), [("claude-opus-4-6", 11), ("claude-haiku-4-5", 10)])
+def test_one_country_costs_a_tenth_more_where_there_is_a_choice(
+    ask: Any, body: Any, model: str, eleven: int
+) -> None:
+    costs = [
+        int(ask(body("Hello " * 2_000, model=model, inference_geo=geo)).headers[COST])
+        for geo in ("global", "us")
+    ]
+    assert abs(costs[1] * 10 - costs[0] * eleven) < 20
+
+
+COST = "agentweb-emulator-cost-micros"

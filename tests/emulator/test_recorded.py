@@ -50,16 +50,26 @@ def test_every_recorded_conversation_is_accepted_on_every_model(ask: Any, path: 
             assert answered.status == 200 or too_long, (record["id"], model, answered.body[:500])
 
 
+def check_refusal(answered: Any, path: str, corruption: Corruption) -> None:
+    """Status, type, path and words, in the envelope of every refusal."""
+    assert answered.status == 400, corruption.name
+    error = answered.json["error"]
+    assert (answered.json["type"], error["type"]) == ("error", "invalid_request_error")
+    assert answered.json["request_id"] == answered.headers["request-id"]
+    begin = f"{path}: " if path else corruption.text
+    assert error["message"].startswith(begin), (corruption.name, path, error["message"])
+    assert corruption.text in error["message"], (corruption.name, error["message"])
+
+
 @pytest.mark.parametrize("corruption", CORRUPTIONS, ids=lambda corruption: corruption.name)
 def test_a_corrupted_conversation_is_refused_with_the_right_error(
     ask: Any, corruption: Corruption
 ) -> None:
     body = small_talk()
     assert ask(body).status == 200
-    corruption.change(body, Random(corruption.name))
-    answered = ask(body)
-    assert answered.status == 400
-    assert corruption.text in answered.message
+    path = corruption.change(body, Random(corruption.name))
+    assert path is not None
+    check_refusal(ask(body), path, corruption)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -68,8 +78,11 @@ def test_a_corrupted_recording_is_refused_with_the_right_error(ask: Any, path: P
     valid = as_request(record, "claude-sonnet-5-5")
     for corruption in CORRUPTIONS:
         body = copy.deepcopy(valid)
-        if not corruption.change(body, Random(corruption.name)):
-            continue
-        answered = ask(body)
-        assert answered.status == 400, corruption.name
-        assert corruption.text in answered.message
+        where = corruption.change(body, Random(corruption.name))
+        if where is not None:
+            check_refusal(ask(body), where, corruption)
+
+
+def test_there_are_enough_ways_to_be_wrong() -> None:
+    names = {corruption.name for corruption in CORRUPTIONS}
+    assert len(names) == len(CORRUPTIONS) >= 50

@@ -16,6 +16,7 @@ from tests.emulator.samples import (
     NOT_EMPTY,
     RESULT,
     RESULT_2,
+    SEARCH,
     TEXT,
     THOUGHT,
     TOOL,
@@ -28,6 +29,7 @@ from tests.emulator.samples import (
     words,
 )
 
+OLD_THINKING = {"type": "enabled", "budget_tokens": 1024}
 #: section and rule, what replaces the fields of a valid request, the beginning of the text.
 RULES = [
     ("5 no message", words(messages=[]), "messages: at least one message is required"),
@@ -127,23 +129,34 @@ RULES = [
         "messages.1: `tool_result` blocks can only be in `user` messages",
     ),
     (
-        "5 server tool without result",
-        talk(
-            user(TEXT),
-            assistant(
-                {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-            ),
-            user(TEXT),
-        ),
-        (
-            "messages.1: `web_search` tool use with id `srvtoolu_1` was found without a "
-            "corresponding `web_search_tool_result` block"
-        ),
-    ),
-    (
         "5 all tools deferred",
         words(tools=[TOOL | {"defer_loading": True}]),
         "tools: All tools have defer_loading: true",
+    ),
+    (
+        "5 all tools deferred, the API's own too",
+        words(tools=[TOOL | {"defer_loading": True}, SEARCH | {"defer_loading": True}]),
+        "tools: All tools have defer_loading: true",
+    ),
+    (
+        "5 tool change by the user",
+        talk(user({"type": "tool_addition", "tool": {"type": "tool_reference", "name": "a"}})),
+        "messages.0: `tool_addition` blocks can only be in `system` messages",
+    ),
+    (
+        "5 pre-warm with a forced tool",
+        words(max_tokens=0, tools=[TOOL], tool_choice={"type": "any"}, model="claude-sonnet-5"),
+        "max_tokens: 0 cannot be combined with a forced tool_choice",
+    ),
+    (
+        "5 pre-warm with thinking",
+        words(max_tokens=0, thinking=OLD_THINKING, model="claude-haiku-4-5"),
+        "max_tokens: 0 cannot be combined with thinking enabled",
+    ),
+    (
+        "3 fallback boundary by the user",
+        talk(user({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}})),
+        "messages.0: `fallback` blocks can only be in `assistant` messages",
     ),
     ("5 tool names unique", words(tools=[TOOL, TOOL]), "tools: Tool names must be unique."),
     (

@@ -101,3 +101,47 @@ async def test_the_compaction_helper_compacts_between_two_turns_of_the_runner(
     # The next request stands on the block alone, and its answer is billed like any other.
     assert b'"compaction"' in served.emulator.log[-1].body
     assert len(served.emulator.bills) == len(answers)
+
+
+async def test_the_sdk_reads_a_search_its_citations_and_what_is_told_beside_it(
+    client: anthropic.AsyncAnthropic,
+) -> None:
+    tool: Any = {"type": "web_search_20260318", "name": "web_search", "max_uses": 20}
+    messages: Any = [{"role": "user", "content": "search the web 12 times for tea"}]
+    reasons, cited, named = [], [], None
+    for _ in range(2):
+        async with client.messages.stream(
+            model=MODEL,
+            max_tokens=2_000,
+            tools=[tool],
+            messages=messages,
+            diagnostics={"previous_message_id": named},
+        ) as stream:
+            answer = await stream.get_final_message()
+        reasons.append(answer.stop_reason)
+        cited += [c for b in answer.content if b.type == "text" for c in b.citations or ()]
+        assert answer.usage.server_tool_use is not None
+        assert answer.diagnostics is None
+        named = answer.id
+        messages.append(answer.to_param())
+    assert reasons == ["pause_turn", "end_turn"]
+    assert [citation.type for citation in cited] == ["web_search_result_location"]
+
+
+async def test_the_sdk_reads_why_the_cache_missed_and_the_container(
+    client: anthropic.AsyncAnthropic,
+) -> None:
+    asked: Any = {
+        "model": MODEL,
+        "max_tokens": 500,
+        "messages": [{"role": "user", "content": "run code: print('hi')"}],
+        "tools": [{"type": "code_execution_20260521", "name": "code_execution"}],
+    }
+    first = await client.messages.create(**asked, diagnostics={"previous_message_id": None})
+    assert first.container is not None
+    second = await client.messages.create(
+        **asked, system="Other", diagnostics={"previous_message_id": first.id}
+    )
+    assert second.diagnostics is not None
+    assert second.diagnostics.cache_miss_reason is not None
+    assert second.diagnostics.cache_miss_reason.type == "system_changed"

@@ -145,6 +145,61 @@ SHAPES = [
         "messages.2.content.0.tool_result.content.0: Input tag 'thinking'",
     ),
     (
+        "7 no mark on redacted thinking",
+        talk(user(TEXT), assistant({"type": "redacted_thinking", "data": "x"} | MARK), user(TEXT)),
+        f"messages.1.content.0.redacted_thinking.cache_control: {EXTRA}",
+    ),
+    (
+        "7 automatic mark of an unknown type",
+        words(cache_control={"type": "forever"}),
+        "cache_control.type: Input should be 'ephemeral'",
+    ),
+    (
+        "3 fallback boundary without its models",
+        talk(user(TEXT), assistant({"type": "fallback", "to": {"model": "b"}}), user(TEXT)),
+        "messages.1.content.0.fallback.from: Field required",
+    ),
+    (
+        "5 result that is an object",
+        talk(user(TEXT), assistant(USE), user(RESULT | {"content": {}})),
+        "messages.2.content.0.tool_result.content: Input should be a valid string or a valid list",
+    ),
+    (
+        "2 more than 100,000 messages",
+        words(messages=[{"role": "user", "content": "a"}] * 100_001),
+        "messages: List should have at most 100000 items after validation, not 100001",
+    ),
+    (
+        "8 settings in a message of the user",
+        talk(user(TEXT), {"role": "user", "content": "a", "output_config": {}}),
+        f"messages.1.output_config: {EXTRA}",
+    ),
+    (
+        "5 a tool that is a word",
+        words(tools=["read_file"]),
+        "tools.0.custom: Input should be a valid dictionary",
+    ),
+    (
+        "5 an image without its data",
+        talk(user({"type": "image", "source": {"type": "base64", "media_type": "image/png"}})),
+        "messages.0.content.0.image.source.base64.data: Field required",
+    ),
+    (
+        "6 display of an unknown kind",
+        words(thinking={"type": "adaptive", "display": "loud"}),
+        "thinking.adaptive.display: Input should be 'summarized', 'omitted' or 'updates'",
+    ),
+    (
+        "6 thinking of an unknown kind",
+        words(thinking={"type": "deep"}),
+        "thinking: Input tag 'deep' found using 'type'",
+    ),
+    (
+        "6 thinking without a signature",
+        talk(user(TEXT), assistant({"type": "thinking", "thinking": "x"}, TEXT), user(TEXT)),
+        "messages.1.content.0.thinking.signature: Field required",
+    ),
+    (
         "6 thinking without text",
         talk(user(TEXT), assistant({"type": "thinking", "signature": "x"}, TEXT), user(TEXT)),
         "messages.1.content.0.thinking: each thinking block must contain thinking",

@@ -14,40 +14,7 @@ from agentweb.emulator.scenes.scene import Raw, Reply, Text, ToolUse
 from agentweb.emulator.tokens import count_text, fit_text
 from tests.emulator.conftest import Asker, request
 from tests.emulator.samples import TOOL
-
-
-def assemble(events: list[tuple[str, Any]]) -> list[Any]:
-    """The content blocks a stream adds up to; checks its grammar on the way."""
-    names = [name for name, _ in events if name != "ping"]
-    assert names[0] == "message_start"
-    assert names[-2:] == ["message_delta", "message_stop"]
-    assert events[0][1]["message"]["content"] == []
-    assert events[0][1]["message"]["stop_reason"] is None
-    blocks: list[Any] = []
-    partial = ""
-    is_open = False
-    for name, data in events:
-        assert data["type"] == name
-        match name:
-            case "content_block_start":
-                assert not is_open
-                assert data["index"] == len(blocks)
-                blocks.append(data["content_block"])
-                is_open, partial = True, ""
-            case "content_block_delta":
-                assert is_open
-                delta = data["delta"]
-                if delta["type"] == "input_json_delta":
-                    partial += delta["partial_json"]
-                else:
-                    field = delta["type"].removesuffix("_delta")
-                    blocks[-1][field] += delta[field]
-            case "content_block_stop":
-                assert is_open
-                is_open = False
-                if blocks[-1]["type"] == "tool_use":
-                    blocks[-1]["input"] = json.loads(partial or "{}")
-    return blocks
+from tests.emulator.streams import assemble
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-6"])
@@ -135,6 +102,19 @@ def test_pings_come_between(ask: Any) -> None:
     ]
     assert names[1] == "ping"
     assert names.count("ping") > 2
+
+
+def test_deltas_are_of_uneven_size(ask: Any) -> None:
+    events = ask.say("Answer in 300 words", stream=True).events
+    sizes = {len(d["delta"]["text"]) for n, d in events if n == "content_block_delta"}
+    assert len(sizes) > 5
+
+
+def test_deltas_that_travel_together_are_the_same_as_one_by_one(ask: Any) -> None:
+    """A fault and a pace look at single deltas; who asks for neither gets the same bytes."""
+    asked = request("Show me a table", stream=True, model="claude-opus-5-5")
+    alone = Asker(create_app())(asked, x_emulator_pace="0.00001").body
+    assert Asker(create_app())(asked).body == alone
 
 
 def test_max_tokens_cuts_the_text_and_says_so(ask: Any) -> None:

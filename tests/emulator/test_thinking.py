@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentweb.emulator.app import create_app
-from tests.emulator.samples import TEXT, TOOL, user
+from tests.emulator.samples import TEXT, TOOL, assistant, user
 
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 CONTROLS = "thinking-binding-controls-2026-08-01"
@@ -170,7 +170,17 @@ def test_drop_block_takes_the_broken_thinking_out_and_says_so(ask: Any, told: Bo
 def test_an_account_from_before_the_rule_drops_without_being_asked(ask: Any, told: Body) -> None:
     ask.emulator.prefix_mismatch = "drop_block"
     _shorten_result(told)
-    assert ask(told).json["input_transformations"]
+    assert ask(told, anthropic_beta=CONTROLS).json["input_transformations"]
+
+
+def test_what_is_dropped_is_told_only_to_who_asks_for_it(ask: Any, told: Body) -> None:
+    """Section 6: an empty list where nothing was dropped, no word of it without the beta."""
+    assert ask(told, anthropic_beta=CONTROLS).json["input_transformations"] == []
+    ask.emulator.prefix_mismatch = "drop_block"
+    _shorten_result(told)
+    assert "input_transformations" not in ask(told).json
+    (start, *_) = ask(told | {"stream": True}, anthropic_beta=CONTROLS).events
+    assert start[1]["message"]["input_transformations"]
 
 
 def test_edited_thinking_is_refused_by_where_it_stands(ask: Any, told: Body) -> None:
@@ -199,9 +209,9 @@ def test_newer_models_read_older_thinking_and_drop_what_they_may_not_read(
     content = ask(first).json["content"]
     second = first | {"model": reader}
     second["messages"] = [*first["messages"], {"role": "assistant", "content": content}, user(TEXT)]
-    answered = ask(second)
+    answered = ask(second, anthropic_beta=CONTROLS)
     assert answered.status == 200
-    reasons = [drop["reason"] for drop in answered.json.get("input_transformations", [])]
+    reasons = [drop["reason"] for drop in answered.json["input_transformations"]]
     assert reasons == ([] if reads else ["model_binding_mismatch"])
 
 
@@ -248,3 +258,30 @@ def test_words_between_tools_come_as_thinking_where_the_model_does_so(ask: Any, 
     spoken = ask(body("list files", tools=offered, model="claude-opus-5")).json["content"]
     assert [block["type"] for block in narrated] == ["thinking", "thinking", "tool_use"]
     assert [block["type"] for block in spoken] == ["text", "tool_use"]
+
+
+@pytest.mark.parametrize(
+    ("model", "keeps"),
+    [("claude-opus-4-5", True), ("claude-sonnet-4-5", False), ("claude-haiku-4-5", False)],
+)
+def test_older_models_read_only_the_thinking_of_the_running_turn(
+    ask: Any, body: Any, model: str, keeps: bool
+) -> None:
+    asked = body("Who are you?", model=model, thinking={"type": "enabled", "budget_tokens": 1_024})
+    content = ask(asked).json["content"]
+    assert content[0]["type"] == "thinking"
+    counts = [
+        ask(asked | {"messages": [*asked["messages"], assistant(*said), user(TEXT)]}).json["usage"][
+            "input_tokens"
+        ]
+        for said in (content, content[1:])
+    ]
+    assert (counts[0] > counts[1]) is keeps
+
+
+def test_the_newest_model_is_strict_with_every_account(ask: Any, body: Any) -> None:
+    ask.emulator.prefix_mismatch = "drop_block"
+    asked = body("Who are you?", model="claude-fable-5-2")
+    content = ask(asked).json["content"]
+    asked["messages"] = [user(TEXT), assistant(*content), user(TEXT)]
+    assert DIFFERENT in ask(asked).message

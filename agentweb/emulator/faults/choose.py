@@ -44,4 +44,9 @@ def _asked(exchange: Exchange, view: Request, *, background: bool) -> Fault | No
     _, _, named = view.model.partition("+")
     if named:
         return parse_fault(named)
-    return None if background else fault_in(view.prompt)
+    if background:
+        return None
+    script = exchange.emulator.script
+    if script is not None and (name := script.fault(view)):
+        return parse_fault(name)
+    return fault_in(view.prompt)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from agentweb.emulator.scenes.citing import cite
 from agentweb.emulator.scenes.jobsearch import job_search
 from agentweb.emulator.scenes.longform import long_answer
 from agentweb.emulator.scenes.results import tell_results
 from agentweb.emulator.scenes.scene import Scene
+from agentweb.emulator.scenes.searching import run_code, search_web
 from agentweb.emulator.scenes.summary import summarise
 from agentweb.emulator.scenes.talk import talk
 from agentweb.emulator.scenes.title import name_conversation
@@ -14,6 +16,9 @@ from agentweb.emulator.scenes.tooling import use_tools
 SCENES: tuple[Scene, ...] = (
     summarise,
     name_conversation,
+    search_web,
+    run_code,
+    cite,
     job_search,
     tell_results,
     use_tools,

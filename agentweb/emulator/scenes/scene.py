@@ -20,6 +20,8 @@ class Text:
     text: str
     #: Said between tool calls; some models send that as thinking.
     narration: bool = False
+    #: Where the words are from, as the API tells it.
+    citations: tuple[wire.Object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,16 @@ class Raw:
     block: wire.Object
 
 
-Block: TypeAlias = Text | ToolUse | Raw
+@dataclass(frozen=True, slots=True)
+class ServerUse:
+    """A tool that runs on the API's side: its call, and what it gave back."""
+
+    name: str
+    input: wire.Object
+    result: wire.Value
+
+
+Block: TypeAlias = Text | ToolUse | ServerUse | Raw
 
 
 @dataclass(frozen=True, slots=True)

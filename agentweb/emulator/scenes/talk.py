@@ -47,6 +47,8 @@ _ABILITIES = """Here is what I can do without a real model behind me:
 
 - **talk**, with Markdown when you ask for a *table*, a *list* or *code*
 - **stream long answers**: `Answer in 2000 words`
+- **search, run code, cite** where the request offers the API's own tools or documents:
+  `search the web for tea`, `run code: print('hello')`, `cite the document`
 - **use tools**: `list files`, `read notes.txt`, `write notes.txt with content ...`,
   `fetch https://...`, `what time is it`
 - **run the job search**: `Execute the job search prompt from search-prompt.txt`

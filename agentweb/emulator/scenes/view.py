@@ -35,6 +35,11 @@ class Request:
     tools: tuple[str, ...]
     messages: tuple[wire.Object, ...]
     max_tokens: int
+    #: Definitions of the tools that run on the API's side.
+    server_tools: tuple[wire.Object, ...] = ()
+
+    def server_tool(self, name: str) -> wire.Object | None:
+        return next((tool for tool in self.server_tools if tool.get("name") == name), None)
 
     @cached_property
     def prompt_at(self) -> int:

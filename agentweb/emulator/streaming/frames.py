@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from json.encoder import encode_basestring
 from random import Random
 
 from agentweb.emulator import wire
@@ -10,7 +13,9 @@ from agentweb.emulator.answer import Answer, Piece
 from agentweb.emulator.streaming.steps import PING, STOP, Frame, event
 
 _SIZES = (1, 2, 3, 4, 4, 5, 6, 7, 9, 12, 17, 26)
-_PING_ONCE_IN = 400
+_MEAN = sum(_SIZES) // len(_SIZES)
+_SPARE = 8
+_PING_WITHIN = 800
 
 _DELTAS = {
     "text": ("text_delta", "text"),
@@ -24,7 +29,8 @@ def open_message(message: wire.Object) -> Frame:
     return event("message_start", {"type": "message_start", "message": message})
 
 
-def piece_frames(index: int, piece: Piece, dice: Random) -> Iterator[Frame]:
+def piece_frames(index: int, piece: Piece, dice: Random, together: int = 1) -> Iterator[Frame]:
+    """Everything of one block; where nobody looks at single deltas, so many make one frame."""
     yield event(
         "content_block_start",
         {"type": "content_block_start", "index": index, "content_block": piece.opening},
@@ -32,17 +38,18 @@ def piece_frames(index: int, piece: Piece, dice: Random) -> Iterator[Frame]:
     if piece.block["type"] == "compaction" and piece.text is not None:
         yield _compaction_delta(index, piece.block)
     elif piece.text is not None:
-        yield from _deltas(index, piece, piece.text, dice)
+        yield from _deltas(index, piece, piece.text, dice, together)
+        for citation in piece.block.get("citations") or ():
+            yield _delta(index, {"type": "citations_delta", "citation": citation})
     if piece.signature and piece.block["type"] == "thinking":
-        delta = {"type": "signature_delta", "signature": piece.signature}
-        yield event(
-            "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
-        )
+        yield _delta(index, {"type": "signature_delta", "signature": piece.signature})
     yield event("content_block_stop", {"type": "content_block_stop", "index": index})
 
 
-def close_message(answer: Answer, usage: wire.Object, extra: wire.Object) -> Iterator[Frame]:
-    delta = {
+def close_message(
+    answer: Answer, usage: wire.Object, more: wire.Object, extra: wire.Object
+) -> Iterator[Frame]:
+    delta = more | {
         "stop_reason": answer.stop_reason,
         "stop_sequence": answer.stop_sequence,
         "stop_details": answer.stop_details,
@@ -51,25 +58,41 @@ def close_message(answer: Answer, usage: wire.Object, extra: wire.Object) -> Ite
     yield STOP
 
 
-def chunks(text: str, dice: Random) -> Iterator[str]:
-    at, end, choose = 0, len(text), dice.choice
-    while at < end:
-        size = choose(_SIZES)
-        yield text[at : at + size]
-        at += size
+def chunks(text: str, dice: Random) -> list[str]:
+    """The text in pieces of uneven size."""
+    ends = list(accumulate(dice.choices(_SIZES, k=len(text) // _MEAN + _SPARE), initial=0))
+    while ends[-1] < len(text):
+        ends.append(ends[-1] + dice.choice(_SIZES))
+    last = bisect_left(ends, len(text))
+    return [text[start:end] for start, end in pairwise(ends[: last + 1])]
 
 
-def _deltas(index: int, piece: Piece, text: str, dice: Random) -> Iterator[Frame]:
+def _deltas(index: int, piece: Piece, text: str, dice: Random, together: int) -> Iterator[Frame]:
     kind, field = _DELTAS[piece.block["type"]]
-    head = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % index
-    head += b'"delta":{"type":"%b","%b":' % (kind.encode(), field.encode())
+    head = (
+        f'event: content_block_delta\ndata: {{"type":"content_block_delta","index":{index},'
+        f'"delta":{{"type":"{kind}","{field}":'
+    )
     if kind == "input_json_delta" or (not text and kind == "text_delta"):
-        yield Frame("content_block_delta", head + b'""}}\n\n')
-    quote, roll = wire.quote, dice.random
-    for chunk in chunks(text, dice):
-        yield Frame("content_block_delta", head + quote(chunk) + b"}}\n\n", True)
-        if roll() * _PING_ONCE_IN < 1:
+        yield Frame("content_block_delta", f'{head}""}}}}\n\n'.encode())
+    parts, at = chunks(text, dice), 0
+    ping = dice.randrange(_PING_WITHIN)
+    while at < len(parts):
+        end = min(at + together, ping + 1)
+        yield Frame("content_block_delta", _join(head, parts[at:end]), True)
+        at = min(end, len(parts))
+        if at == ping + 1:
             yield PING
+            ping = at + dice.randrange(_PING_WITHIN)
+
+
+def _join(head: str, parts: list[str]) -> bytes:
+    """Deltas of one block, quoted and encoded together, which costs a third of one by one."""
+    between = f"}}}}\n\n{head}"
+    try:
+        return f"{head}{between.join(map(encode_basestring, parts))}}}}}\n\n".encode()
+    except UnicodeEncodeError:
+        return b"".join(head.encode() + wire.quote(part) + b"}}\n\n" for part in parts)
 
 
 def _compaction_delta(index: int, block: wire.Object) -> Frame:
@@ -77,6 +100,9 @@ def _compaction_delta(index: int, block: wire.Object) -> Frame:
     delta = {"type": "compaction_delta"} | {
         name: block[name] for name in ("content", "encrypted_content")
     }
-    return event(
-        "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
-    )
+    return _delta(index, delta)
+
+
+def _delta(index: int, delta: wire.Object) -> Frame:
+    body = {"type": "content_block_delta", "index": index, "delta": delta}
+    return event("content_block_delta", body)

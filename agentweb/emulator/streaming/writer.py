@@ -11,7 +11,7 @@ from agentweb.emulator.asgi import Receive, Send
 from agentweb.emulator.streaming.steps import End, Frame, Silence, Steps
 
 #: At no pace, frames travel together up to this many bytes.
-_BATCH = 2_048
+_BATCH = 8_192
 
 
 @asynccontextmanager

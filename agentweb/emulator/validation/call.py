@@ -14,7 +14,7 @@ from agentweb.emulator.call import Call
 from agentweb.emulator.catalogue import Model, find_model
 from agentweb.emulator.errors import ApiError, Invalid
 from agentweb.emulator.validation.cache_marks import check_cache_marks
-from agentweb.emulator.validation.compaction import check_compaction
+from agentweb.emulator.validation.compaction import ON_DEMAND_BETA, check_compaction, check_finished
 from agentweb.emulator.validation.legacy import check_thinking_start
 from agentweb.emulator.validation.messages import check_end, check_messages
 from agentweb.emulator.validation.pairing import check_pairs
@@ -29,7 +29,6 @@ from agentweb.emulator.validation.spec import Check, Misfit
 from agentweb.emulator.validation.system_messages import check_system_messages
 from agentweb.emulator.validation.tools import check_tools
 
-_COMPACTION_BETA = "compact-2026-09-04"
 #: No conversation is kept between two requests; the SDK then sends the whole of it, as is foreseen.
 _NO_THREADS = "thread: this request cannot be threaded"
 _UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
@@ -37,8 +36,8 @@ _UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thre
 
 def validate_call(body: bytes, *, account: Account, betas: frozenset[str], counting: bool) -> Call:
     value = _decode(body)
-    if value.get("compaction") is not None and _COMPACTION_BETA not in betas:
-        raise Invalid(f"compaction: requires anthropic-beta: {_COMPACTION_BETA}")
+    if value.get("compaction") is not None and ON_DEMAND_BETA not in betas:
+        raise Invalid(f"compaction: requires anthropic-beta: {ON_DEMAND_BETA}")
     if counting:
         # The count ignores it, so nothing in it is looked at.
         value = {name: field for name, field in value.items() if name != "compaction"}
@@ -46,11 +45,17 @@ def validate_call(body: bytes, *, account: Account, betas: frozenset[str], count
         _shape(betas, counting)(value)
     except Misfit as misfit:
         raise misfit.refusal() from None
+    # A system message may hold settings alone.
+    for message in value["messages"]:
+        message.setdefault("content", [])
     if value.get("thread") is not None:
         raise ApiError(400, _NO_THREADS, {**_UNTHREADED})
     model = find_model(value["model"])
     if model is None:
         raise ApiError(404, f"model: {value['model']}")
+    for hop in value.get("fallbacks") or ():
+        if isinstance(hop, dict) and find_model(hop["model"]) is None:
+            raise ApiError(404, f"model: {hop['model']}")
     _check_rules(value, model, betas, counting=counting)
     return Call(value, model, account, betas)
 
@@ -62,8 +67,10 @@ def _check_rules(body: wire.Object, model: Model, betas: frozenset[str], *, coun
     check_thinking(body, model)
     check_effort(body, model)
     check_tools(body, model)
-    check_messages(body, model)
-    check_system_messages(body["messages"], model)
+    check_messages(body)
+    check_system_messages(body, model, betas)
+    if body.get("compaction"):
+        check_finished(body["messages"])
     check_pairs(body["messages"])
     if not body.get("compaction"):
         check_end(body, model)

@@ -22,6 +22,24 @@ def check_compaction(body: wire.Object, model: Model, betas: frozenset[str]) -> 
         _check_order(body, model)
 
 
+def check_finished(messages: list[wire.Object]) -> None:
+    """What is to be summarised ends with nothing left open."""
+    final = messages[-1] if messages else {"role": "user", "content": []}
+    content = as_blocks(final["content"])
+    done = {block.get("tool_use_id") for block in content}
+    open_calls = [
+        block["id"]
+        for block in content
+        if block["type"] in {"tool_use", "server_tool_use"} and block["id"] not in done
+    ]
+    if final["role"] == "assistant" and open_calls:
+        raise Invalid(
+            f"messages.{len(messages) - 1}: the conversation to summarize ends on an `assistant` "
+            f"turn that is not finished: {', '.join(open_calls)}",
+            code="compaction_incomplete_turn",
+        )
+
+
 def _check_order(body: wire.Object, model: Model) -> None:
     if not model.on_demand_compaction:
         raise Invalid("compaction: not supported for this model")
@@ -71,7 +89,7 @@ def _check_edits(body: wire.Object, model: Model, betas: frozenset[str]) -> None
 
 
 def _check_blocks(messages: list[wire.Object], betas: frozenset[str]) -> None:
-    signed = 0
+    signed = _signed(messages)
     for index, message in enumerate(messages):
         for at, block in enumerate(as_blocks(message["content"])):
             if block["type"] != "compaction":
@@ -81,21 +99,32 @@ def _check_blocks(messages: list[wire.Object], betas: frozenset[str]) -> None:
                 raise Invalid(
                     f"{path}: `compaction` blocks require anthropic-beta: {ON_DEMAND_BETA}"
                 )
+            if message["role"] == "system":
+                raise _misplaced(path)
             if message["role"] != "assistant":
                 raise Invalid(f"{path}: `compaction` blocks can only be in `assistant` messages")
             if block.get("signature") is not None:
-                signed += 1
+                if signed > 1:
+                    raise Invalid(
+                        "messages: more than one signed `compaction` block",
+                        code="compaction_block_ambiguous",
+                    )
                 _check_signed(path, block, index, at)
-    if signed > 1:
-        raise Invalid(
-            "messages: more than one signed `compaction` block", code="compaction_block_ambiguous"
-        )
+
+
+def _signed(messages: list[wire.Object]) -> int:
+    blocks = (block for message in messages for block in as_blocks(message["content"]))
+    return sum(b["type"] == "compaction" and b.get("signature") is not None for b in blocks)
+
+
+def _misplaced(path: str) -> Invalid:
+    text = f"{path}: a signed `compaction` block must be the first block of the first message"
+    return Invalid(text, code="compaction_block_misplaced")
 
 
 def _check_signed(path: str, block: wire.Object, index: int, at: int) -> None:
     if index or at:
-        text = f"{path}: a signed `compaction` block must be the first block of the first message"
-        raise Invalid(text, code="compaction_block_misplaced")
+        raise _misplaced(path)
     seal = Seal.decode(block["signature"])
     if seal is None:
         raise Invalid(
@@ -107,3 +136,6 @@ def _check_signed(path: str, block: wire.Object, index: int, at: int) -> None:
             f"{path}: the content of the `compaction` block is not what its signature was made for"
         )
         raise Invalid(text, code="compaction_content_mismatch")
+    if block.get("tool_changes") is not None:
+        text = f"{path}: the `tool_changes` are not those the `compaction` block was returned with"
+        raise Invalid(text, code="compaction_tool_changes_mismatch")

@@ -1,4 +1,4 @@
-"""On models with extended thinking, a running tool turn must begin with the thinking it had."""
+"""On models with extended thinking, a final assistant turn must begin with its thinking."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ def check_thinking_start(body: wire.Object) -> None:
     if config.get("type") != "enabled":
         return
     messages = body["messages"]
-    if not _in_tool_turn(messages):
+    if messages[-1]["role"] == "user" and not _in_tool_turn(messages):
         return
     for index in range(len(messages) - 1, -1, -1):
         if messages[index]["role"] == "assistant":
-            first = as_blocks(messages[index]["content"])[0]["type"]
+            content = as_blocks(messages[index]["content"])
+            first = content[0]["type"] if content else "text"
             if first not in {"thinking", "redacted_thinking"}:
                 raise Invalid(
                     f"messages.{index}.content.0.type: Expected `thinking` or "

@@ -8,24 +8,38 @@ from agentweb.emulator import wire
 from agentweb.emulator.blocks import as_blocks
 from agentweb.emulator.catalogue import Model
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.validation.server_results import SERVER_RESULTS
 
 _PREFILL = (
     "This model does not support assistant message prefill. The conversation must end with "
     "a user message."
 )
-_OF_ASSISTANT = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
+_OF_ASSISTANT = frozenset(
+    {
+        "tool_use",
+        "thinking",
+        "redacted_thinking",
+        "server_tool_use",
+        "mcp_tool_use",
+        "mcp_tool_listing",
+        "fallback",
+        *SERVER_RESULTS,
+    }
+)
 _OF_USER = frozenset({"tool_result"})
+_OF_SYSTEM = frozenset({"tool_addition", "tool_removal"})
 _EMPTY = "all messages must have non-empty content except for the optional final assistant message"
 
 
-def check_messages(body: wire.Object, model: Model) -> None:
+def check_messages(body: wire.Object) -> None:
     messages = body["messages"]
     if not messages:
         raise Invalid("messages: at least one message is required")
     _check_first(messages[0])
     last = len(messages) - 1
     for index, message in enumerate(messages):
-        if not message["content"] and not (index == last and message["role"] == "assistant"):
+        silent = message["role"] == "system" and message.get("output_config")
+        if not (message["content"] or silent or (index == last and message["role"] == "assistant")):
             raise Invalid(f"messages.{index}: {_EMPTY}")
         _check_blocks(index, message)
     _check_system_text(body.get("system"))
@@ -72,7 +86,9 @@ def _check_blocks(index: int, message: wire.Object) -> None:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `assistant` messages")
         elif role != "user" and kind in _OF_USER:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `user` messages")
-        elif role == "system":
+        elif role != "system" and kind in _OF_SYSTEM:
+            raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `system` messages")
+        elif role == "system" and kind not in _OF_SYSTEM | {"compaction"}:
             raise Invalid(f"messages.{index}.content.{at}: `system` messages can only contain text")
 
 

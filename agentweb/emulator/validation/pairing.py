@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from agentweb.emulator import wire
 from agentweb.emulator.blocks import as_blocks
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.validation.server_results import SERVER_RESULTS
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ def check_pairs(messages: list[wire.Object]) -> None:
     before: _Turn | None = None
     for turn in turns:
         _check_results(turn, before)
+        _check_server_results(turn)
         _check_unique(turn, seen)
         if before is not None:
             _check_answered(before, turn)
@@ -106,14 +108,37 @@ def _check_server_tools(turn: _Turn) -> None:
         for _, _, block in turn.blocks
         if block["type"].endswith("_tool_result")
     }
+    # Code that waits for a tool of the caller has no result yet.
+    waiting = {
+        (block.get("caller") or {}).get("tool_id")
+        for _, _, block in turn.blocks
+        if block["type"] == "tool_use"
+    }
     for index, _, block in turn.blocks:
-        if block["type"] == "server_tool_use" and block["id"] not in done:
-            name = block["name"]
+        if block["type"] == "server_tool_use" and block["id"] not in done | waiting:
+            name = block["name"].removesuffix("_tool_regex").removesuffix("_tool_bm25")
             raise Invalid(
-                f"messages.{index}: `{name}` tool use with id `{block['id']}` was found "
+                f"messages.{index}: `{block['name']}` tool use with id `{block['id']}` was found "
                 f"without a corresponding "
                 f"`{name}_tool_result` block"
             )
+
+
+def _check_server_results(turn: _Turn) -> None:
+    """What ran on the API's side stands behind its call, once."""
+    open_calls: set[str] = set()
+    for index, at, block in turn.blocks:
+        kind = block["type"]
+        if kind in {"server_tool_use", "mcp_tool_use"}:
+            open_calls.add(block["id"])
+        elif kind in SERVER_RESULTS:
+            if block["tool_use_id"] not in open_calls:
+                raise Invalid(
+                    f"messages.{index}.content.{at}: unexpected `tool_use_id` found in "
+                    f"`{kind}` blocks: {block['tool_use_id']}. Each `{kind}` block must have a "
+                    f"corresponding `server_tool_use` block before it."
+                )
+            open_calls.discard(block["tool_use_id"])
 
 
 def _calls(turn: _Turn) -> list[str]:

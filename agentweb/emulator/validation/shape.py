@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentweb.emulator.validation.blocks import cache_control, message, text_block
+from agentweb.emulator.validation.message import message_shape
+from agentweb.emulator.validation.parts import cache_control, text_block
 from agentweb.emulator.validation.spec import (
     Check,
     anything,
@@ -26,6 +27,7 @@ from agentweb.emulator.validation.spec import (
 )
 from agentweb.emulator.validation.tools import tool
 
+TASK_BUDGET_BETA = "task-budgets-2026-03-13"
 _display = nullable(one_of("summarized", "omitted", "updates"))
 _binding = nullable(
     record({}, {"prefix_mismatch_behavior": nullable(one_of("error", "drop_block"))})
@@ -53,14 +55,19 @@ _tool_choice = tagged(
         "none": record({"type": one_of("none")}),
     }
 )
-_output_config = record(
-    {},
-    {
+_task_budget = record(
+    {"type": one_of("tokens"), "total": integer(1)}, {"remaining": nullable(integer(0))}
+)
+
+
+def _output_config(*, budgeted: bool) -> Check:
+    fields: dict[str, Check] = {
         "effort": nullable(one_of("low", "medium", "high", "xhigh", "max")),
         "format": nullable(record({"type": one_of("json_schema"), "schema": mapping})),
-        "task_budget": nullable(mapping),
-    },
-)
+    }
+    return record({}, fields | ({"task_budget": nullable(_task_budget)} if budgeted else {}))
+
+
 _tokens_above = record({"type": one_of("input_tokens"), "value": integer(1)})
 _uses_above = record({"type": one_of("tool_uses"), "value": integer(1)})
 _trigger = tagged({"input_tokens": _tokens_above, "tool_uses": _uses_above})
@@ -108,6 +115,32 @@ _edit = tagged(
     }
 )
 
+_hop = record(
+    {"model": string},
+    {
+        "max_tokens": nullable(integer(1)),
+        "output_config": nullable(mapping),
+        "speed": nullable(one_of("standard", "fast")),
+        "thinking": nullable(mapping),
+    },
+)
+_hops = listing(_hop)
+
+
+def _fallbacks(value: object) -> None:
+    """Models to go on with when the one asked declines; "default" leaves the choice to the API."""
+    if value != "default":
+        _hops(value)
+
+
+_container_fields = record({}, {"id": nullable(string), "skills": nullable(listing(mapping))})
+
+
+def _container(value: object) -> None:
+    if not isinstance(value, str):
+        _container_fields(value)
+
+
 _METADATA = record({}, {"user_id": nullable(string)})
 _BETA_FIELDS: Mapping[str, tuple[str, Check]] = {
     "context_management": (
@@ -119,8 +152,8 @@ _BETA_FIELDS: Mapping[str, tuple[str, Check]] = {
         nullable(record({"type": one_of("summarize")}, {"instructions": nullable(string)})),
     ),
     "mcp_servers": ("mcp-client", listing(mapping)),
-    "fallbacks": ("server-side-fallback", anything),
-    "fallback_credit_token": ("server-side-fallback", anything),
+    "fallbacks": ("server-side-fallback", nullable(_fallbacks)),
+    "fallback_credit_token": ("fallback-credit", anything),
     "billing_policy": ("", anything),
     "thread": ("", anything),
 }
@@ -134,7 +167,7 @@ def request_shape(betas: frozenset[str], *, counting: bool) -> Check:
         "tools": listing(tool),
         "tool_choice": nullable(_tool_choice),
         "thinking": nullable(_thinking(bound="thinking-binding-controls-2026-08-01" in betas)),
-        "output_config": nullable(_output_config),
+        "output_config": nullable(_output_config(budgeted=TASK_BUDGET_BETA in betas)),
         "cache_control": cache_control,
         "speed": nullable(one_of("standard", "fast")),
     }
@@ -143,7 +176,7 @@ def request_shape(betas: frozenset[str], *, counting: bool) -> Check:
             optional[name] = check
     required: dict[str, Check] = {
         "model": matching("^.+$"),
-        "messages": listing(message, most=100_000),
+        "messages": listing(message_shape(betas), most=100_000),
     }
     if not counting:
         required["max_tokens"] = integer(0)
@@ -159,7 +192,7 @@ _SAMPLING: Mapping[str, Check] = {
     "top_k": nullable(integer(0)),
     "top_p": nullable(number(0, 1)),
     "service_tier": one_of("auto", "standard_only"),
-    "container": anything,
+    "container": nullable(_container),
     "diagnostics": nullable(record({}, {"previous_message_id": nullable(string)})),
     "inference_geo": nullable(string),
     "user_profile_id": string,

@@ -8,9 +8,12 @@ from agentweb.emulator import wire
 from agentweb.emulator.blocks import as_blocks
 from agentweb.emulator.catalogue import Model
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.validation.message import TOOL_CHANGES_BETA
 
 
-def check_system_messages(messages: list[wire.Object], model: Model) -> None:
+def check_system_messages(body: wire.Object, model: Model, betas: frozenset[str]) -> None:
+    messages = body["messages"]
+    known = {tool["name"] for tool in body.get("tools") or () if "name" in tool}
     for index, message in enumerate(messages):
         if message["role"] != "system":
             continue
@@ -33,6 +36,7 @@ def check_system_messages(messages: list[wire.Object], model: Model) -> None:
                 f"messages.{index}: a `system` message must be the last message or be "
                 f"followed by an `assistant` message"
             )
+        _check_changes(index, message, known, betas)
 
 
 def _may_follow(before: wire.Object) -> bool:
@@ -44,3 +48,25 @@ def _may_follow(before: wire.Object) -> bool:
         and bool(content)
         and content[-1]["type"].endswith("_tool_result")
     )
+
+
+def _check_changes(
+    index: int, message: wire.Object, known: set[str], betas: frozenset[str]
+) -> None:
+    """Tools come and go by name; a name nobody defined before is no tool."""
+    for at, block in enumerate(as_blocks(message["content"])):
+        if block["type"] not in {"tool_addition", "tool_removal"}:
+            continue
+        path = f"messages.{index}.content.{at}"
+        if TOOL_CHANGES_BETA not in betas:
+            kind = block["type"]
+            raise Invalid(f"{path}: `{kind}` blocks require anthropic-beta: {TOOL_CHANGES_BETA}")
+        tool = block["tool"]
+        if tool["type"] == "tool_definition":
+            known.add(str(tool["definition"].get("name")))
+        elif tool["type"] == "tool_reference" and tool["name"] not in known:
+            raise Invalid(
+                f"{path}.{block['type']}.tool: Tool '{tool['name']}' is not defined at this "
+                f"position in the conversation",
+                code="tool_reference_unresolved",
+            )

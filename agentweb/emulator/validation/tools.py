@@ -7,7 +7,8 @@ from collections import Counter
 from agentweb.emulator import wire
 from agentweb.emulator.catalogue import Model
 from agentweb.emulator.errors import Invalid
-from agentweb.emulator.validation.blocks import cache_control
+from agentweb.emulator.validation.own_tools import OWN_TOOLS
+from agentweb.emulator.validation.parts import cache_control
 from agentweb.emulator.validation.spec import (
     Check,
     Misfit,
@@ -27,20 +28,6 @@ _BAD_SCHEMA = (
     "JSON schema is invalid. It must match JSON Schema draft 2020-12 "
     "(https://json-schema.org/draft/2020-12). "
     "Learn more about tool use at https://docs.claude.com/en/docs/tool-use."
-)
-#: Tools the API brings itself; `type` starts with one of these.
-_BUILT_IN = (
-    "bash_",
-    "browser_",
-    "code_execution_",
-    "computer_",
-    "mcp_toolset",
-    "memory_",
-    "advisor_",
-    "text_editor_",
-    "tool_search_tool_",
-    "web_fetch_",
-    "web_search_",
 )
 
 
@@ -86,19 +73,17 @@ _custom: Check = record(
         "strict": boolean,
     },
 )
-_built_in: Check = record({"type": string}, {"cache_control": cache_control}, open=True)
+_TAGS = ", ".join(f"'{kind}'" for kind in ("custom", *OWN_TOOLS))
 
 
 def tool(value: Value) -> None:
     kind = value.get("type") if isinstance(value, dict) else None
-    if isinstance(kind, str) and kind.startswith(_BUILT_IN):
-        inner, tag = _built_in, kind
-    elif kind is None or kind == "custom":
-        inner, tag = _custom, "custom"
-    else:
+    tag = "custom" if kind is None else kind
+    inner = _custom if tag == "custom" else OWN_TOOLS.get(tag) if isinstance(tag, str) else None
+    if inner is None:
         raise Misfit(
             f"Input tag '{kind}' found using 'type' does not match any of the expected "
-            f"tags: 'custom'"
+            f"tags: {_TAGS}"
         )
     try:
         inner(value)

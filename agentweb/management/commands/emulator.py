@@ -1,13 +1,18 @@
-"""Run the stand-in for the Messages API alone."""
+"""Run the stand-in for the Messages API alone, or measure what it can give."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from agentweb.emulator import server
+from agentweb.emulator.script import ScriptError, read_script
 from agentweb.management.commands.serve import port_number
+from agentweb.throughput import Measured, Rate, measure
 
 
 class Command(BaseCommand):
@@ -19,12 +24,56 @@ class Command(BaseCommand):
         parser.add_argument(
             "--pace", type=float, default=0.0, help="seconds between two pieces of an answer"
         )
+        parser.add_argument(
+            "--script",
+            type=Path,
+            metavar="FILE",
+            help="what to answer: agentweb.emulator.script",
+        )
+        parser.add_argument(
+            "--bench", action="store_true", help="measure it beside what the application can take"
+        )
+        parser.add_argument("--streams", type=int, default=40, metavar="N", help="with --bench")
+        parser.add_argument("--at-once", type=int, default=4, metavar="N", help="with --bench")
+        parser.add_argument("--json", action="store_true", help="with --bench: one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        running = server.start(options["port"], pace=options["pace"])
+        if options["bench"]:
+            self._bench(options)
+            return
+        try:
+            script = read_script(options["script"]) if options["script"] else None
+        except ScriptError as error:
+            raise CommandError(str(error), returncode=2) from error
+        running = server.start(options["port"], pace=options["pace"], script=script)
         self.stdout.write(f"The emulator is running at {running.url}  (Ctrl-C stops it)")
         self.stdout.flush()
         try:
             running.join()
         except KeyboardInterrupt:
             running.stop()
+
+    def _bench(self, options: dict[str, Any]) -> None:
+        if options["streams"] < 1 or options["at_once"] < 1:
+            raise CommandError("--streams and --at-once must be at least 1", returncode=2)
+        found = measure(streams=options["streams"], at_once=options["at_once"])
+        if options["json"]:
+            self.stdout.write(json.dumps(found.data()))
+            return
+        self._line("the emulator gives", found.emulator)
+        self._line("the application's door and parsing take", found.application)
+        self.stdout.write(_verdict(found))
+
+    def _line(self, what: str, rate: Rate) -> None:
+        self.stdout.write(
+            f"{what}: {rate.events_per_second:,.0f} events a second"
+            f" ({rate.microseconds_per_event:.2f} microseconds of one processor each;"
+            f" {rate.streams} streams, {rate.events:,} events, {rate.seconds:.2f} s)"
+        )
+
+
+def _verdict(found: Measured) -> str:
+    return (
+        f"by processor time the emulator could feed {found.processor_ratio:.1f} such applications,"
+        f" by the clock {found.ratio:.1f} on a machine both share"
+    )

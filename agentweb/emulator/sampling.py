@@ -1,0 +1,151 @@
+"""Every sampling iteration of one answer: summaries before it and in its middle, and the model that
+goes on where another declined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agentweb.emulator import compaction, wire
+from agentweb.emulator.answer import Answer, Piece, Terms, compose
+from agentweb.emulator.cache import Plan
+from agentweb.emulator.call import Call
+from agentweb.emulator.catalogue import find_model
+from agentweb.emulator.faults.fault import Fault
+from agentweb.emulator.faults.replies import change_reply
+from agentweb.emulator.iterations import compact_between
+from agentweb.emulator.outcome import Outcome, Row
+from agentweb.emulator.prepare import Prepared, plan_cache
+from agentweb.emulator.scenes.scene import Raw, Reply, say
+from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.state import Emulator
+from agentweb.emulator.units import total_tokens
+from agentweb.emulator.usage import Usage
+
+_TOLD = ("compact-2026-01-12", "compact-2026-09-04", "server-side-fallback-")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    outcome: Outcome
+    #: What the cache will hold once the response has begun.
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    call: Call
+    prepared: Prepared
+    emulator: Emulator
+    fault: Fault | None
+    nonce: bytes
+    plan: Plan
+
+    def run(self) -> Sampled:
+        told = any(name.startswith(_TOLD) for name in self.call.betas)
+        if self.call.body.get("compaction"):
+            done = compaction.compact(
+                self.call, self.prepared.view, self.prepared.chain, signed=True
+            )
+            spent = replace(self.plan.usage, output=done.output_tokens)
+            return Sampled(Outcome(done.answer(), Usage(), (spent,), told=True), self.plan)
+        order = compaction.order_in(self.call)
+        if order is not None and compaction.is_due(order, self.prepared.tokens):
+            return self._compact_first(order)
+        spoken = self._speak(self.prepared.view)
+        outcome = Outcome(spoken.answer, self.plan.usage, (), told=told)
+        return Sampled(self._spread(outcome, spoken, order), self.plan)
+
+    def _compact_first(self, order: wire.Object) -> Sampled:
+        done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
+        spent = replace(self.plan.usage, output=done.output_tokens)
+        if done.piece is None or order.get("pause_after_compaction"):
+            return Sampled(Outcome(done.answer(), Usage(), (spent,), told=True), self.plan)
+        view, plan = self.prepared.view, self.plan
+        if done.piece.block["content"] is not None:
+            view = compaction.view_after(view, done.piece)
+            body = self.prepared.body | {"messages": list(view.messages)}
+            line = self.emulator.counter.units(body, self.call.model.tokenizer)
+            plan = plan_cache(line, self.call, self.emulator)
+        spoken = self._speak(view)
+        answer = replace(spoken.answer, pieces=(done.piece, *spoken.answer.pieces))
+        outcome = Outcome(answer, plan.usage, (spent,), told=True)
+        both = replace(plan, writes=(*self.plan.writes, *plan.writes), started=self.plan.started)
+        return Sampled(self._spread(outcome, spoken, order), both)
+
+    def _spread(self, outcome: Outcome, spoken: _Spoken, order: wire.Object | None) -> Outcome:
+        """Tell the iterations apart where there was more than one."""
+        if spoken.served_by:
+            return _handed_on(outcome, spoken)
+        if order is None or outcome.answer.stop_reason == "compaction":
+            return outcome
+        fixed = total_tokens([unit for unit in self.prepared.line if unit.level != "messages"])
+        return compact_between(
+            outcome, order, fixed=fixed, summary=self._summary, tokenizer=self.call.model.tokenizer
+        )
+
+    def _summary(self) -> Piece | None:
+        done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
+        return done.piece
+
+    def _speak(self, view: Request) -> _Spoken:
+        reply, served_by = self._ask(view), ""
+        first = reply
+        if self.fault is not None:
+            reply = change_reply(reply, self.fault)
+        if reply.effective_stop == "refusal" and self.call.fallbacks:
+            served_by = self.call.fallbacks[0]
+            reply = _go_on(self.call.body["model"], reply, served_by, first)
+        answer = compose(reply, self._terms(), self.prepared.chain)
+        return _Spoken(answer, served_by)
+
+    def _ask(self, view: Request) -> Reply:
+        if not view.max_tokens:
+            return Reply((), "max_tokens")
+        for scene in self.emulator.scenes:
+            reply = scene(view)
+            if reply is not None:
+                return reply
+        return say("I have nothing to say to that.")
+
+    def _terms(self) -> Terms:
+        call, prepared = self.call, self.prepared
+        return Terms(
+            model=call.model,
+            account=call.account.organization,
+            thinking=call.thinks and prepared.view.max_tokens > 0,
+            updates=call.thinking_type == "between_tools",
+            display=call.display,
+            max_tokens=prepared.view.max_tokens,
+            room=max(0, call.model.window - prepared.tokens),
+            stop_sequences=tuple(call.body.get("stop_sequences") or ()),
+            nonce=self.nonce,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    answer: Answer
+    #: The model that went on where the one asked declined; empty if none did.
+    served_by: str
+
+
+def _go_on(asked: str, declined: Reply, served_by: str, reply: Reply) -> Reply:
+    """What was said before the refusal, the boundary, and the whole answer of the other model."""
+    category = (declined.stop_details or {}).get("category")
+    boundary = {
+        "type": "fallback",
+        "from": {"model": asked},
+        "to": {"model": served_by},
+        "trigger": {"type": "refusal", "category": category},
+    }
+    return replace(reply, blocks=(*declined.blocks, Raw(boundary), *reply.blocks))
+
+
+def _handed_on(outcome: Outcome, spoken: _Spoken) -> Outcome:
+    """The refusal is an iteration of its own, told but not billed."""
+    model = find_model(spoken.served_by)
+    served = model.id if model is not None else spoken.served_by
+    declined = Row("message", replace(outcome.prompt, output=0), is_billed=False)
+    rows = (declined, Row("fallback_message", outcome.final, served))
+    return replace(outcome, rows=rows, served_by=served, later=outcome.prompt)

@@ -1,0 +1,49 @@
+"""What a message tells besides its content: where and how it was made, and with what."""
+
+from __future__ import annotations
+
+from agentweb.emulator import wire
+from agentweb.emulator.answer import Answer
+from agentweb.emulator.call import Call
+from agentweb.emulator.clock import rfc3339
+from agentweb.emulator.ids import make_id
+from agentweb.emulator.prepare import Prepared
+from agentweb.emulator.thinking import CONTROLS_BETA
+
+_CONTAINER_SECONDS = 300
+
+
+def transformations(call: Call, prepared: Prepared) -> wire.Object:
+    """What was taken out of the request, told to who asks for it."""
+    if CONTROLS_BETA not in call.betas:
+        return {}
+    return {"input_transformations": [drop.as_json() for drop in prepared.dropped]}
+
+
+def where(call: Call) -> wire.Object:
+    """The part of the usage that is no count."""
+    geo = call.body.get("inference_geo") or "global"
+    more = {"speed": call.body["speed"]} if call.body.get("speed") else {}
+    return {
+        "service_tier": "standard",
+        "inference_geo": geo if call.model.regional else "not_available",
+    } | more
+
+
+def server_uses(answer: Answer) -> wire.Object:
+    """How often a tool ran on the API's side; nothing where none did."""
+    names = [p.block["name"] for p in answer.pieces if p.block["type"] == "server_tool_use"]
+    if not names:
+        return {}
+    counts = {f"{name}_requests": names.count(name) for name in ("web_search", "web_fetch")}
+    return {"server_tool_use": counts}
+
+
+def container(call: Call, answer: Answer, nonce: bytes, now: float) -> wire.Object:
+    """The machine on which code ran: the one asked for, or a new one."""
+    if not any("code_execution" in str(p.block.get("name", "")) for p in answer.pieces):
+        return {}
+    asked = call.body.get("container")
+    name = asked if isinstance(asked, str) else (asked or {}).get("id")
+    expires = rfc3339(now + _CONTAINER_SECONDS)
+    return {"container": {"id": name or make_id("container", nonce), "expires_at": expires}}

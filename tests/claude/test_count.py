@@ -1,0 +1,62 @@
+"""Counting a request: a question on the way that no turn depends on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agentweb.emulator.server import EmulatorServer
+from conversations.claude import Deadlines
+from conversations.context.envelope import body, envelope
+from tests.claude.wires import PATIENT, Answer, client, http, listen, raw, refuses, sends
+
+pytestmark = pytest.mark.asyncio
+QUICK = Deadlines(1, 1, 2, count=0.3)
+MADE = envelope(model="claude-sonnet-5-5", max_tokens=1_000, system="Be brief.")
+MESSAGES = '[{"role":"user","content":[{"type":"text","text":"Héllo"}]}]'
+
+
+async def test_the_count_is_what_the_call_is_billed_for(emulator: EmulatorServer) -> None:
+    async with client(emulator.url, PATIENT) as claude:
+        counted = await claude.count(body(MADE.counting, MESSAGES))
+        heard = await listen(claude, body(MADE.text, MESSAGES))
+    usage = heard.events[0]["message"]["usage"]
+    assert counted == usage["input_tokens"] > 0
+    asked = [row for row in emulator.emulator.log if row.path.endswith("count_tokens")]
+    assert asked[-1].body == body(MADE.counting, MESSAGES).encode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refuses("529 Overloaded"),
+        refuses("400 Bad", body='{"type":"error","error":{"type":"invalid_request_error"}}'),
+        refuses("307 Elsewhere", "location: http://127.0.0.1:1/"),
+        sends(http("200 OK", "content-type: application/json", body="{}")),
+        sends(http("200 OK", "content-type: application/json", body='{"input_tokens":null}')),
+        sends(http("200 OK", "content-type: text/html", body="<html>")),
+        sends(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"),
+        sends(b"", then=5),
+    ],
+)
+async def test_whatever_goes_wrong_there_is_no_count_and_no_failure(answer: Answer) -> None:
+    async with raw(answer) as server, client(server.url, QUICK) as claude:
+        assert await asyncio.wait_for(claude.count("{}"), 3) is None
+        assert len(server.bodies) == 1
+
+
+async def test_a_failed_count_does_not_hold_up_the_calls() -> None:
+    failing = refuses("529 Overloaded")
+    async with raw(failing) as server, client(server.url, QUICK) as claude:
+        for _ in range(20):
+            assert await claude.count("{}") is None
+        heard = await listen(claude, "{}")
+        assert heard.code == "overloaded"
+        assert len(server.bodies) == 21
+
+
+async def test_a_key_that_is_none_is_no_count() -> None:
+    async with raw(refuses("500 No")) as server, client(server.url, QUICK, key="ключ") as claude:
+        assert await claude.count("{}") is None
+        assert server.bodies == []

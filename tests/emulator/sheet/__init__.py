@@ -1,0 +1,15 @@
+"""The sheet on the Messages API, statement by statement, each with its tests."""
+
+from __future__ import annotations
+
+from tests.emulator.sheet import context, endpoints, messages, rest
+from tests.emulator.sheet.statement import SECTIONS, Statement
+
+__all__ = ["SECTIONS", "STATEMENTS", "Statement"]
+
+STATEMENTS: tuple[Statement, ...] = (
+    *endpoints.STATEMENTS,
+    *messages.STATEMENTS,
+    *context.STATEMENTS,
+    *rest.STATEMENTS,
+)

@@ -1,0 +1,197 @@
+"""Sections 1 to 4: models and prices, endpoints, streams, usage."""
+
+from __future__ import annotations
+
+from tests.emulator.sheet.statement import leaves_out, says
+
+_PRICED = "test_a_bill_is_the_sum_of_its_rates_rounded_up_once"
+
+STATEMENTS = (
+    *(
+        says(1, f"| claude-{model}", "test_every_model_has_a_price", _PRICED)
+        for model in (
+            "fable-5-2",
+            "fable-5-1",
+            "opus-5-5",
+            "sonnet-5-5",
+            "haiku-5-5",
+            "fable-5 (",
+            "opus-5 legacy",
+            "sonnet-5 legacy",
+            "opus-4-8",
+            "sonnet-4-6",
+            "haiku-4-5",
+            "sonnet-4-5",
+        )
+    ),
+    says(1, "No long-context surcharge since 4.6", _PRICED),
+    leaves_out(1, "Batch −50 %", "batches are another endpoint"),
+    says(
+        1,
+        '`inference_geo:"us"` ×1.1 (4.6+)',
+        "test_inference_in_one_country_costs_a_tenth_more",
+        "test_one_country_costs_a_tenth_more_where_there_is_a_choice",
+    ),
+    leaves_out(1, "Fast mode separate", "the sheet has no price for it; the speed is told back"),
+    says(1, "IDs from 4.6 on are dateless", "test_one_model_is_found_by_its_alias"),
+    says(1, "keep them in data", "test_every_model_has_a_price"),
+    says(2, "`POST /v1/messages`", "test_create", "test_other_doors_are_closed"),
+    says(2, "count_tokens`", "test_counting_equals_what_is_billed"),
+    says(
+        2,
+        "GET /v1/models[/{id}]",
+        "test_models_are_listed_newest_first_with_windows_and_abilities",
+        "test_models_are_paged_in_both_directions",
+        "test_a_model_says_what_it_is_able_to",
+    ),
+    says(
+        2,
+        "`x-api-key`",
+        "test_a_bad_key_fails_in_its_own_way",
+        "test_any_key_opens_the_door",
+    ),
+    says(2, "`anthropic-version", "test_a_version_is_required_and_known"),
+    says(2, "`anthropic-beta", "test_a_beta_is_taken_with_its_header"),
+    says(2, "Size limit 32 MB", "test_more_than_32_megabytes_are_refused_by_the_edge_with_a_page"),
+    says(2, "Max 100,000 messages", "2 more than 100,000 messages"),
+    says(
+        2,
+        "Response headers: `request-id`",
+        "test_every_answer_has_a_request_id_and_says_whose_it_is",
+    ),
+    says(2, "`retry-after`", "test_a_429_says_when_to_retry_or_that_there_is_no_use"),
+    says(
+        2,
+        "{requests,tokens,input-tokens,output-tokens}",
+        "test_a_refusal_tells_every_limit",
+        "test_rate_headers_tell_limits_and_round_tokens_to_thousands",
+    ),
+    says(
+        2,
+        "RFC 3339; tokens rounded",
+        "test_figures_are_rounded_to_thousands_and_times_are_rfc_3339",
+    ),
+    leaves_out(2, "`anthropic-priority-", "priority capacity is bought; nobody has it here"),
+    says(
+        2,
+        "cache_read tokens do not count to ITPM",
+        "test_what_is_read_from_the_cache_does_not_count",
+    ),
+    says(2, "Start tier", "test_rate_headers_tell_limits_and_round_tokens_to_thousands"),
+    says(2, "count_tokens: free", "test_counting_takes_nothing"),
+    says(
+        2,
+        "same validation as messages",
+        "test_a_count_is_refused_like_its_message_when_a_broken_rule_is_wrong",
+        "test_a_count_is_refused_like_its_message_when_a_wrong_shape_is_wrong",
+    ),
+    says(
+        2,
+        "applies existing compaction blocks, never triggers one, ignores `compaction`",
+        "test_a_count_ignores_the_order_and_applies_the_block",
+    ),
+    says(3, "`message_start` (content []", "test_a_stream_adds_up_to_the_whole_answer"),
+    says(
+        3,
+        "`diagnostics`, `input_transformations` here",
+        "test_in_a_stream_it_comes_at_the_start",
+        "test_what_is_dropped_is_told_only_to_who_asks_for_it",
+    ),
+    says(3, "index rising", "test_whatever_the_model_says_streams_by_the_grammar"),
+    says(3, "**cumulative** usage", "test_a_stream_adds_up_to_the_whole_answer"),
+    says(3, "`context_management`)", "test_in_a_stream_the_edits_come_with_the_stop_reason"),
+    says(3, "`ping` anywhere", "test_pings_come_between"),
+    says(
+        3,
+        "unknown event types must be ignored",
+        "test_an_odd_stream_has_the_event_so_often",
+        "test_odd_blocks_deltas_and_indexes",
+    ),
+    says(3, "Deltas: `text_delta`", "test_whatever_the_model_says_streams_by_the_grammar"),
+    says(3, '(partial_json, first often ""', "test_a_tool_input_starts_with_an_empty_delta"),
+    says(3, "`signature_delta` (just before stop)", "test_a_signature_comes_last_in_its_block"),
+    says(3, "`citations_delta`", "test_each_kind_of_source_is_cited_by_its_place"),
+    says(3, "`compaction_delta`", "test_it_streams_in_one_delta"),
+    says(3, "`display` omitted", "test_omitted_thinking_is_an_empty_block_with_a_signature"),
+    says(
+        3,
+        "Fallback block: start/stop, no deltas",
+        "test_its_block_streams_without_a_delta",
+        "3 fallback boundary by the user",
+        "3 a fallback boundary",
+    ),
+    says(
+        3,
+        "On-demand compaction block arrives whole",
+        "test_on_demand_the_block_arrives_whole_when_it_starts",
+    ),
+    says(3, "automatic one as a single delta", "test_it_streams_in_one_delta"),
+    says(
+        3,
+        "Mid-stream failure",
+        "test_a_mid_stream_error_comes_after_so_many_deltas_with_status_200",
+    ),
+    says(3, "Connection may also just end", "test_a_stream_may_just_end"),
+    says(3, "(no prefill)", "5 prefill"),
+    says(
+        3,
+        "text between tool calls comes as `thinking`",
+        "test_words_between_tools_come_as_thinking_where_the_model_does_so",
+    ),
+    says(3, "stop_reason: end_turn", "test_a_reply_fault_ends_with_its_stop_reason"),
+    says(
+        3,
+        "pause_turn (server loop, 10 iterations)",
+        "test_after_ten_rounds_the_turn_pauses_and_goes_on_when_sent_back",
+    ),
+    says(3, "refusal (+ stop_details)", "test_without_another_model_a_refusal_is_final"),
+    says(3, "Empty end_turn", "test_a_reply_fault_ends_with_its_stop_reason"),
+    says(3, "may leave an incomplete tool_use", "test_a_cut_tool_input_is_not_json_on_the_wire"),
+    says(4, "input_tokens (after last breakpoint only)", "test_every_split_sums_to_the_count"),
+    says(
+        4,
+        "cache_creation{ephemeral_5m_input_tokens",
+        "test_mixed_lifetimes_are_split_at_the_last_long_mark",
+    ),
+    says(4, "output_tokens (incl. thinking)", "test_output_counts_thinking"),
+    says(4, "server_tool_use", "test_a_search_runs_within_one_answer_and_is_counted"),
+    says(
+        4,
+        "service_tier standard|priority|batch, inference_geo",
+        "test_usage_says_where_and_on_what_tier_it_was_made",
+    ),
+    leaves_out(4, "fallback_credit", "a refund for a refusal; no price of it is known"),
+    says(
+        4,
+        "With compaction beta every response has `iterations[]`",
+        "test_below_its_trigger_nothing_happens",
+    ),
+    leaves_out(4, "advisor_message", "the advisor is a model of its own behind a beta"),
+    says(
+        4,
+        "fallback_message",
+        "test_each_try_is_an_iteration_and_only_the_served_one_is_billed",
+    ),
+    says(
+        4,
+        "top-level = sum of non-compaction; bill = sum of all",
+        "test_compaction_fires_several_times_in_a_request_with_server_tools",
+        "test_its_tokens_are_an_iteration_and_not_the_top_level",
+    ),
+    says(
+        4,
+        "declined fallback may be unbilled",
+        "test_each_try_is_an_iteration_and_only_the_served_one_is_billed",
+    ),
+    says(
+        4,
+        "On-demand: top-level 0/0",
+        "test_its_tokens_are_an_iteration_and_not_the_top_level",
+    ),
+    says(
+        4,
+        "The last message iteration is the true context size",
+        "test_compaction_fires_several_times_in_a_request_with_server_tools",
+    ),
+    says(4, "counts only, never which", "test_old_tool_results_are_cleared_and_only_counted"),
+)

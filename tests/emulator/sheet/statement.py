@@ -1,0 +1,43 @@
+"""The sheet on the Messages API, statement by statement, each with the tests that hold the
+emulator to it.
+
+A statement is found by a few of its words. A test is named by its function, a case of a table by
+its rule. What the emulator leaves out says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SECTIONS = {
+    1: "Models, windows, prices",
+    2: "Endpoints and headers",
+    3: "Streaming",
+    4: "usage",
+    5: "Tools and messages",
+    6: "Thinking",
+    7: "cache_control",
+    8: "Server-side compaction and editing",
+    9: "Errors and retries",
+    10: "Emulator checklist",
+    11: "The SDK",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    section: int
+    #: Words of the statement, as they stand in the sheet.
+    words: str
+    #: Functions of tests, or rules of cases.
+    tests: tuple[str, ...] = ()
+    #: Why it is left out.
+    left_out: str = ""
+
+
+def says(section: int, words: str, *tests: str) -> Statement:
+    return Statement(section, words, tests)
+
+
+def leaves_out(section: int, words: str, why: str) -> Statement:
+    return Statement(section, words, left_out=why)

@@ -1,0 +1,192 @@
+"""Sections 3, 4, 5 and 8: tools that run on the API's side, in definitions, history and answers."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from anthropic.types import ToolUnionParam
+
+from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.usage import Usage
+from agentweb.emulator.validation.own_tools import OWN_TOOLS
+from tests.emulator.samples import TEXT, assistant, user
+from tests.emulator.streams import assemble
+
+SEARCH = {"type": "web_search_20260318", "name": "web_search"}
+CODE = {"type": "code_execution_20260521", "name": "code_execution"}
+AUTOMATIC = "compact-2026-01-12"
+
+
+def kinds(message: Any) -> list[str]:
+    return [block["type"] for block in message["content"]]
+
+
+def test_a_search_runs_within_one_answer_and_is_counted(ask: Any) -> None:
+    message = ask.say("search the web for tea", tools=[SEARCH]).json
+    assert kinds(message) == ["server_tool_use", "web_search_tool_result", "text", "text"]
+    use, result = message["content"][:2]
+    assert use["id"].startswith("srvtoolu_")
+    assert (use["input"], result["tool_use_id"]) == ({"query": "tea"}, use["id"])
+    assert message["stop_reason"] == "end_turn"
+    assert message["usage"]["server_tool_use"] == {
+        "web_search_requests": 1,
+        "web_fetch_requests": 0,
+    }
+
+
+def test_its_answer_cites_the_page_that_was_found(ask: Any) -> None:
+    message = ask.say("search the web for tea", tools=[SEARCH]).json
+    (citation,) = message["content"][-1]["citations"]
+    (page,) = message["content"][1]["content"]
+    assert citation["type"] == "web_search_result_location"
+    assert (citation["url"], citation["title"]) == (page["url"], page["title"])
+
+
+def test_it_streams_its_input_and_its_result_whole(ask: Any) -> None:
+    asked = {"tools": [SEARCH], "text": "search the web for tea"}
+    events = ask.say(**asked, stream=True).events
+    assert kinds({"content": assemble(events)}) == kinds(ask.say(**asked).json)
+    final = next(data for name, data in events if name == "message_delta")
+    assert final["usage"]["server_tool_use"]["web_search_requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "host"),
+    [
+        ({"allowed_domains": ["tea.example"]}, "tea.example"),
+        ({"blocked_domains": ["pages.example"]}, "library.example"),
+    ],
+)
+def test_what_is_found_lies_where_it_may(ask: Any, more: Any, host: str) -> None:
+    message = ask.say("search the web for tea", tools=[SEARCH | more]).json
+    assert message["content"][1]["content"][0]["url"].startswith(f"https://{host}/")
+
+
+def test_used_up_searches_give_an_error_and_no_page(ask: Any) -> None:
+    message = ask.say("search the web 3 times for tea", tools=[SEARCH | {"max_uses": 2}]).json
+    results = [b["content"] for b in message["content"] if b["type"] == "web_search_tool_result"]
+    assert results[-1] == {
+        "type": "web_search_tool_result_error",
+        "error_code": "max_uses_exceeded",
+    }
+    assert isinstance(results[1], list)
+
+
+def test_after_ten_rounds_the_turn_pauses_and_goes_on_when_sent_back(ask: Any, body: Any) -> None:
+    asked = body("search the web 13 times for tea", tools=[SEARCH])
+    first = ask(asked).json
+    assert first["stop_reason"] == "pause_turn"
+    assert first["usage"]["server_tool_use"]["web_search_requests"] == 10
+    asked["messages"].append(assistant(*first["content"]))
+    second = ask(asked).json
+    assert second["stop_reason"] == "end_turn"
+    assert second["usage"]["server_tool_use"]["web_search_requests"] == 3
+    asked["messages"] += [assistant(*second["content"]), user(TEXT)]
+    assert ask(asked).status == 200
+
+
+def test_code_runs_in_a_container_that_can_be_kept(ask: Any, body: Any) -> None:
+    asked = body("run code: print('hello')", tools=[CODE])
+    message = ask(asked).json
+    assert kinds(message) == ["server_tool_use", "code_execution_tool_result", "text"]
+    assert message["content"][1]["content"]["stdout"] == "hello\n"
+    name = message["container"]["id"]
+    asked["messages"] += [assistant(*message["content"]), user(TEXT)]
+    asked["messages"] += [{"role": "user", "content": "run code: print('again')"}]
+    asked["container"] = name
+    assert ask(asked).json["container"]["id"] == name
+    assert "container" not in ask.say("Hello").json
+
+
+def test_in_a_stream_the_container_comes_with_the_stop_reason(ask: Any) -> None:
+    events = ask.say("run code: print('hello')", tools=[CODE], stream=True).events
+    final = next(data for name, data in events if name == "message_delta")
+    assert final["delta"]["container"]["expires_at"].endswith("Z")
+
+
+def test_without_the_tool_nothing_is_searched(ask: Any) -> None:
+    assert kinds(ask.say("search the web for tea").json) == ["text"]
+
+
+def test_the_memory_tool_is_called_like_a_tool_of_the_caller(ask: Any) -> None:
+    memory = {"type": "memory_20250818", "name": "memory"}
+    text = 'call tool memory with {"command": "view", "path": "/memories"}'
+    message = ask.say(text, tools=[memory]).json
+    assert message["stop_reason"] == "tool_use"
+    assert message["content"][-1]["input"]["command"] == "view"
+
+
+def searching(trigger: int, **more: Any) -> dict[str, Any]:
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": trigger}}
+    return {"edits": [edit | more]}
+
+
+def test_compaction_fires_several_times_in_a_request_with_server_tools(ask: Any, body: Any) -> None:
+    text = "search the web 9 times, 9000 words each, for tea"
+    asked = body(text, tools=[SEARCH], context_management=searching(50_000))
+    answered = ask(asked, anthropic_beta=AUTOMATIC)
+    message = answered.json
+    rows = message["usage"]["iterations"]
+    made = [row["type"] for row in rows]
+    assert made.count("compaction") == kinds(message).count("compaction") >= 2
+    assert made == ["message", *["compaction", "message"] * made.count("compaction")]
+    told = [row for row in rows if row["type"] == "message"]
+    for name in ("input_tokens", "output_tokens"):
+        assert message["usage"][name] == sum(row[name] for row in told)
+    bill = ask.emulator.bills[answered.headers["request-id"]]
+    spent = [Usage(fresh=row["input_tokens"], output=row["output_tokens"]) for row in rows]
+    assert bill.cost_micros == cost_micros("claude-sonnet-5-5", spent)
+    asked["messages"] += [assistant(*message["content"]), user(TEXT)]
+    again = ask(asked, anthropic_beta=AUTOMATIC)
+    assert again.status == 200, again.body
+    assert again.json["usage"]["input_tokens"] < told[-1]["input_tokens"] + 50_000
+
+
+def test_its_stream_adds_up_to_the_same_blocks(ask: Any, body: Any) -> None:
+    text = "search the web 9 times, 9000 words each, for tea"
+    asked = body(text, tools=[SEARCH], context_management=searching(50_000))
+    whole = ask(asked, anthropic_beta=AUTOMATIC).json
+    events = ask(asked | {"stream": True}, anthropic_beta=AUTOMATIC).events
+    assert kinds({"content": assemble(events)}) == kinds(whole)
+    start = events[0][1]["message"]["usage"]["input_tokens"]
+    assert start < whole["usage"]["input_tokens"]
+
+
+@pytest.mark.parametrize("param", get_args(ToolUnionParam), ids=lambda param: param.__name__)
+def test_the_fields_of_every_tool_are_those_the_sdk_knows(param: Any, ask: Any, body: Any) -> None:
+    """Section 5: a field too few refuses what the API takes, one too many hides a mistake."""
+    hints = get_type_hints(param)
+    if "input_schema" in hints or "configs" in hints:
+        pytest.skip("a tool of the caller's own, or a set whose members are not looked at")
+    for kind in get_args(hints["type"]):
+        assert kind in OWN_TOOLS
+        named = {"type": kind, "name": get_args(hints["name"])[0]}
+        for field in hints.keys() - named.keys():
+            answered = ask(body(tools=[named | {field: object_for(field)}]))
+            assert answered.status == 200 or "All tools have defer_loading" in answered.message, (
+                field,
+                answered.body,
+            )
+        assert ask(body(tools=[named | {"colour": 1}])).message == (
+            f"tools.0.{kind}.colour: Extra inputs are not permitted"
+        )
+
+
+def object_for(field: str) -> Any:
+    """A value each field of a tool takes."""
+    values: dict[str, Any] = {
+        "allowed_callers": ["direct"],
+        "allowed_domains": ["a.example"],
+        "blocked_domains": ["a.example"],
+        "cache_control": {"type": "ephemeral"},
+        "citations": {"enabled": True},
+        "input_examples": [{"a": 1}],
+        "response_inclusion": "full",
+        "url_sources": {"user_input": {"type": "all"}},
+        "user_location": {"type": "approximate", "city": "Lisbon", "country": "PT"},
+    }
+    return values.get(field, True if field in _SWITCHES else 3)
+
+
+_SWITCHES = frozenset({"defer_loading", "strict", "use_cache"})
