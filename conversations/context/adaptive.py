@@ -25,6 +25,11 @@ from conversations.context.view import Message, View
 
 #: Percent of the low-water mark that the newest messages fill, whole.
 RECENT_PERCENT = 60
+#: What is older than so many messages is not recent, however short they are: a token that stays is
+#: paid for on every call, and written anew whenever the cache has gone cold.
+RECENT_MESSAGES = 30
+#: The low-water mark of a conversation of short messages, in tokens.
+_LEAST_MARK = 8_000
 #: Percent of a price cliff that is kept clear of it, since the figure is partly an estimate.
 _CLEAR = 4
 #: What a summary call writes, about, in tokens.
@@ -63,7 +68,7 @@ class Plan:
 
 def plan(view: View, gauge: Gauge, policy: Policy, situation: Situation) -> Plan | None:
     """Decide, by a quick look first and then by what really can be freed."""
-    mark = _low_water(gauge, policy, situation)
+    mark = _low_water(view, gauge, policy)
     reason = _reason(gauge, policy, situation, mark)
     calls = _calls_above(view, mark)
     if reason is None or view.length < 2 or view.tokens - mark < policy.minimum_gain_tokens:
@@ -113,11 +118,12 @@ def _planned(view: View, policy: Policy, situation: Situation, aim: _Aim) -> Pla
     return Plan(aim.trigger, decision, ready, after, end)
 
 
-def _low_water(gauge: Gauge, policy: Policy, situation: Situation) -> int:
+def _low_water(view: View, gauge: Gauge, policy: Policy) -> int:
     """Give the mark for the messages, in estimated tokens."""
-    share = gauge.room * policy.low_water_percent // 100 * 1000 // gauge.permille
+    newest = view.trail.messages[max(0, view.length - RECENT_MESSAGES) : view.length]
+    recent = sum(message.tokens for message in newest) * 100 // RECENT_PERCENT
     wanted = policy.low_water_tokens * 1000 // gauge.permille
-    return min(wanted, max(share - situation.overhead, share // 4))
+    return min(wanted, max(recent, _LEAST_MARK))
 
 
 def _reason(

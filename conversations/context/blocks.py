@@ -70,6 +70,8 @@ def _own_flaws(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
             yield "thinking", where, "each thinking block must contain thinking and its signature"
         case "redacted_thinking" if not _str(value, "data"):
             yield "thinking", where, "a redacted thinking block must contain its data"
+        case "compaction" if value.get("content") is not None and not _is_said(value["content"]):
+            yield "compaction", where, "the content of a compaction block is a text or null"
         case "tool_use":
             yield from _use(where, value)
         case "tool_result":
@@ -123,7 +125,12 @@ def _nested_flaws(where: str, content: list[Any]) -> Iterator[Flaw]:
 def _is_mark(mark: object) -> bool:
     if not isinstance(mark, dict) or mark.get("type") != "ephemeral":
         return False
-    return mark.get("ttl", "5m") in ("5m", "1h")
+    # One of an hour may not come after those of five minutes, and the envelope has such.
+    return bool(mark.get("ttl", "5m") == "5m")
+
+
+def _is_said(text: object) -> bool:
+    return isinstance(text, str) and text != ""
 
 
 def _str(value: dict[str, Any], key: str) -> bool:

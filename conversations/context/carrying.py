@@ -13,7 +13,7 @@ from conversations.context.shape import Shape
 from conversations.context.view import Message, Trail, View
 
 #: Keys of `View.learn` whose states depend on the structure of messages alone.
-STRUCTURAL = ("rules", "calls", "call ids", "thinking")
+STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks")
 
 
 def carry(view: View, trail: Trail, touched: Iterable[int]) -> None:
@@ -33,4 +33,5 @@ def _structure(shape: Shape) -> tuple[object, ...]:
     return (
         shape.flaw, shape.calls, [result.id for result in shape.results], shape.server_calls,
         shape.server_results, shape.others, shape.is_late, shape.marks, shape.first, shape.last,
+        shape.compactions, shape.signed,
     )  # fmt: skip

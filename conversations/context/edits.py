@@ -21,11 +21,12 @@ from conversations.context.decision import Decision
 from conversations.context.errors import EditError
 from conversations.context.view import THINKING, Block, Kind, Message, Trail, View
 
-#: What a transformation can be. `rebind` removes thinking that another envelope signed.
+#: What a transformation can be. `rebind` removes thinking that another envelope signed; `clearing`
+#: has no edits: it says what the API will clear (see `native`).
 TransformationKind = Literal[
-    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "restore"
+    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "restore", "clearing"
 ]
-Outcome = Literal["applied", "rejected", "vetoed"]
+Outcome = Literal["applied", "rejected", "vetoed", "expected"]
 Source = Literal["reported", "counted", "estimated"]
 
 
@@ -158,7 +159,7 @@ def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
     trail = Trail(messages)
     if not is_spliced:
         carry(view, trail, touched)
-    return View(trail, len(messages), tokens, size, view.edits + 1, reduced)
+    return View(trail, len(messages), tokens, size, view.edits + 1, reduced, view.cleared)
 
 
 def _seq(message: Message) -> int:

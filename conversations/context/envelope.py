@@ -1,9 +1,10 @@
-"""Everything of a request but its messages, as wire text.
+"""Everything of a request but its messages, as wire text: the parameters, and the beta headers.
 
 Kept apart because it rarely changes: it is stored once under its digest, and a body is the envelope
 with the view's messages put in. `binding` names what the API signs thinking over besides the
-messages: the model, the system prompt and the tools. Caching is asked for at the top level, so no
-stored block ever carries a mark.
+messages: the model, the system prompt and the tools, without cache marks. Two marks are asked for:
+one at the top level, which the API puts at the end of the request, and one at the end of tools and
+system prompt, which are then still read from the cache when the messages have changed.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conversations.context import wire
+from conversations.context import marks, wire
 from conversations.context.estimate import text_tokens
+
+_OF_THE_ANSWER = frozenset({"max_tokens", "stream"})
+#: Tokens by which the limit of an answer is lowered.
+STEP = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +28,48 @@ class Envelope:
     parameters: tuple[tuple[str, Any], ...]
     binding: str
     overhead: int
+    #: The names of beta features, in the order of the header; () sends none.
+    betas: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         return wire.encode(dict(self.parameters))
 
     @property
+    def headers(self) -> dict[str, str]:
+        """What is sent besides the body."""
+        return {"anthropic-beta": ",".join(self.betas)} if self.betas else {}
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.text, wire.encode(self.headers))
+
+    @property
+    def counting(self) -> str:
+        """The text of what is counted: without what concerns the answer alone."""
+        return wire.encode({k: v for k, v in self.parameters if k not in _OF_THE_ANSWER})
+
+    @property
     def max_tokens(self) -> int:
         return int(dict(self.parameters)["max_tokens"])
+
+    def fitting(self, left: int) -> Envelope:
+        """Limit the answer to what is `left` of the window, in steps, so that few are stored.
+
+        Older models refuse a request whose input and limit together are more than the window; the
+        newer ones could not write more either.
+        """
+        if self.max_tokens <= left:
+            return self
+        return self.limited(max(STEP, left - left % STEP))
+
+    def adding(self, name: str, value: Any) -> Envelope:
+        """Give the same envelope with one parameter more."""
+        return replace(self, parameters=(*self.parameters, (name, value)))
+
+    def under(self, betas: Sequence[str]) -> Envelope:
+        """Give the same envelope for these beta features, and no others."""
+        return replace(self, betas=tuple(sorted(betas)))
 
     def limited(self, max_tokens: int) -> Envelope:
         """Give the same envelope with a lower limit for the answer."""
@@ -50,14 +89,30 @@ def envelope(
     system: str,
     tools: Sequence[dict[str, Any]] = (),
     thinking: dict[str, Any] | None = None,
+    cached: bool = True,
 ) -> Envelope:
-    """Make the envelope of a streamed call."""
-    optional = {"system": system, "tools": list(tools), "thinking": thinking}
+    """Make the envelope of a streamed call; nobody reads again what is not `cached`."""
+    optional: dict[str, Any] = {"system": system, "tools": list(tools), "thinking": thinking}
+    if cached:
+        optional |= _marked(system, tools)
     parameters: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "stream": True}
     parameters |= {name: value for name, value in optional.items() if value}
-    parameters["cache_control"] = {"type": "ephemeral"}
+    if cached:
+        parameters["cache_control"] = marks.EPHEMERAL
     prefix = wire.encode([model, system, list(tools)])
     return Envelope(tuple(parameters.items()), wire.digest(prefix), text_tokens(prefix))
+
+
+def _marked(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mark the last block of what comes before the messages."""
+    if system.strip():
+        return {"system": [marks.marked({"type": "text", "text": system})]}
+    return {"tools": [*tools[:-1], *map(marks.marked, tools[-1:])]}
+
+
+def digest_of(text: str, headers: str) -> str:
+    """Name an envelope by its text, and by its headers (a JSON object) where it has any."""
+    return wire.digest(text if headers == "{}" else f"{text}\n{headers}")
 
 
 def body(envelope_text: str, messages: str) -> str:

@@ -27,6 +27,8 @@ _WEIGHTS = ((LOWER, 32), (UPPER, 157), (DIGIT, 46), (_TWO, 56), (_THREE, 100), (
 _PUNCTUATION, _WORD = 96, 15
 #: Tokens of a block or a message besides its text.
 FRAME = 4
+#: Room for the words in which the API wraps a compaction's text.
+WRAP = 64
 #: An image of unknown size, and a page of a document.
 IMAGE, PAGE = 1_600, 2_500
 
@@ -54,6 +56,8 @@ def block_tokens(block: dict[str, Any]) -> int:
             return FRAME + text_tokens(str(block.get("text", "")))
         case "thinking":
             return FRAME + text_tokens(str(block.get("thinking", "")))
+        case "compaction":
+            return WRAP + text_tokens(str(block.get("content") or ""))
         case "image":
             return FRAME + _image_tokens(block.get("source"))
         case "document":

@@ -2,7 +2,8 @@
 
 The figure is anchored on the last call as the API reported it (input, cache reads and cache writes,
 plus the output), and moved by the estimated difference of the view since. No report is None, never
-0; a report made under another model is no report.
+0; a report made under another model is no report. What the API clears of a request for itself is in
+the figure all the same (`native` says why), and known apart.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _LOWEST, _HIGHEST = 300, 3_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The last reply call: its context and output as reported, and the view's estimate then.
+    """The last reply call: its context and output as reported, what the API cleared counted in, and
+    the view's estimate then.
 
     `view_tokens` is the estimate of the view with the answer in it, `edits` the number of
     transformations applied by then, `overhead` the estimate of system prompt and tools.
@@ -28,6 +30,8 @@ class Report:
     view_tokens: int
     overhead: int
     edits: int
+    #: "counted" when it is no call's but was asked for, of this view.
+    source: Source = "reported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Gauge:
     has_report: bool = True
     room: int = 0
     permille: int = 1_000
+    #: Tokens of it that the API will clear before the model sees them.
+    cleared: int = 0
 
     def __post_init__(self) -> None:
         if not self.room:
@@ -62,9 +68,14 @@ class Gauge:
         return self.passes(threshold, setting)
 
     @property
+    def seen(self) -> int:
+        """Tokens the model will see."""
+        return self.tokens - self.cleared
+
+    @property
     def excess(self) -> int:
         """Estimated tokens that must go for the request to have room; 0 when it has."""
-        over = self.tokens - self.room
+        over = self.seen - self.room
         return over * 1000 // self.permille + 1 if over > 0 else 0
 
 
@@ -75,7 +86,7 @@ def measure(view: View, overhead: int, report: Report | None, window: int, room:
     permille = _permille(report)
     moved = view.tokens - report.view_tokens + overhead - report.overhead
     tokens = max(0, report.tokens + moved * permille // 1000)
-    source: Source = "reported" if view.edits == report.edits else "estimated"
+    source = report.source if view.edits == report.edits else "estimated"
     return Gauge(tokens, source, window, room=room, permille=permille)
 
 

@@ -1,9 +1,10 @@
 """The order of steps before every call, as a conversation with the shell.
 
 `prepare` is a generator. It yields each `Transformation` it proposes (the shell records it and
-answers None, or vetoes it with a reason) and `SummaryWanted` when it needs the model's words (the
-shell answers with a `SummaryReply`, or None when the call failed). It returns what to send. No
-async, no clock: a test answers with a string.
+answers None, or vetoes it with a reason), `SummaryWanted` when it needs the model's words (the
+shell answers with a `SummaryReply`, or None when the call failed) and `CountWanted` when an
+estimate is too near the room to decide by (a number, or None). It returns what to send. No async,
+no clock: a test answers with a string.
 
 After an overflow the shell prepares again with `harder` 1, 2, 3: the room shrinks each time, so
 that a summary, then the latest results, then the largest blocks are reduced whatever the
@@ -13,21 +14,25 @@ thresholds.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from conversations.context import edits, rules
+from conversations.context import ondemand, rules
 from conversations.context.adaptive import Plan, plan
 from conversations.context.compaction import compaction
-from conversations.context.edits import Transformation
-from conversations.context.errors import WindowError
-from conversations.context.gauge import Gauge, measure
+from conversations.context.desk import Desk
+from conversations.context.errors import RuleError, WindowError
 from conversations.context.ingest import ingest
+from conversations.context.ondemand import Compacting
 from conversations.context.policy import Policy
 from conversations.context.rebind import rebind
 from conversations.context.rounds import rounds
 from conversations.context.shrink import shrink
 from conversations.context.situation import (
+    CompactionReply,
+    CompactionWanted,
+    CountWanted,
     Preparation,
     Prepared,
     Reply,
@@ -43,6 +48,9 @@ from conversations.context.view import View
 from conversations.context.zone import zone_before
 
 __all__ = [
+    "CompactionReply",
+    "CompactionWanted",
+    "CountWanted",
     "Preparation",
     "Prepared",
     "Reply",
@@ -56,8 +64,6 @@ __all__ = [
 
 #: A model with a smaller window than this is not worth preparing for.
 SMALLEST_WINDOW = 16_000
-#: Percent that each repeated attempt after an overflow takes from the room.
-_HARDER = 25
 
 
 def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0) -> Preparation:
@@ -66,42 +72,49 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     desk = _Desk(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
         raise WindowError(desk.gauge.tokens, situation.window, situation.model)
-    if policy.name != "off":
-        yield from desk.reduce()
-    reduced = desk.view
-    yield from desk.propose(rebind(reduced, situation))
-    if desk.view is not reduced and policy.name != "off":
-        # Without its thinking a view that could not be trimmed to its limits may be trimmed now.
-        yield from desk.trim()
-    if desk.gauge.tokens > desk.room:
-        raise WindowError(desk.gauge.tokens, desk.room, situation.model)
+    yield from desk.put_in_words()
+    if desk.is_doubtful and not harder:
+        yield from desk.count()
+    yield from desk.settle()
+    while desk.is_doubtful or desk.is_over:
+        if not (yield from desk.count()):
+            break
+        if desk.is_over:
+            yield from desk.settle()
+    if desk.is_over:
+        raise WindowError(desk.gauge.seen, desk.room, situation.model)
     rules.check(desk.view)
-    return Prepared(desk.view, desk.gauge, desk.view.reduced)
+    asked, cleared = desk.clearing
+    return Prepared(desk.view, desk.gauge, desk.view.reduced, asked, cleared.ids)
 
 
-@dataclass
-class _Desk:
-    """The view being worked on, measured anew after each change."""
+class _Desk(Desk):
+    """The steps, taken on the desk."""
 
-    view: View
-    situation: Situation
-    policy: Policy
-    harder: int
+    def settle(self) -> Generator[Wish, Reply, None]:
+        """Reduce, and drop the thinking that another envelope signed."""
+        is_off = self.policy.name == "off"
+        if not is_off:
+            yield from self.reduce()
+        yield from self.expect()
+        reduced = self.view
+        unbound = rebind(reduced, self.situation)
+        yield from self.propose(unbound)
+        if unbound is not None and self.view is reduced:
+            # Not a reduction but what the API demands: without it nothing can be sent.
+            raise RuleError("thinking", "messages", "its signatures are another envelope's")
+        if self.view is not reduced and not is_off:
+            # Without its thinking a view that could not be trimmed to its limits may be trimmed
+            # now.
+            yield from self.trim()
+            yield from self.expect()
 
-    def __post_init__(self) -> None:
-        window = self.situation.window
-        self.room = window - min(self.policy.window_reserve_tokens, window // 2)
-        self.aim = self.room
-        self.rejected = self.situation.rejected
-        if self.harder:
-            # What was refused was not known to be too large: go below it, whatever was measured.
-            percent = max(_HARDER, 100 - _HARDER * self.harder)
-            self.aim = min(self.room, self.gauge.tokens) * percent // 100
-
-    @property
-    def gauge(self) -> Gauge:
-        known = self.situation
-        return measure(self.view, known.overhead, known.report, known.window, self.aim)
+    def put_in_words(self) -> Generator[Wish, Reply, None]:
+        """Replace a compaction block that the model would not take by its words."""
+        words = ondemand.in_words(self.view, self.situation)
+        yield from self.propose(words)
+        if words is not None and self.view is not words.made:
+            raise RuleError("compaction", "messages", "this model does not take the block")
 
     def reduce(self) -> Generator[Wish, Reply, None]:
         """Take the steps in order."""
@@ -110,11 +123,13 @@ class _Desk:
         if at_once:
             yield from self.reduce_at_once()
         settled = self.view
-        if not at_once or self.harder:
+        if not self.clears:
             yield from self.propose(compaction(self.view, self.gauge, self.policy))
         yield from self.summarise(rounds(self.view, self.gauge, self.policy))
-        if not at_once or self.harder:
-            yield from self.summarise(summarise(self.view, self.gauge, self.policy))
+        yield from self.compact()
+        if self.clears and self.gauge.excess:
+            # What the API clears is not enough.
+            yield from self.propose(compaction(self.view, self.gauge, self.policy))
         if self.harder > 1:
             step = partial(compaction, everything=True)
             yield from self.propose(step(self.view, self.gauge, self.policy))
@@ -123,10 +138,31 @@ class _Desk:
             # What another limit took may have opened the way to the low-water mark.
             yield from self.reduce_at_once()
 
+    def compact(self) -> Generator[Wish, Reply, None]:
+        """Let the API compact the beginning of the view; what it cannot take is summarised."""
+        gauge, policy = self.gauge, self.policy
+        trigger = ondemand.due(gauge, policy) if self.compacts else None
+        end = 0
+        if trigger is not None and self.rejected < policy.summary_breaker:
+            end = ondemand.end_of(self.view, gauge, policy, self.situation.overhead)
+        if trigger is None or not end:
+            yield from self.summarise(summarise(self.view, gauge, policy))
+            return
+        # The request has the envelope of a reply: what another one signed must be gone.
+        yield from self.propose(rebind(self.view, self.situation))
+        yield from self.summarise(ondemand.compact(self.view, end, trigger, self.gauge, policy))
+
     def trim(self) -> Generator[Wish, Reply, None]:
-        """Drop and shorten until the view is within its limits."""
-        for step in (trim, shrink, trim, trim_rounds):
-            yield from self.propose(step(self.view, self.gauge, self.policy))
+        """Drop and shorten until the view is within its limits, or nothing more can be done.
+
+        What one limit made go may have opened the way to another; left to the next call it would
+        break the prompt cache a second time.
+        """
+        before = None
+        while self.view is not before:
+            before = self.view
+            for step in (trim, shrink, trim, trim_rounds):
+                yield from self.propose(step(self.view, self.gauge, self.policy))
 
     def reduce_at_once(self) -> Generator[Wish, Reply, None]:
         """Carry out what the plan decides, until it decides nothing more."""
@@ -157,11 +193,11 @@ class _Desk:
                 drop(self.view, indexes, made.trigger, made.said, words, made.decision)
             )
 
-    def summarise(self, steps: Summarising) -> Generator[Wish, Reply, None]:
+    def summarise(self, steps: Summarising | Compacting) -> Generator[Wish, Reply, None]:
         """Pass the summary's questions on, unless too many failed; a veto is no answer to them."""
         if self.rejected >= self.policy.summary_breaker:
             return
-        reply: SummaryReply | None = None
+        reply: Any = None
         while True:
             try:
                 wanted = steps.send(reply)
@@ -169,18 +205,4 @@ class _Desk:
                 yield from self.propose(stop.value)
                 return
             answer = yield wanted
-            reply = answer if isinstance(answer, SummaryReply) else None
-
-    def propose(self, change: Transformation | None) -> Generator[Wish, Reply, None]:
-        """Offer a change; unless it is vetoed, the view is what it makes of it."""
-        if change is None:
-            return
-        answer = yield change
-        if change.outcome != "applied":
-            # One refusal is enough: nothing more is asked of the model this time.
-            self.rejected = self.policy.summary_breaker
-            return
-        if isinstance(answer, Veto):
-            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
-            return
-        self.view = change.made
+            reply = answer if isinstance(answer, SummaryReply | CompactionReply) else None

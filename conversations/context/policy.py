@@ -24,6 +24,10 @@ class PolicyError(ContextError):
         self.field, self.problem = field, problem
 
 
+#: The reserve for the answer is at most one part of so many of the window.
+RESERVED_SHARE = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Thresholds in tokens, lengths in characters, sizes in bytes; 0 turns a step off."""
@@ -58,7 +62,7 @@ class Policy:
     max_conversation_tokens: int = 0
     #: After so many tool rounds in one turn all but the last become one working memory.
     round_summary_every: int = 0
-    #: Tokens of the window kept free for the answer.
+    #: Tokens of the window kept free for the answer, but never more than a fifth of it.
     window_reserve_tokens: int = 16_000
     #: Tools whose results are never shortened.
     verbatim_tools: tuple[str, ...] = ()
@@ -78,8 +82,17 @@ class Policy:
     low_water_tokens: int = 20_000
     #: Nothing is reduced for less than this many tokens.
     minimum_gain_tokens: int = 8_000
+    #: Let the API clear old tool results and compact, where the model offers it: above
+    #: input_token_budget and compaction_threshold_tokens, for no less than minimum_gain_tokens.
+    server_side: bool = False
+    #: The newest tool results, so many of them, that the API does not clear.
+    clear_keep_results: int = 3
     #: Ids of tool calls and numbers of messages that no step may touch; no setting of a site.
     pins: frozenset[str | int] = frozenset()
+
+    def room(self, window: int) -> int:
+        """Give how much of a model's window a request may fill, in tokens."""
+        return window - min(self.window_reserve_tokens, window // RESERVED_SHARE)
 
 
 #: The designs this engine unites; `classic` runs their steps in order.
@@ -102,8 +115,13 @@ PRESETS: dict[str, Policy] = {
         structure_kept=True,
     ),
     "adaptive": Policy(
-        name="adaptive", input_token_budget=0, max_conversation_bytes=0, structure_kept=True,
-        compact_above_percent=65, recall_list_chars=12_000,
+        name="adaptive", input_token_budget=0, compaction_threshold_tokens=10_000_000,
+        max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
+        recall_list_chars=12_000,
+    ),
+    "native": Policy(
+        name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,
+        structure_kept=True, recall_list_chars=12_000, server_side=True,
     ),
     "off": Policy(
         name="off", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,
@@ -133,8 +151,9 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     "low_water_percent": (5, 90),
     "low_water_tokens": (2_000, 10_000_000),
     "minimum_gain_tokens": (500, 1_000_000),
+    "clear_keep_results": (0, 1_000),
 }
-_FLAGS = ("compaction_enabled", "structure_kept")
+_FLAGS = ("compaction_enabled", "structure_kept", "server_side")
 #: What can be set for a site, a user or a conversation.
 POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not in ("name", "pins"))
 

@@ -3,7 +3,8 @@
 The list stands at the end of a block this engine wrote and is carried over when that block is
 written anew. A message's number is a fifth of the tokens of a tool call's id, and calls with the
 same words (a file read again) share a line, so that a long history can be named in little room. It
-is bounded; the newest lines stay, and a last line says how many older ones there were.
+is bounded; the newest lines stay, those of short results only where there is room to spare, and a
+last line says how many older ones there were.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ HEADER = "Originals that can be read again:"
 LIMIT = 4_000
 #: A prompt and an answer with more text than this get a line of their own.
 _LONG_PROMPT, _LONG_ANSWER = 100, 2_000
+#: A result of no more characters is marked: its line is not worth the room of another's.
+_SHORT_RESULT, _SHORT = 200, " (short)"
 #: Characters of a line's words, and of a text quoted in it; numbers of one line.
-_WORDS, _QUOTE, _MOST_IDS = 48, 40, 6
+_WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
 _LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*): (.*)')
 _OLDER = re.compile(r"\(and ([\d,]+) older ones\)")
 _MARKERS = re.compile(
@@ -50,7 +53,8 @@ def lines(view: View, messages: Iterable[Message]) -> list[str]:
         for result in message.shape.results:
             call = known.get(result.id)
             if call and not result.is_error and call.name != "recall":
-                found.append(_line(message, _brief(call.label)))
+                mark = _SHORT if result.chars <= _SHORT_RESULT else ""
+                found.append(_line(message, _brief(call.label) + mark))
         if message.kind != "results" and message.size > _LONG_PROMPT:
             found.extend(_text_line(message))
     return found
@@ -74,19 +78,27 @@ def carried(blocks: Iterable[Block]) -> tuple[list[str], int]:
 
 def listed(found: list[str], older: int, limit: int = LIMIT) -> str:
     """Write the list within `limit` characters, newest lines kept; "" when there is none."""
-    kept: list[str] = []
-    room = limit - len(HEADER) - 40
     lines = _grouped(found)
-    for line in reversed(lines):
-        room -= len(line) + 1
-        if room < 0:
-            break
-        kept.append(line)
+    kept = _newest(lines, limit - len(HEADER) - 40)
     older += len(lines) - len(kept)
     if not kept and not older:
         return ""
     tail = [f"(and {older:,} older ones)"] if older else []
-    return "\n".join([HEADER, *reversed(kept), *tail])
+    return "\n".join([HEADER, *kept, *tail])
+
+
+def _newest(lines: list[str], room: int) -> list[str]:
+    """Give the newest lines that have room, in order; those of short results come last."""
+    kept: set[int] = set()
+    for is_short in (False, True):
+        for at in range(len(lines) - 1, -1, -1):
+            if lines[at].endswith(_SHORT) is not is_short:
+                continue
+            room -= len(lines[at]) + 1
+            if room < 0:
+                break
+            kept.add(at)
+    return [lines[at] for at in sorted(kept)]
 
 
 def _grouped(found: list[str]) -> list[str]:

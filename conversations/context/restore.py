@@ -13,26 +13,51 @@ from conversations.context.edits import Edit, SpliceBlocks, SpliceMessages, Tran
 from conversations.context.view import THINKING, Message, View
 from conversations.context.zone import OURS
 
+#: Stands for what will be asked next, where the view ends with an answer.
+_NEXT = '[{"type":"text","text":"?"}]'
+
 
 def restore(view: View, *originals: Message) -> Transformation | None:
     """Make the record of putting originals back; None when all are there, RuleError if illegal."""
     present = {message.seq: message for message in view.messages}
     changes: list[Edit] = []
+    count = 0
     for original in originals:
         blocks = tuple(b.text for b in original.blocks if b.type not in THINKING)
         now = present.get(original.seq)
         if now is None:
             put = (original.seq, original.kind, f"[{','.join(blocks)}]")
-            changes.append(SpliceMessages(original.seq, original.seq, (put,)))
-            continue
-        own = tuple(block.text for block in now.blocks if block.by not in OURS)
-        if own != blocks:
-            changes.append(SpliceBlocks(original.seq, 0, len(own), blocks))
+            found: list[Edit] = [SpliceMessages(original.seq, original.seq, (put,))]
+        else:
+            found = _put_back(now, blocks)
+        changes += found
+        count += bool(found)
     if not changes:
         return None
-    count = len(changes)
     note = f"Brought back {count} original message{'s' if count > 1 else ''}"
     trigger = Trigger(count, 0, "counted")
     change = edits.transformation(view, "restore", trigger, changes, note)
-    rules.check(change.made)
+    _demand_legal(change.made)
     return change
+
+
+def _put_back(now: Message, blocks: tuple[str, ...]) -> list[Edit]:
+    """Replace only what differs, so that other blocks stay known for what they are."""
+    own = [block for block in now.blocks if block.by not in OURS]
+    if tuple(block.text for block in own if block.type not in THINKING) == blocks:
+        return []
+    if len(own) != len(blocks):
+        return [SpliceBlocks(now.seq, 0, len(own), blocks)]
+    return [
+        SpliceBlocks(now.seq, at, 1, (text,))
+        for at, (block, text) in enumerate(zip(own, blocks, strict=True))
+        if block.text != text
+    ]
+
+
+def _demand_legal(view: View) -> None:
+    """Judge the view as the beginning of the next request."""
+    last = view.messages[-1]
+    if last.kind == "answer":
+        view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
+    rules.check(view)

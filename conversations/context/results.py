@@ -32,12 +32,15 @@ def _read_calls(known: dict[str, Call], message: Message) -> None:
 
 
 def rewritten(block: Block, rewrite: Rewrite, by: str) -> Block | None:
-    """Give the block with its content rewritten, or None when that does not make it smaller."""
+    """Give the block with its content rewritten, or None when that does not make it smaller.
+
+    Smaller in characters, in bytes and in tokens: ideographs count differently in each.
+    """
     content = rewrite(block.value.get("content", ""), block.id)
     new = Block(wire.encode({**block.value, "content": content}), by)
-    if len(new.text.encode()) >= len(block.text.encode()) or new.tokens >= block.tokens:
-        return None
-    return new
+    is_shorter = len(new.text) < len(block.text)
+    is_smaller = is_shorter and len(new.text.encode()) < len(block.text.encode())
+    return new if is_smaller and new.tokens < block.tokens else None
 
 
 def kept_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:

@@ -15,7 +15,11 @@ from conversations.context.shape import Shape
 from conversations.context.view import Message, View
 
 MOST_MESSAGES = 100_000
-MOST_MARKS = 4
+#: Of the four marks of a request the envelope takes two and `marks` one.
+MOST_MARKS = 1
+
+#: How the type of a block ends with which the API may pause a turn.
+_SERVED = ("_tool_result", "server_tool_use", "mcp_tool_use")
 
 
 def check(view: View) -> None:
@@ -68,6 +72,9 @@ class _Turns:
         if shape.flaw:
             rule, block, detail = shape.flaw
             raise RuleError(rule, f"{where}.{block}", detail)
+        if shape.signed and (self.sent or shape.signed != (0,)):
+            detail = "a signed compaction block must be the first block of the first message"
+            raise RuleError("compaction", where, detail)
         if role != self.role:
             self._turn(where, role, shape)
         if role == "assistant":
@@ -77,7 +84,7 @@ class _Turns:
         self.sent += 1
         self.marks += shape.marks
         if self.marks > MOST_MARKS:
-            raise RuleError("cache_control", where, f"at most {MOST_MARKS} marks are allowed")
+            raise RuleError("cache_control", where, f"at most {MOST_MARKS} mark is allowed")
         if self.sent > MOST_MESSAGES:
             raise RuleError("count", where, f"at most {MOST_MESSAGES:,} messages are allowed")
 
@@ -111,10 +118,13 @@ class _Turns:
             if call in self.ids:
                 raise RuleError("unique", where, f"`tool_use` ids must be unique: {call}")
             self.ids.add(call)
+        for call in shape.server_results:
+            if call not in self.ids:
+                raise RuleError("server_tool", where, f"no call {call} before its result block")
         self.open.update(call.id for call in shape.calls)
         self.server_open.update(shape.server_calls)
         self.server_open.difference_update(shape.server_results)
-        self.ends_in_server_block = shape.last.endswith(("_tool_result", "server_tool_use"))
+        self.ends_in_server_block = shape.last.endswith(_SERVED)
 
     def _user(self, where: str, shape: Shape) -> None:
         for result in shape.results:

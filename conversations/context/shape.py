@@ -57,6 +57,9 @@ class Shape:
     #: Type of the first and the last block.
     first: str = ""
     last: str = ""
+    #: Indexes of compaction blocks, and of those among them that are signed.
+    compactions: tuple[int, ...] = ()
+    signed: tuple[int, ...] = ()
 
 
 def shape_of(role: str, content: str) -> Shape:
@@ -78,7 +81,13 @@ def shape_of(role: str, content: str) -> Shape:
         sum(map(blocks.marks, values)),
         types[0] if types else "",
         types[-1] if types else "",
+        tuple(at for at, name in enumerate(types) if name == "compaction"),
+        tuple(at for at, value in enumerate(values) if _is_signed(value)),
     )
+
+
+def _is_signed(value: dict[str, Any]) -> bool:
+    return value["type"] == "compaction" and value.get("signature") is not None
 
 
 def _result(at: int, value: dict[str, Any]) -> Result:

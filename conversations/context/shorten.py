@@ -120,7 +120,8 @@ def _matters(text: str, room: int) -> str:
         found = _MATTERS.search(text, at)
         if found is None:
             break
-        start = text.rfind("\n", at, found.start()) + 1
+        # From the end of the line before, which may be the last one looked at.
+        start = text.rfind("\n", max(at - 1, 0), found.start()) + 1
         end = text.find("\n", found.end())
         line = text[start : end if end >= 0 else len(text)]
         at = len(text) if end < 0 else end + 1

@@ -73,10 +73,19 @@ def _said(whole: int, recall: str, value: Any) -> str:
         return ""
     words = f'shortened from {whole:,} characters; recall "{recall}" for the rest'
     if isinstance(value, _Object):
-        return f',"…":{_quote(words)}'
+        # Another key than that of how many keys were omitted: both must be read.
+        key = _marker(value, _marker(value) + "…")
+        return f',"{key}":{_quote(words)}'
     if isinstance(value, list):
         return f",{_quote('… ' + words)}"
     return f" … {_quote(words)[1:-1]}"
+
+
+def _marker(pairs: _Object, marker: str = "…") -> str:
+    """Give a key for what is said about an object, none of its own."""
+    while any(key == marker for key, _ in pairs):
+        marker += "…"
+    return marker
 
 
 class _Fitter:
@@ -119,9 +128,7 @@ class _Fitter:
     def _fit_object(self, pairs: _Object, room: int) -> str:
         values = [value for _, value in pairs]
         heads = [_quote(key) + ":" for key, _ in pairs]
-        marker = "…"
-        while any(key == marker for key, _ in pairs):
-            marker += "…"
+        marker = _marker(pairs)
 
         def left_out(count: int) -> str:
             return f'"{marker}":"{count:,} keys omitted"'

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from conversations.context.decision import Rates
 from conversations.context.edits import Transformation
 from conversations.context.gauge import Gauge, Report
+from conversations.context.native import Clearing
 from conversations.context.view import View
+
+#: What thinking and compaction blocks are bound to once the API has refused their signatures.
+REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,11 @@ class Situation:
     cache_age: int | None = None
     #: Seconds the API keeps a prefix in its cache.
     cache_lifetime: int = 300
+    #: Whether the API clears tool results and compacts on demand for this model.
+    clears: bool = False
+    compacts: bool = False
+    #: The model that made the compaction block in view; "" when there is none or it is not known.
+    compacted_by: str = ""
     #: Ids of tool calls and numbers of messages that no step may touch.
     pins: frozenset[str | int] = frozenset()
 
@@ -53,10 +62,37 @@ class SummaryWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class CountWanted:
+    """Ask how many tokens a reply's request with this view has; the answer is a number or None."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
 class SummaryReply:
     """What the summary call gave: all its text and why it stopped."""
 
     text: str
+    stop_reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionWanted:
+    """Ask the API to compact these messages, the first ones of what would be sent.
+
+    The request goes out under the envelope of a reply with or without recall, as `view.reduced`
+    says; `tokens` is what it reads, about.
+    """
+
+    view: View
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionReply:
+    """The wire text of the compaction block, "" when there is none, and why the call stopped."""
+
+    block: str
     stop_reason: str
 
 
@@ -69,13 +105,19 @@ class Veto:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What to send: a legal view, how full it is, and whether recall is offered."""
+    """What to send: a legal view, how full it is, and whether recall is offered.
+
+    `clearing` is what the API is asked to clear, None for nothing; `cleared` are the ids of the
+    calls whose results it then will clear.
+    """
 
     view: View
     gauge: Gauge
     recall: bool
+    clearing: Clearing | None = None
+    cleared: tuple[str, ...] = ()
 
 
-Wish = Transformation | SummaryWanted
-Reply = SummaryReply | Veto | None
+Wish = Transformation | SummaryWanted | CompactionWanted | CountWanted
+Reply = SummaryReply | CompactionReply | Veto | int | None
 Preparation = Generator[Wish, Reply, Prepared]

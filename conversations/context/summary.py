@@ -80,7 +80,7 @@ def _asked(
     text = transcript(draft.zone, policy.summary_input_chars)
     if text_tokens(text) * MARGIN <= window * 100:
         return prompts.request(text, draft.keep, words)
-    told_parts = parts(told(draft.zone), window)
+    told_parts = parts(told(draft.zone.messages), window)
     done: list[str] = []
     for number, told_part in enumerate(told_parts, start=1):
         asked = prompts.part(fenced("part", told_part), number, len(told_parts), words)

@@ -7,7 +7,7 @@ summary's markers inside it loses its power.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conversations.context import graphemes, wire
@@ -27,7 +27,7 @@ def transcript(zone: Zone, limit: int) -> str:
     """Write the zone within `limit` characters; what does not fit is left out of the middle."""
     parts = before(zone)
     used = sum(map(len, parts))
-    text = "\n\n".join(one.text for one in told(zone))
+    text = "\n\n".join(one.text for one in told(zone.messages))
     parts.append(fenced("transcript", _middle_out(text, max(1_000, limit - used))))
     return "\n\n".join(parts)
 
@@ -42,11 +42,11 @@ def before(zone: Zone) -> list[str]:
     return parts
 
 
-def told(zone: Zone) -> list[Told]:
-    """Write each message of the zone."""
+def told(messages: Iterable[Message]) -> list[Told]:
+    """Write each message."""
     return [
         Told(message.role, _told(message), bool(message.shape.results))
-        for message in zone.messages
+        for message in messages
         if not message.is_empty
     ]
 
@@ -82,6 +82,8 @@ def _lines(blocks: list[dict[str, Any]]) -> Iterator[str]:
                 failed = ", an error" if value.get("is_error") else ""
                 given = preview(_content(value), HEAD, TAIL)
                 yield f"[result of {value['tool_use_id']}{failed}] {given}"
+            case "compaction":
+                yield str(value.get("content") or "")
             case name if name not in THINKING:
                 yield f"[{name} left out]"
 

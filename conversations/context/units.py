@@ -19,17 +19,27 @@ from conversations.context.view import Kind, Message, View
 
 def kept(view: View, positions: list[int], policy: Policy) -> set[int]:
     """Give the indexes of messages that no step may drop."""
-    stay = {0, _last(view, "prompt")}
-    at = _last(view, "answer")
-    end = bisect_right(positions, at)
-    stay.update(range(positions[end - 1], positions[end] if end < len(positions) else at + 1))
+    stay = {0, _last(view, "prompt"), *latest_unit(view, positions)}
+    return stay | pinned(view, positions, policy)
+
+
+def pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
+    """Give the indexes of messages in a unit with something that must stay as it is."""
     stays = untouchable(view, policy)
+    found: set[int] = set()
     if stays or policy.pins:
         messages = view.messages
         for start, end in pairwise(positions):
             if any(_stays(message, stays, policy) for message in messages[start:end]):
-                stay.update(range(start, end))
-    return stay
+                found.update(range(start, end))
+    return found
+
+
+def latest_unit(view: View, positions: list[int]) -> range:
+    """Give the indexes of the latest answer and its results."""
+    at = _last(view, "answer")
+    end = bisect_right(positions, at)
+    return range(positions[end - 1], positions[end] if end < len(positions) else at + 1)
 
 
 def _stays(message: Message, stays: set[str], policy: Policy) -> bool:

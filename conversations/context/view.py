@@ -12,11 +12,11 @@ whatever the length of the history.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
-from conversations.context import wire
+from conversations.context import marks, wire
 from conversations.context.errors import WireError
 from conversations.context.estimate import FRAME, block_tokens
 from conversations.context.shape import Shape, shape_of
@@ -152,7 +152,8 @@ class View:
     """The first `length` messages of a trail, with running totals.
 
     `tokens` and `size` are sums over the messages; `edits` counts the transformations applied, and
-    `reduced` says that some original is no longer in view (so that `recall` is offered).
+    `reduced` says that some original is no longer in view (so that `recall` is offered). `cleared`
+    are the ids of the calls whose results the API was last expected to clear, oldest first.
     """
 
     trail: Trail = field(default_factory=Trail, repr=False)
@@ -161,6 +162,7 @@ class View:
     size: int = 2
     edits: int = 0
     reduced: bool = False
+    cleared: tuple[str, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -169,8 +171,11 @@ class View:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, View):
             return NotImplemented
-        mine = (self.messages, self.tokens, self.size, self.edits, self.reduced)
-        return mine == (other.messages, other.tokens, other.size, other.edits, other.reduced)
+        return self.messages == other.messages and self._facts == other._facts
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.tokens, self.size, self.edits, self.reduced, self.cleared
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -187,12 +192,25 @@ class View:
             self.size + message.size,
             self.edits,
             self.reduced,
+            self.cleared,
         )
+
+    def expecting(self, cleared: tuple[str, ...]) -> View:
+        """Give the same view, the results of these calls expected to be cleared by the API."""
+        return replace(self, cleared=cleared, reduced=True)
+
+    def head(self, count: int) -> View:
+        """Give the first messages alone."""
+        messages = self.trail.messages[:count]
+        tokens = sum(message.tokens for message in messages)
+        size = 2 + sum(message.size for message in messages)
+        return replace(self, length=count, tokens=tokens, size=size)
 
     @property
     def body(self) -> str:
         """The `messages` array as sent; messages left without blocks are not sent."""
-        return wire.join(message.text for message in self.messages if not message.is_empty)
+        messages = self.messages
+        return wire.join(marks.texts(messages, marks.place(messages)))
 
     def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
         """Give the state after reading every message, each of a trail only once per key."""

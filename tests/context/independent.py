@@ -13,11 +13,28 @@ from typing import Any
 ID = re.compile(r"^[a-zA-Z0-9_-]+\Z")
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,128}\Z")
 THINKING = ("thinking", "redacted_thinking")
+SERVED = ("server_tool_use", "mcp_tool_use")
+#: Of the four marks of a request the envelope has two.
+MOST_MARKS = 2
+Turn = tuple[str, list[dict[str, Any]]]
+
+_USERS = {"text", "image", "document", "search_result", "tool_result", "container_upload"}
+_ANYBODYS = {"text"}
+_SOURCES = {
+    "image": {"base64": "data", "url": "url", "file": "file_id"},
+    "document": {
+        "base64": "data", "text": "data", "url": "url", "file": "file_id", "content": "content",
+    },
+}  # fmt: skip
 
 
 def violations(body: str) -> list[str]:
     """Give all reasons why the API would refuse this `messages` array."""
-    messages = json.loads(body)
+    return found_in(json.loads(body))
+
+
+def found_in(messages: list[dict[str, Any]]) -> list[str]:
+    """Do the same for an array that is read already."""
     if not messages:
         return ["no messages"]
     found: list[str] = []
@@ -31,14 +48,17 @@ def violations(body: str) -> list[str]:
         for block in message["content"]:
             found += [f"{number}: {why}" for why in _block(message["role"], block)]
     found += _turns(_merged(messages))
-    marks = body.count('"cache_control":{') if "cache_control" in body else 0
-    if marks > 4:
-        found.append(f"{marks} cache marks")
+    found += _compacted(messages)
+    marks = [mark for message in messages for block in message["content"] for mark in _marks(block)]
+    if len(marks) > MOST_MARKS:
+        found.append(f"{len(marks)} cache marks")
+    if any(mark.get("ttl", "5m") != "5m" for mark in marks):
+        found.append("a mark of an hour behind the envelope's")
     return found
 
 
-def _merged(messages: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    turns: list[tuple[str, list[dict[str, Any]]]] = []
+def _merged(messages: list[dict[str, Any]]) -> list[Turn]:
+    turns: list[Turn] = []
     for message in messages:
         if turns and turns[-1][0] == message["role"]:
             turns[-1][1].extend(message["content"])
@@ -47,53 +67,105 @@ def _merged(messages: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, An
     return turns
 
 
-def _turns(turns: list[tuple[str, list[dict[str, Any]]]]) -> list[str]:
+def _turns(turns: list[Turn]) -> list[str]:
     found: list[str] = []
-    if turns[0][0] != "user" and turns[0][1][:1] != [{"type": "compaction"}]:
+    first = turns[0][1][0]["type"] if turns[0][1] else ""
+    if turns[0][0] != "user" and first != "compaction":
         found.append("does not start with the user")
-    last = turns[-1][1][-1]["type"]
+    last = turns[-1][1][-1]["type"] if turns[-1][1] else ""
     # A turn paused in a server tool is sent back as it is.
-    if turns[-1][0] != "user" and last not in ("server_tool_use", "web_search_tool_result"):
+    if turns[-1][0] != "user" and last not in SERVED and not last.endswith("_tool_result"):
         found.append("does not end with the user")
     seen: set[str] = set()
     for number, (role, blocks) in enumerate(turns):
         asked = [b["id"] for b in blocks if b["type"] == "tool_use"]
-        if seen & set(asked) or len(set(asked)) != len(asked):
+        served = [b["id"] for b in blocks if b["type"] in SERVED]
+        own = {*asked, *served}
+        if seen & own or len(own) != len(asked) + len(served):
             found.append(f"turn {number}: ids of calls repeat")
-        seen |= set(asked)
+        seen |= own
         given = turns[number + 1][1] if number + 1 < len(turns) else []
-        lead = 0
-        while lead < len(given) and given[lead]["type"] == "tool_result":
-            lead += 1
         if role == "assistant":
-            answers = [b["tool_use_id"] for b in given[:lead]]
-            if sorted(answers) != sorted(asked):
-                found.append(f"turn {number}: asked {asked}, then answered {answers}")
-            if any(b["type"] == "tool_result" for b in given[lead:]):
-                found.append(f"turn {number + 1}: a result behind other blocks")
-        elif number == 0 and any(b["type"] == "tool_result" for b in blocks):
-            found.append("the first turn has results")
+            found += _answered(number, asked, given)
+        found += _served(number, blocks, is_last=number + 1 == len(turns))
+    if turns[0][0] == "user" and any(b["type"] == "tool_result" for b in turns[0][1]):
+        found.append("results without an answer before")
     return found
+
+
+def _answered(number: int, asked: list[str], given: list[dict[str, Any]]) -> list[str]:
+    lead = 0
+    while lead < len(given) and given[lead]["type"] == "tool_result":
+        lead += 1
+    answers = [block["tool_use_id"] for block in given[:lead]]
+    found = []
+    if sorted(answers) != sorted(asked):
+        found.append(f"turn {number}: asked {asked}, then answered {answers}")
+    if any(block["type"] == "tool_result" for block in given[lead:]):
+        found.append(f"turn {number + 1}: a result behind other blocks")
+    return found
+
+
+def _served(number: int, blocks: list[dict[str, Any]], *, is_last: bool) -> list[str]:
+    """Tools of the API itself: each result behind its call; the last turn may be paused in one."""
+    found: list[str] = []
+    left: set[str] = set()
+    for block in blocks:
+        if block["type"] in SERVED:
+            left.add(block["id"])
+        elif block["type"].endswith("_tool_result"):
+            if block["tool_use_id"] not in left:
+                found.append(f"turn {number}: no call for {block['tool_use_id']}")
+            left.discard(block["tool_use_id"])
+    return found if is_last else found + [f"turn {number}: no result for {one}" for one in left]
+
+
+def _compacted(messages: list[dict[str, Any]]) -> list[str]:
+    places = [
+        (number, at)
+        for number, message in enumerate(messages)
+        for at, block in enumerate(message["content"])
+        if block["type"] == "compaction" and block.get("signature") is not None
+    ]
+    found = ["more than one signed compaction block"] if len(places) > 1 else []
+    return found + [f"a signed compaction block at {at}" for at in places if at != (0, 0)]
+
+
+def _marks(block: dict[str, Any]) -> list[dict[str, Any]]:
+    content = block.get("content")
+    nested = content if isinstance(content, list) else []
+    return [one["cache_control"] for one in [block, *nested] if "cache_control" in one]
 
 
 def _block(role: str, block: dict[str, Any]) -> list[str]:
     kind = block["type"]
-    users = {"text", "image", "document", "search_result", "tool_result"}
-    if role == "user" and kind not in users:
+    if role == "user" and kind not in _USERS:
         return [f"{kind} from the user"]
-    if role == "assistant" and kind in users - {"text"}:
+    if role == "assistant" and kind in _USERS - _ANYBODYS:
         return [f"{kind} from the assistant"]
     if kind == "text" and not block["text"].strip():
         return ["blank text"]
+    mark = block.get("cache_control", {"type": "ephemeral"})
+    if mark.get("type") != "ephemeral" or (kind in THINKING and "cache_control" in block):
+        return ["a mark where none may be"]
     if kind == "thinking" and not ({"thinking", "signature"} <= set(block)):
         return ["broken thinking"]
-    if kind == "tool_use" and not (
+    if kind in ("tool_use", *SERVED) and not (
         ID.match(block["id"]) and NAME.match(block["name"]) and isinstance(block["input"], dict)
     ):
         return ["broken call"]
+    if kind == "compaction" and block.get("content") == "":
+        return ["empty compaction"]
+    if kind in _SOURCES:
+        return _source(kind, block["source"])
     if kind == "tool_result":
         return _result(block)
     return []
+
+
+def _source(kind: str, source: dict[str, Any]) -> list[str]:
+    field = _SOURCES[kind].get(source["type"])
+    return [] if field and source.get(field) else [f"a {kind} without its source"]
 
 
 def _result(block: dict[str, Any]) -> list[str]:
@@ -106,6 +178,6 @@ def _result(block: dict[str, Any]) -> list[str]:
     for nested in content:
         if nested["type"] not in ("text", "image", "document", "search_result"):
             found.append(f"{nested['type']} in a result")
-        if nested["type"] == "text" and not nested["text"].strip():
-            found.append("blank text in a result")
+        else:
+            found += _block("user", nested)
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -17,116 +16,115 @@ from conversations.context.decision import Rates
 from conversations.context.gauge import Report
 from conversations.context.pipeline import Situation, SummaryReply, SummaryWanted
 from conversations.context.policy import PRESETS, Policy
-from conversations.context.view import Kind, Message, View
+from conversations.context.view import THINKING, Kind, Message, View
 
-from .talk import IMAGE, keeping, result, text, use
+from .parts import SERVED, Made, Parts
+from .talk import keeping
 
-WORDS = [
-    "the price of 1,250.50 EUR", "https://example.com/jobs/4711?x=1", "notes/todays-jobs.md",
-    "漢字かな混じり文", "👩‍👩‍👧‍👦 family", "e\u0301a\u0308", "🇩🇪🇫🇷", "नमस्ते",
-    "[CONTEXT SUMMARY]", "line\nline\n", "\u0000\u001b[31m", 'quo"te\\', "ERROR: it failed",
-    "PROJ-1234", "</transcript>", " ", "\r\n", "한글",
-]  # fmt: skip
 RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
-TOOLS = ["fetch_url", "read_file", "list_files", "recall", "write_file"]
 seeds = st.integers(0, 2**48)
 
 
-class Maker:
+class Maker(Parts):
     """Makes the messages of one conversation, numbered with gaps as a log does."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        super().__init__(seed)
         self.seq = 0
-        self.calls = 0
-        self.scale = self.chance.choice([20, 200, 2_000, 12_000])
 
-    def words(self, most: int) -> str:
-        chance = self.chance
-        size = chance.randint(1, most)
-        piece = "".join(chance.choices(WORDS, k=min(12, 1 + size // 12)))
-        return "x" + (piece * (1 + size // len(piece)))[:size]
-
-    def message(self, kind: Kind, parts: list[dict[str, Any]]) -> Message:
+    def next_number(self) -> int:
         self.seq += self.chance.choice([1, 1, 1, 2, 5])
-        return Message.parse(self.seq, kind, wire.encode(parts))
+        return self.seq
+
+    def message(self, kind: Kind, parts: list[Made]) -> Message:
+        return Message.parse(self.next_number(), kind, wire.encode(parts))
 
     def prompt(self) -> Message:
-        chance = self.chance
-        parts: list[dict[str, Any]] = [
-            text(self.words(self.scale if chance.random() < 0.1 else 80))
-        ]
-        if chance.random() < 0.15:
-            parts.insert(0, IMAGE)
-        if chance.random() < 0.05:
-            source = {"type": "text", "media_type": "text/plain", "data": self.words(200)}
-            parts.append({"type": "document", "source": source})
-        return self.message("prompt", parts)
-
-    def thoughts(self) -> list[dict[str, Any]]:
-        chance = self.chance.random()
-        if chance < 0.3:
-            return [{"type": "thinking", "thinking": self.words(60), "signature": "c2ln"}]
-        return [{"type": "redacted_thinking", "data": "ZGF0YQ=="}] if chance < 0.35 else []
+        return self.message("prompt", self.said_by_user())
 
     def answer(self) -> Message:
+        """Make an answer that calls nothing of ours; it may have run tools of the API."""
         chance = self.chance.random()
         parts = self.thoughts()
-        if chance < 0.05:
-            self.calls += 1
-            call = f"srvtoolu_{self.calls}"
-            parts += [
-                {"type": "server_tool_use", "id": call, "name": "web_search", "input": {}},
-                {"type": "web_search_tool_result", "tool_use_id": call, "content": []},
-            ]
+        while chance < 0.08:
+            parts += self.served()
+            parts += self.thoughts()
+            chance += 0.05
         if chance > 0.03 or not parts:
-            parts.append(text(self.words(120)))
+            parts.append(self.spoken())
         return self.message("answer", parts)
 
-    def round(self) -> list[Message]:
-        chance = self.chance
-        parts = self.thoughts() + ([text(self.words(60))] if chance.random() < 0.4 else [])
-        ids = [f"toolu_{self.calls + n}" for n in range(chance.choice([1, 1, 1, 2, 4]))]
-        self.calls += len(ids)
-        for call in ids:
-            given = {"path": self.words(30), "n": 1, "deep": [{"a": None}]}
-            parts.append(use(call, chance.choice(TOOLS), **given))
-        chance.shuffle(ids)
-        answers = list(map(self.result, ids))
-        if chance.random() < 0.1:
-            answers.append(text(self.words(50)))
-        return [self.message("answer", parts), self.message("results", answers)]
+    def paused(self) -> Message:
+        """Make an answer that the API paused in a tool of its own, before or after its result."""
+        call, found = self.served()
+        parts = [*self.thoughts(), self.spoken()][self.chance.randint(0, 1) :]
+        is_open = self.chance.random() < 0.5
+        return self.message("answer", [*parts, call] if is_open else [*parts, call, found])
 
-    def result(self, id: str) -> dict[str, Any]:
+    def resumed(self, paused: Message) -> Message:
+        """Make the rest of an answer that was paused."""
+        rest: list[Made] = []
+        last = paused.blocks[-1].value
+        if last["type"] in ("server_tool_use", "mcp_tool_use"):
+            name = "mcp" if last["type"] == "mcp_tool_use" else last["name"]
+            content = self.chance.choice(SERVED[name])
+            found = {"type": f"{name}_tool_result", "tool_use_id": last["id"]}
+            rest.append({**found, "content": content})
+        return self.message("answer", [*rest, *self.thoughts(), self.spoken()])
+
+    def round(self) -> list[Message]:
+        """Make an answer with calls, and their results: in one message or two, text behind."""
         chance = self.chance
-        kind = chance.random()
-        if kind < 0.05:
-            return {"type": "tool_result", "tool_use_id": id}
-        if kind < 0.1:
-            return result(id, "")
-        if kind < 0.2:
-            return result(id, self.words(self.scale), is_error=True)
-        if kind < 0.35:
-            nested = [text(self.words(self.scale)), IMAGE, text(self.words(40))]
-            return result(id, chance.sample(nested, k=chance.randint(1, 3)))
-        if kind < 0.5:
-            rows = [{"id": n, "name": self.words(20)} for n in range(self.scale // 60)]
-            return result(id, wire.encode({"rows": rows, "next": None}))
-        return result(id, self.words(self.scale))
+        parts = self.thoughts() + ([self.spoken()] if chance.random() < 0.4 else [])
+        if chance.random() < 0.04:
+            parts += self.served()
+        uses = [self.use() for _ in range(chance.choice([1, 1, 1, 2, 4]))]
+        said = [self.message("answer", [*parts, *uses])]
+        if chance.random() < 0.04:
+            uses.append(self.use())
+            said.append(self.message("answer", uses[-1:]))
+        answers = [self.result(str(call["id"])) for call in uses]
+        chance.shuffle(answers)
+        if len(answers) > 1 and chance.random() < 0.15:
+            said.append(self.message("results", [answers.pop(0)]))
+        if chance.random() < 0.1:
+            answers += self.said_by_user()
+        return [*said, self.message("results", answers)]
 
     def conversation(self) -> list[Message]:
-        made = [self.prompt()]
+        made: list[Message] = []
+        if self.chance.random() < 0.04:
+            name = {"signature": "c2ln"} if self.chance.random() < 0.5 else {}
+            block = {"type": "compaction", "content": self.words(300), **name}
+            made.append(self.message("answer", [block]))
+        made.append(self.prompt())
         for _ in range(self.chance.choice([0, 1, 3, 8, 20])):
             kind = self.chance.random()
             if kind < 0.55:
                 made += self.round()
-            elif kind < 0.8:
+            elif kind < 0.75:
                 made += [self.answer(), self.prompt()]
+            elif kind < 0.8:
+                paused = self.paused()
+                made += [paused, self.resumed(paused), self.prompt()]
             else:
                 made.append(self.answer() if kind < 0.87 else self.prompt())
         if made[-1].kind == "answer":
-            made.append(self.prompt())
+            made.append(self.paused() if self.chance.random() < 0.05 else self.prompt())
+        if self.chance.random() < 0.03:
+            at = self.chance.randrange(len(made))
+            made[at] = _marked(made[at])
         return made
+
+
+def _marked(message: Message) -> Message:
+    """Put a cache mark on the last block that may have one, as an imported message can have it."""
+    blocks = [block.value for block in message.blocks]
+    for at in reversed(range(len(blocks))):
+        if blocks[at]["type"] not in THINKING:
+            blocks[at] = blocks[at] | {"cache_control": {"type": "ephemeral"}}
+            break
+    return Message.parse(message.seq, message.kind, wire.encode(blocks))
 
 
 def view_from(messages: list[Message]) -> View:
@@ -162,12 +160,15 @@ def policy_from_seed(seed: int) -> Policy:
         ),
         structure_kept=pick([True, False]),
         recall_list_chars=pick([500, 4_000, 12_000]),
+        window_reserve_tokens=pick([1_000, 16_000]),
         round_summary_every=pick([0, 0, 1, 2, 5]),
         max_conversation_tokens=pick([0, 0, 800, 5_000]),
         compact_above_percent=pick([0, 0, 29, 65]),
         low_water_percent=pick([5, 28]),
         low_water_tokens=pick([300, 2_000, 30_000]),
-        minimum_gain_tokens=pick([500, 8_000]),
+        minimum_gain_tokens=pick([100, 500, 8_000]),
+        server_side=pick([policy.server_side, policy.server_side, True]),
+        clear_keep_results=pick([0, 1, 3]),
     )
 
 

@@ -10,13 +10,17 @@ from conversations.context import pipeline, wire
 from conversations.context.edits import Transformation
 from conversations.context.gauge import Report
 from conversations.context.pipeline import (
+    CompactionWanted,
+    CountWanted,
     Prepared,
+    Reply,
     Situation,
     SummaryReply,
     SummaryWanted,
     Veto,
 )
 from conversations.context.policy import Policy
+from conversations.context.situation import CompactionReply
 from conversations.context.view import Kind, Message, View
 
 PNG = (
@@ -93,14 +97,17 @@ class Shell:
 
     writes: Callable[[SummaryWanted], SummaryReply | None] = lambda wanted: None
     vetoes: tuple[str, ...] = ()
+    counts: Callable[[View], int | None] = lambda view: None
+    compacts: Callable[[CompactionWanted], CompactionReply | None] = lambda wanted: None
     records: list[Transformation] = field(default_factory=list)
     wanted: list[SummaryWanted] = field(default_factory=list)
+    counted: list[View] = field(default_factory=list)
 
     def prepare(
         self, view: View, situation: Situation, policy: Policy, *, harder: int = 0
     ) -> Prepared:
         steps = pipeline.prepare(view, situation, policy, harder=harder)
-        reply: SummaryReply | Veto | None = None
+        reply: Reply = None
         while True:
             try:
                 wish = steps.send(reply)
@@ -111,7 +118,14 @@ class Shell:
                 self.wanted.append(wish)
                 reply = self.writes(wish)
                 continue
-            is_refused = wish.kind in self.vetoes and wish.outcome == "applied"
+            if isinstance(wish, CountWanted):
+                self.counted.append(wish.view)
+                reply = self.counts(wish.view)
+                continue
+            if isinstance(wish, CompactionWanted):
+                reply = self.compacts(wish)
+                continue
+            is_refused = wish.kind in self.vetoes and wish.outcome in ("applied", "expected")
             reply = Veto("not now") if is_refused else None
             if not is_refused:
                 self.records.append(wish)

@@ -1,8 +1,13 @@
-"""The defects of the designs this engine unites, each a law that ours keeps."""
+"""The defects of the designs this engine unites, each a law that ours keeps.
+
+Which law answers which defect is listed in tests/test_defects.py.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 from typing import Any
 
 import pytest
@@ -172,6 +177,16 @@ def test_list_shaped_results_are_not_skipped() -> None:
     assert 'recall "t1"' in notice["text"]
 
 
+def test_a_result_that_is_only_a_picture_becomes_a_stub() -> None:
+    head = b"\x89PNG\r\n\x1a\n" + bytes(8) + struct.pack(">II", 900, 900)
+    data = {"data": base64.b64encode(head).decode()}
+    picture = {"type": "image", "source": IMAGE["source"] | data}  # type: ignore[operator]
+    view = view_of(prompt("a"), *round_of("t1", [picture]), *round_of("t2", "ok"))
+    change = compaction(view, gauge_of(view, 50_000), BUDGET)
+    assert change is not None
+    assert blocks(change.made, 2)[0]["content"] == [text("[image left out]")]
+
+
 def test_a_later_upload_does_not_make_the_newest_results_old() -> None:
     upload = prompt("look at this tool_result", IMAGE)
     view = view_of(prompt("a"), *round_of("t1", PAGE), *round_of("t2", PAGE), answer("b"), upload)
@@ -195,6 +210,7 @@ def test_510_characters_do_not_grow_to_536(length: int) -> None:
         if change is not None:
             assert change.bytes_after < change.bytes_before
             assert change.tokens_after < change.tokens_before
+            assert len(change.made.body) < len(view.body)
 
 
 def test_a_printed_marker_does_not_stop_compaction_and_adds_none() -> None:
@@ -246,8 +262,21 @@ def test_a_switch_to_a_smaller_window_is_checked_again() -> None:
         assert wide.view is view
         if name != "off":
             narrow = Shell(writes=keeping).prepare(view, situation(window=32_000), policy)
-            assert narrow.gauge.tokens <= 16_000
+            assert narrow.gauge.tokens <= 25_600
             assert violations(narrow.view.body) == []
+
+
+def test_a_window_of_a_million_is_not_cut_down_to_less() -> None:
+    view = view_of(prompt("a"), *rounds(200, PAGE * 4))
+    known = situation(view, 600_000, window=1_000_000)
+    for name in ("gated-trim", "adaptive", "off"):
+        policy = (
+            policy_from(name) if name == "off" else policy_from(name, {"max_conversation_bytes": 0})
+        )
+        assert Shell().prepare(view, known, policy).view is view
+    over = situation(view, 990_000, window=1_000_000)
+    wide = Shell().prepare(view, over, policy_from("adaptive", {"compaction_enabled": False}))
+    assert 16_000 < wide.gauge.tokens <= 984_000
 
 
 def test_short_conversations_are_sent_byte_for_byte() -> None:

@@ -130,6 +130,6 @@ def test_rules_come_as_words_or_as_a_mapping() -> None:
     with pytest.raises(PolicyError):
         policy_from("classic", {"structure_kept": 1})
     with pytest.raises(PolicyError):
-        policy_from("adaptive", {"low_water_percent": 70})
+        policy_from("adaptive", {"low_water_percent": 90})
     with pytest.raises(PolicyError):
         policy_from("classic", {"pins": []})

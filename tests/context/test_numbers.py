@@ -146,8 +146,9 @@ def test_an_unknown_preset_is_refused() -> None:
 def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:
     made = envelope(model="m", max_tokens=10, system="s", tools=[{"name": "t"}])
     assert body(made.text, "[]") == (
-        '{"model":"m","max_tokens":10,"stream":true,"system":"s","tools":[{"name":"t"}],'
-        '"cache_control":{"type":"ephemeral"},"messages":[]}'
+        '{"model":"m","max_tokens":10,"stream":true,'
+        '"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],'
+        '"tools":[{"name":"t"}],"cache_control":{"type":"ephemeral"},"messages":[]}'
     )
     assert made.limited(5).max_tokens == 5
     assert made.limited(5).binding == made.binding

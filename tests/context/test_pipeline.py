@@ -73,7 +73,7 @@ def test_a_window_that_is_too_small_is_refused_and_a_small_one_is_kept() -> None
 def test_what_cannot_be_made_to_fit_ends_before_sending() -> None:
     view = view_of(prompt("a"))
     with pytest.raises(WindowError):
-        Shell().prepare(view, situation(window=32_000, overhead=20_000), CLASSIC)
+        Shell().prepare(view, situation(window=32_000, overhead=26_000), CLASSIC)
 
 
 def test_each_attempt_after_an_overflow_reduces_more() -> None:

@@ -147,7 +147,7 @@ def test_a_stage_that_fails_rejects_the_summary(reply: Any, reason: str) -> None
     staged(long_talk(), shell)
     assert len(shell.wanted) == 1
     assert shell.records[0].outcome == "rejected"
-    assert f"Summary failed: part 1 of 7: {reason}" in shell.records[0].reason
+    assert f"Summary failed: part 1 of 5: {reason}" in shell.records[0].reason
 
 
 def test_parts_are_equal_and_never_part_a_call_from_its_result() -> None:

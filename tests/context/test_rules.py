@@ -4,13 +4,14 @@ import pytest
 
 from conversations.context import rules
 from conversations.context.errors import RuleError
+from conversations.context.marks import EPHEMERAL
 from conversations.context.view import Kind, Message, View
 
 from .talk import IMAGE, THOUGHT, Part, answer, prompt, result, results, text, use, view_of
 
 Talk = list[tuple[Kind, list[Part]]]
 
-MARK = {"cache_control": {"type": "ephemeral"}}
+MARK = {"cache_control": EPHEMERAL}
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
 ASK = answer(use("t1"))
@@ -31,8 +32,9 @@ GOT = results(result("t1"))
         [prompt("a"), answer(THOUGHT, SEARCH, FOUND, "x"), prompt("b")],
         [prompt("a"), answer(SEARCH), answer(FOUND, "x"), prompt("b")],
         [prompt("a"), answer(SEARCH)],
+        [prompt("a"), answer({**SEARCH, "type": "mcp_tool_use"})],
         [answer({"type": "compaction", "content": "x"}), prompt("b")],
-        [prompt({**text("a"), **MARK}), answer("b"), prompt({**text("c"), **MARK})],
+        [prompt("a"), answer("b"), prompt({**text("c"), **MARK})],
         [prompt("a"), answer({"type": "redacted_thinking", "data": "x"}, "b"), prompt("c")],
     ],
 )
@@ -59,6 +61,7 @@ def test_what_the_api_takes_passes(talk: Talk) -> None:
         ("order", [prompt("a"), ASK, results("first", result("t1"))]),
         ("order", [prompt("a"), ASK, prompt("first"), GOT]),
         ("server_tool", [prompt("a"), answer(SEARCH), prompt("b")]),
+        ("server_tool", [prompt("a"), answer(FOUND, "b"), prompt("c")]),
         ("kind", [prompt(THOUGHT)]),
         ("kind", [prompt(use("t1"))]),
         ("kind", [prompt("a"), answer(IMAGE), prompt("b")]),
@@ -79,12 +82,13 @@ def test_what_the_api_takes_passes(talk: Talk) -> None:
         ("is_error", [prompt("a"), ASK, results(result("t1", is_error=None))]),
         ("content", [prompt("a"), ASK, results(result("t1", None))]),
         ("source", [prompt({"type": "image"})]),
-        ("cache_control", [prompt(*[{**text("a"), **MARK}] * 5)]),
+        ("cache_control", [prompt(*[{**text("a"), **MARK}] * 2)]),
+        ("cache_control", [prompt({**text("a"), "cache_control": {**EPHEMERAL, "ttl": "1h"}})]),
         ("cache_control", [prompt({**text("a"), "cache_control": {"type": "x"}})]),
         ("cache_control", [prompt({**text("a"), "cache_control": 1})]),
         ("cache_control", [prompt("a"), answer({**THOUGHT, **MARK}), prompt("b")]),
         ("cache_control", [
-            prompt(*[{**text("a"), **MARK}] * 4), ASK,
+            prompt({**text("a"), **MARK}), ASK,
             results(result("t1", [{**text("b"), **MARK}])),
         ]),
     ],

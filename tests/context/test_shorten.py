@@ -114,7 +114,7 @@ def test_recall_is_said_as_data_in_json_and_as_a_notice_in_text() -> None:
     rows = json.loads(shorten(json.dumps(["x" * 50] * 100), 500, "toolu_1"))
     assert rows[-1] == '… shortened from 5,400 characters; recall "toolu_1" for the rest'
     found = json.loads(shorten(json.dumps({"a": "x" * 5_000}), 500, "toolu_1"))
-    assert found["…"].endswith('recall "toolu_1" for the rest')
+    assert found["……"].endswith('recall "toolu_1" for the rest')
     words = json.loads(shorten(json.dumps("x" * 5_000), 500, "toolu_1"))
     assert words.endswith('recall "toolu_1" for the rest')
     text = shorten("word " * 1_000, 500, "toolu_1")

@@ -104,7 +104,7 @@ def test_ingest_leaves_verbatim_tools_and_can_be_off() -> None:
     assert ingest(view_of(prompt("a")), gauge_of(view, 1), CLASSIC) is None
     # A result that could not become smaller is left alone.
     tight = policy(max_tool_result_chars=65, tool_result_retention_chars=64)
-    odd = view_of(prompt("a"), *round_of("t2", '"' + "漢" * 66))
+    odd = view_of(prompt("a"), *round_of("t2", '"' + "漢" * 90))
     assert ingest(odd, gauge_of(odd, 1), tight) is not None
     plain = view_of(prompt("a"), *round_of("t2", "x" * 66))
     assert ingest(plain, gauge_of(plain, 1), tight) is None

@@ -271,4 +271,21 @@ def test_a_label_is_cut_to_what_tells_a_call_apart() -> None:
     found = lines(view_of(prompt("a"), *said), view_of(prompt("a"), *said).messages)
     assert found[0].startswith('recall "msg_3": fetch_url …')
     assert found[0].endswith("deep/main.py")
-    assert found[1] == f'recall "msg_5": fetch_url {"ls " * 16}…'
+    assert found[1] == f'recall "msg_5": fetch_url {"ls " * 13}l…'
+
+
+def test_lines_of_short_results_give_way_to_those_of_long_ones() -> None:
+    said = [
+        *round_of("t1", LONG, url="https://e.org/long"),
+        *[m for n in range(40) for m in round_of(f"s{n}", "done", url=f"https://e.org/{n}")],
+    ]
+    view = view_of(prompt("a"), *said)
+    found = lines(view, view.messages)
+    assert found[0] == 'recall "msg_3": fetch_url https://e.org/long'
+    assert found[1].endswith("https://e.org/0 (short)")
+    every = listed(found, 0, 10_000)
+    assert every.splitlines()[1:] == found
+    few = listed(found, 0, 600).splitlines()
+    assert few[1] == found[0]
+    assert few[-2] == found[-1]
+    assert few[-1] == f"(and {len(found) - len(few) + 2} older ones)"

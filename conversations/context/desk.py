@@ -1,0 +1,120 @@
+"""The view being worked on: its figures, measured anew after each change, and how a change is made.
+
+The figures are those of `gauge`; what the API will clear by itself (`native`) is known apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+from conversations.context import edits, native
+from conversations.context.edits import Transformation
+from conversations.context.fitting import fitted
+from conversations.context.gauge import Gauge, Report, measure
+from conversations.context.native import Cleared, Clearing
+from conversations.context.policy import Policy
+from conversations.context.situation import CountWanted, Reply, Situation, Veto, Wish
+from conversations.context.view import View
+
+#: Times that a request is counted while it is prepared.
+MOST_COUNTS = 3
+#: Percent that each repeated attempt after an overflow takes from the room.
+_HARDER = 25
+
+
+@dataclass
+class Desk:
+    """A view, what is known of it, and the policy it is reduced by."""
+
+    view: View
+    situation: Situation
+    policy: Policy
+    harder: int
+
+    def __post_init__(self) -> None:
+        self.room = self.policy.room(self.situation.window)
+        if self.policy.compact_above_percent:
+            self.policy = fitted(self.policy, self.room, self.situation.overhead)
+        policy = self.policy
+        self.aim = self.room
+        self.rejected = self.situation.rejected
+        self.report = self.situation.report
+        self.counts = 0
+        self.counted: View | None = None
+        #: Whether the API is asked to clear, and whether it compacts what is to be summarised.
+        asks = policy.server_side
+        self.clears = asks and self.situation.clears and policy.input_token_budget > 0
+        self.compacts = asks and self.situation.compacts
+        if self.harder:
+            # What was refused was not known to be too large: go below it, whatever was measured.
+            percent = max(_HARDER, 100 - _HARDER * self.harder)
+            self.aim = min(self.room, self.gauge.seen) * percent // 100
+
+    @property
+    def gauge(self) -> Gauge:
+        known = self.situation
+        gauge = measure(self.view, known.overhead, self.report, known.window, self.aim)
+        return replace(gauge, cleared=self._clearing(gauge)[1].tokens) if self.clears else gauge
+
+    @property
+    def clearing(self) -> tuple[Clearing | None, Cleared]:
+        """What the API is asked to clear, and will."""
+        return self._clearing(self.gauge)
+
+    def _clearing(self, gauge: Gauge) -> tuple[Clearing | None, Cleared]:
+        if not self.clears:
+            return None, Cleared()
+        return native.choose_clearing(self.view, gauge, self.policy)
+
+    @property
+    def is_over(self) -> bool:
+        return self.gauge.seen > self.room
+
+    @property
+    def is_doubtful(self) -> bool:
+        """An estimate is so near the room that its error may decide."""
+        gauge = self.gauge
+        return gauge.source == "estimated" and abs(gauge.seen - self.room) * 10 <= self.room
+
+    def count(self) -> Generator[Wish, Reply, bool]:
+        """Have the request counted, once for each view, a few times in all; say whether it was."""
+        if self.counted is self.view or self.counts >= MOST_COUNTS:
+            return False
+        self.counts += 1
+        self.counted = self.view
+        tokens = yield CountWanted(self.view)
+        if not isinstance(tokens, int):
+            # It is not to be had now.
+            self.counts = MOST_COUNTS
+            return False
+        view, overhead = self.view, self.situation.overhead
+        self.report = Report(tokens, view.tokens, overhead, view.edits, "counted")
+        return True
+
+    def expect(self) -> Generator[Wish, Reply, None]:
+        """Record what the API will clear when that has changed; a veto keeps it from clearing."""
+        asked, cleared = self.clearing
+        if cleared.ids == native.expected_ids(self.view):
+            return
+        change = native.expectation(self.view, self.gauge, asked or Clearing(), cleared)
+        answer = yield change
+        if isinstance(answer, Veto):
+            self.clears = False
+            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
+            return
+        self.view = change.made
+
+    def propose(self, change: Transformation | None) -> Generator[Wish, Reply, None]:
+        """Offer a change; unless it is vetoed, the view is what it makes of it."""
+        if change is None:
+            return
+        answer = yield change
+        if change.outcome != "applied":
+            # One refusal is enough: nothing more is asked of the model this time.
+            self.rejected = self.policy.summary_breaker
+            return
+        if isinstance(answer, Veto):
+            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
+            return
+        self.view = change.made

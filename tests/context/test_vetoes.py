@@ -1,0 +1,37 @@
+"""What a veto can keep, and what it cannot: the API demands some changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.context.errors import RuleError
+from conversations.context.policy import PRESETS, policy_from
+
+from .independent import violations
+from .talk import THOUGHT, Shell, answer, blocks, prompt, situation, view_of
+
+BLOCK = {"type": "compaction", "content": "w"}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_thinking_that_the_api_refuses_is_not_sent_for_a_veto(name: str) -> None:
+    view = view_of(prompt("a"), answer(THOUGHT, "b"), prompt("c"))
+    shell = Shell(vetoes=("rebind",))
+    with pytest.raises(RuleError) as caught:
+        shell.prepare(view, situation(bound_to="other"), policy_from(name))
+    assert caught.value.rule == "thinking"
+    assert shell.kinds == ["rebind vetoed"]
+    assert Shell().prepare(view, situation(bound_to="other"), policy_from(name)).view.edits == 1
+
+
+@pytest.mark.parametrize("words", ["w", "words " * 50, "[CONTEXT SUMMARY] of it", None])
+def test_the_words_of_a_compaction_block_are_never_longer_than_the_block(words: str | None) -> None:
+    view = view_of(answer(BLOCK | {"content": words}), prompt("c"))
+    shell = Shell()
+    done = shell.prepare(view, situation(), policy_from("classic")).view
+    assert shell.kinds == ["summary applied"]
+    assert done.size < view.size
+    assert blocks(done, 0)[0]["type"] == "text"
+    assert violations(done.body) == []
+    with pytest.raises(RuleError):
+        Shell(vetoes=("summary",)).prepare(view, situation(), policy_from("classic"))
