@@ -21,14 +21,15 @@ from conversations.context.pipeline import Veto
 from conversations.context.policy import Policy
 from conversations.context.view import Message
 from conversations.db import db
-from conversations.ports import Ending, Head, Loaded, Piece, Sending, Sent, ToolDone
+from conversations.given import Loaded
+from conversations.ports import NO_HEADERS, Ending, Head, Headers, Piece, Sending, Sent, ToolDone
 from conversations.queries.conversations import conversation_by_id
 from conversations.queries.originals import original
 from conversations.queries.path import state
 from conversations.services import calls, log, toolcalls
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease
-from conversations.signals import transformation_proposed
+from conversations.signals import veto_of
 from tools import registry
 from tools.access import WebAccess
 from tools.base import ToolContext
@@ -58,13 +59,10 @@ class TurnLog:
     def _record(
         self, change: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
-        if change.outcome == "applied":
-            answers = transformation_proposed.send(
-                sender=Transformation, conversation_id=self._lease.conversation_id, change=change
-            )
-            reasons = [str(reason) for _, reason in answers if reason]
+        if change.outcome in ("applied", "expected"):
+            reasons = veto_of(self._lease.conversation_id, change)
             if reasons:
-                return Veto("; ".join(reasons))
+                return Veto(reasons)
         log.record_transformation(
             lease=self._lease, change=change, policy=policy, summary_call=summary_call
         )
@@ -91,9 +89,14 @@ class TurnCalls:
         self._opened, self._first = time.monotonic(), None
         return sent
 
-    async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        return await self._claude.count(body, headers)
+
+    async def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
         # Closed with this one, so that a stop ends the connection at once.
-        async with aclosing(self._claude.stream(body)) as stream:
+        async with aclosing(self._claude.stream(body, headers)) as stream:
             async for item in stream:
                 if self._first is None and isinstance(item, Piece):
                     self._first = time.monotonic()

@@ -14,6 +14,7 @@ from typing import Any
 from conversations.context import blocks, wire
 from conversations.context.errors import ContextError
 from conversations.received import Grown, Received, StreamError, received, shallow
+from conversations.tokenizer import family_of
 from conversations.usage import Usage, usage_from
 
 __all__ = ["Answer", "StreamError", "ToolUse"]
@@ -101,7 +102,7 @@ class Answer:
                 reason = event["delta"].get("stop_reason") or self.stop_reason
                 self.stop_reason = str(reason)[:_MOST_REASON]
                 self.refusal = _declined(event["delta"].get("stop_details")) or self.refusal
-                self._report(event.get("usage"))
+                self._report(event.get("usage"), event.get("context_management"))
             case _:
                 self._stop()
         return Grown()
@@ -133,10 +134,12 @@ class Answer:
             raise StreamError("the message stopped before it was whole")
         self.is_complete = True
 
-    def _report(self, usage: Any) -> None:
+    def _report(self, usage: Any, edited: Any = None) -> None:
         # Figures are cumulative: the last one of each name counts, and none is ever added.
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
+            if edited is not None:
+                self._usage["context_management"] = edited
             self.usage = usage_from(shallow(self._usage))
 
     @property
@@ -146,6 +149,16 @@ class Answer:
     @property
     def thinking(self) -> str:
         return "".join(block.grown for block in self._blocks if block.type == "thinking")
+
+    def tokens(self, model: str) -> int:
+        """Count what has come so far by the model's tokenizer, thinking and calls included."""
+        family = family_of(model)
+        return sum(block.tokens(family) for block in self._blocks)
+
+    @property
+    def compaction(self) -> str:
+        """The wire text of the compaction block, where that is all there is; "" otherwise."""
+        return self._blocks[0].compaction if len(self._blocks) == 1 else ""
 
     @property
     def wants_tools(self) -> bool:

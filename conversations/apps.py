@@ -1,4 +1,4 @@
-"""The app's start: append-only guards follow every migration, checks are registered."""
+"""The app's start: guards and search index follow every migration, checks are registered."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ class ConversationsConfig(AppConfig):
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
         from conversations.services.guards import install_guards, provide_door
+        from conversations.services.search import install_index
 
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")
+        post_migrate.connect(install_index, sender=self, dispatch_uid="agentweb-search")
         connection_created.connect(provide_door, dispatch_uid="agentweb-door")

@@ -22,12 +22,13 @@ import anthropic
 import httpx2
 
 from conversations.failures import Breaker, broken_off, failed, meaning, retry_after
-from conversations.ports import Head, ModelFailed, Piece
+from conversations.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece
 from conversations.sse import EventReader
 
 logger = logging.getLogger("agentweb.claude")
 #: Never asked through a proxy of the environment, which cannot reach an emulator on this machine.
 _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+_JSON = {"content-type": "application/json"}
 #: Longest request id that is kept.
 _MOST_ID = 100
 #: Where an administrator's attention is asked for, at most once in so many seconds for each code.
@@ -39,11 +40,15 @@ _ADMIN = frozenset({"authentication", "permission", "billing"})
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds until the first event, of silence (pings do not count), and for the whole attempt."""
+    """Seconds until the first event, of silence (pings do not count), and for the whole attempt.
+
+    `count` is for a question on the way to a call, which can be done without.
+    """
 
     first_event: float = 60
     silence: float = 90
     attempt: float = 600
+    count: float = 5
 
 
 class Claude:
@@ -76,21 +81,47 @@ class Claude:
             ),
         )
 
-    async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+    @property
+    def _has_key(self) -> bool:
+        return bool(self._key) and self._key.isascii() and self._key.isprintable()
+
+    async def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
         """Send the body and give the stream's events; raises ModelFailed."""
         with self._breaker.call() as answered:
-            async with aclosing(self._mapped(body)) as items:
+            async with aclosing(self._mapped(body, headers)) as items:
                 async for item in items:
                     if isinstance(item, Piece):
                         answered()
                     yield item
 
-    async def _mapped(self, body: str) -> AsyncGenerator[Head | Piece, None]:
-        if not (self._key and self._key.isascii() and self._key.isprintable()):
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        """Ask how many tokens a request has; None when that is not to be had in time."""
+        if not self._has_key:
+            return None
+        try:
+            async with asyncio.timeout(self.deadlines.count):
+                response = await self._client.post(
+                    "/v1/messages/count_tokens",
+                    cast_to=httpx2.Response,
+                    content=body.encode(),
+                    options={"headers": {**headers, **_JSON}},
+                )
+            return int(response.json()["input_tokens"])
+        except Exception as error:
+            # Whatever it was, the call itself will meet it too, and say it.
+            logger.warning("a request was not counted: %s", type(error).__name__)
+            return None
+
+    async def _mapped(
+        self, body: str, headers: Headers
+    ) -> AsyncGenerator[Head | Piece, None]:
+        if not self._has_key:
             self._alert("authentication", "ANTHROPIC_API_KEY is not the form of a key")
             raise failed("authentication", may_retry=False)
         try:
-            async with aclosing(self._items(body)) as items:
+            async with aclosing(self._items(body, headers)) as items:
                 async for item in items:
                     yield item
         except ModelFailed:
@@ -107,11 +138,11 @@ class Claude:
             logger.warning("the API's answer could not be read: %s", type(error).__name__)
             raise failed("protocol_error", may_retry=True) from error
 
-    async def _items(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+    async def _items(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
         now = asyncio.get_running_loop().time
         last, silent = now() + self.deadlines.attempt, now() + self.deadlines.first_event
         async with asyncio.timeout_at(min(last, silent)):
-            response = await self._send(body)
+            response = await self._send(body, headers)
         async with aclosing(response):
             yield _head(response)
             reader, chunks = EventReader(), response.aiter_bytes()
@@ -128,12 +159,12 @@ class Claude:
                         silent = now() + self.deadlines.silence
                         yield Piece(event)
 
-    async def _send(self, body: str) -> httpx2.Response:
+    async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(
             "/v1/messages",
             cast_to=httpx2.Response,
             content=body.encode(),
-            options={"headers": {"content-type": "application/json"}},
+            options={"headers": {**headers, **_JSON}},
             stream=True,
             stream_cls=anthropic.AsyncStream[Any],
         )  # type: ignore[return-value]

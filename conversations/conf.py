@@ -25,8 +25,8 @@ class Conf:
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
     #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,
-    #: adaptive or off.
-    policy: str = "classic"
+    #: adaptive, native or off.
+    policy: str = "adaptive"
     #: Model calls in one turn before it stops.
     max_rounds: int = 40
     #: Tool calls in one turn before it stops.
@@ -45,8 +45,20 @@ class Conf:
     silence_seconds: int = 90
     #: Seconds one model call may take.
     attempt_seconds: int = 600
+    #: Share of the model's window, in percent, that pinned originals may fill together.
+    pinned_percent: int = 30
+    #: Presets that people may choose for a conversation; empty means all of them.
+    offered_policies: tuple[str, ...] = ()
+    #: Longest instructions of a conversation, in characters.
+    max_instructions_chars: int = 20_000
     #: Longest message a person may send, in characters.
     max_prompt_chars: int = 200_000
+    #: Days that a deleted conversation can be brought back; then it is erased.
+    trash_days: int = 30
+    #: Bytes a file of conversations to import may have.
+    max_import_bytes: int = 50_000_000
+    #: Bytes its conversations may have, unpacked; one alone a tenth of it.
+    max_import_unpacked: int = 200_000_000
     #: Turns of one user that may run at the same time.
     max_live_turns: int = 4
     #: Bytes one user's workspace may hold.
@@ -73,7 +85,7 @@ conf = Conf()
 def defaults() -> dict[str, Any]:
     """Give every setting's name and default, the context policy's numbers included."""
     own = {name: getattr(Conf, name) for name in get_type_hints(Conf)}
-    return own | {name: getattr(PRESETS["classic"], name) for name in POLICY_FIELDS}
+    return own | {name: getattr(PRESETS[Conf.policy], name) for name in POLICY_FIELDS}
 
 
 def site_policy() -> Policy:

@@ -19,7 +19,7 @@ from django.http import Http404
 from conversations import frames
 from conversations.db import db
 from conversations.hub import Topic, hub
-from conversations.queries.conversations import conversation_for
+from conversations.queries.conversations import conversation_for, is_kept
 from conversations.queries.people import is_logged_in
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _is_welcome(self) -> bool:
         session = self.scope["session"].session_key
-        return await db(is_logged_in, session, self.conversation.owner_id)
+        owner_id = self.conversation.owner_id
+        return await db(is_logged_in, session, owner_id) and await db(is_kept, self.conversation)
 
 
 def _after(query: bytes) -> int:

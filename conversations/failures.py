@@ -54,6 +54,15 @@ _SENTENCES = {
     "blocks in the latest assistant message cannot be modified": "signature",
     "reached your specified API usage limits": "billing",
 }
+#: Error codes of a compaction block that the API does not take back.
+_BLOCKS = frozenset(
+    {
+        "compaction_block_misplaced",
+        "compaction_signature_invalid",
+        "compaction_content_mismatch",
+        "compaction_block_ambiguous",
+    }
+)
 _WORDS = {
     "overloaded": "The model is overloaded.",
     "rate_limited": "The rate limit of the API is reached.",
@@ -64,7 +73,7 @@ _WORDS = {
     "protocol_error": "The API sent something that is no answer.",
     "overflow": "The request is too long for the model.",
     "invalid_request": "The API refused the request.",
-    "signature": "The API does not accept the thinking it gave earlier in this conversation.",
+    "signature": "The API does not accept what it signed earlier in this conversation.",
     "authentication": "The API key is not accepted; an administrator must check it.",
     "permission": "The API key may not do this; an administrator must check it.",
     "billing": "The API account cannot pay; an administrator must check it.",
@@ -168,6 +177,8 @@ def meaning(status: int, type: str, error_code: str, message: str) -> tuple[str,
     found = _TYPES.get(type) or _STATUSES.get(status)
     if found is None:
         found = ("upstream", True) if status >= 500 else ("invalid_request", False)
+    if error_code in _BLOCKS:
+        return "signature", False
     if found[0] == "invalid_request":
         said = (code for sentence, code in _SENTENCES.items() if sentence in message)
         return next(said, "invalid_request"), False

@@ -5,65 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from conversations.answer import ToolUse
 from conversations.context.edits import Transformation
 from conversations.context.envelope import Envelope
-from conversations.context.gauge import Report
 from conversations.context.pipeline import Veto
 from conversations.context.policy import Policy
 from conversations.context.view import Message, View
 from conversations.events import Event
+from conversations.given import Loaded
 from conversations.switch import Switch
 from conversations.usage import Usage
 
 logger = logging.getLogger("agentweb.runner")
 
+#: Request headers of the API's beta features.
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = MappingProxyType({})
 Purpose = Literal["reply", "summary", "title"]
 Effect = Literal["read", "keyed", "write"]
 CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """Limits of one turn; waits in seconds."""
-
-    rounds: int = 40
-    tool_calls: int = 200
-    parallel_tools: int = 8
-    attempts: int = 4
-    backoff_seconds: float = 60.0
-    overflows: int = 3
-    pauses: int = 5
-    #: Rounds in a row in which no tool call could be run.
-    wrong_rounds: int = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One turn to run. `envelope` gives the reply envelope with or without the recall tool.
-
-    `max_output` is the most the model can answer, where its limit may be raised; 0: it may not.
-    """
-
-    model: str
-    window: int
-    policy: Policy
-    envelope: Callable[[bool], Envelope]
-    summary_envelope: Callable[[str, int], Envelope]
-    caps: Caps = field(default_factory=Caps)
-    max_output: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The conversation as it stands: what the model sees, and what is known of the last call."""
-
-    view: View
-    report: Report | None
-    bound_to: str
-    rejected: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +54,10 @@ class Sent:
     call: int
     body: str
     is_limited: bool = False
+    #: Whose tokenizer counts an answer that is cut.
+    model: str = ""
+    #: What goes with the body.
+    headers: Headers = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -147,7 +114,7 @@ class Ending:
     stop_reason: str = ""
     blocks: tuple[str, ...] = ()
     tools: tuple[ToolUse, ...] = ()
-    #: Estimate of the text that came, for the bill of an answer that was cut.
+    #: What had come of an answer that was cut, counted for its bill.
     received_tokens: int = 0
     failure: ModelFailed | None = None
     request_id: str = ""
@@ -202,8 +169,14 @@ class Calls(Protocol):
 
 
 class Model(Protocol):
-    def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
-        """Send exactly this body; raises ModelFailed."""
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        """Ask how many tokens the request has; None when that is not to be had."""
+        ...
+
+    def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
+        """Send exactly this body under these headers; raises ModelFailed."""
         ...
 
 
@@ -239,6 +212,8 @@ class Ports:
     pause: Callable[[float], Awaitable[object]]
     #: A number from 0 to 1, for jitter.
     chance: Callable[[], float]
+    #: Seconds since 1970.
+    now: Callable[[], float]
 
     async def tell(self, event: Event) -> None:
         """Show an event; one that cannot be shown must not end the turn."""

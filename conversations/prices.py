@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from conversations.context.decision import Rates
 from conversations.usage import Usage
 
 MILLION = 1_000_000
 KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read")
 #: What an input token of our requests can be billed as: none asks for a cache of one hour.
 _INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
+_DECIDING = ("input", "output", "cache_write_5m", "cache_read")
 
 
 class PriceMissing(Exception):
@@ -53,6 +55,10 @@ class PriceList:
         A kind that `worst` does not ask for and nobody has priced is billed as the dearest input:
         the call was made, so refusing it is too late.
         """
+        return round_up(sum(map(self._charge, usage.billed)))
+
+    def _charge(self, usage: Usage) -> int:
+        """Give micro-dollars times a million for one iteration."""
         counts = {
             "input": usage.input,
             "output": usage.output,
@@ -60,8 +66,7 @@ class PriceList:
             "cache_write_1h": usage.cache_write_1h,
             "cache_read": usage.cache_read,
         }
-        parts = (n * self._billed(kind, usage.context) for kind, n in counts.items() if n)
-        return round_up(sum(parts))
+        return sum(n * self._billed(kind, usage.context) for kind, n in counts.items() if n)
 
     def _billed(self, kind: str, prompt_tokens: int) -> int:
         try:
@@ -73,6 +78,16 @@ class PriceList:
 
     def _dearest(self, kinds: tuple[str, ...], prompt_tokens: int) -> int:
         return max(rate for kind in kinds for rate in self._reached(kind, prompt_tokens))
+
+    @property
+    def rates(self) -> Rates | None:
+        """Give the prices the context engine decides by; None when one is missing."""
+        try:
+            fresh, output, write, read = (self.rate(kind, 0) for kind in _DECIDING)
+        except PriceMissing:
+            return None
+        cliff = min((above for above, _ in self.tiers if above), default=0)
+        return Rates(fresh, output, write, read, cliff)
 
     def worst(self, input_tokens: int, output_tokens: int) -> int:
         """Give the most a call of at most that size can cost; raises PriceMissing."""

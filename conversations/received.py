@@ -12,11 +12,14 @@ from typing import Any
 
 from conversations.context import blocks, wire
 from conversations.context.errors import ContextError, WireError
+from conversations.tokenizer import CALL_TOKENS, Family
 
 #: Input nested deeper than this is not read: every reader of it would need as much stack.
 MOST_DEPTH = 100
 #: Blocks besides text, thinking and tool calls that the API takes back.
 _TAKEN_BACK = blocks.SERVER_CALLS | {"redacted_thinking"}
+#: Fields of a compaction block, besides content and signature, that go back as they came.
+_COMPACTION_FIELDS = ("encrypted_content", "tool_changes")
 #: Fields of a tool call, besides its input, that the API takes back.
 _CALL_FIELDS = ("type", "id", "name", "caller", "toolset_name", "server_name")
 
@@ -68,6 +71,9 @@ class Received:
                 self._add(delta["partial_json"])
             case "thinking", "signature_delta":
                 self.signature = wire.clean(delta["signature"])
+            case "compaction", "compaction_delta":
+                self._add(delta.get("content") or "")
+                self.signature = wire.clean(delta.get("signature") or self.signature)
             case "text", "citations_delta":
                 self.citations += _citations([delta["citation"]])
             case _, ("text_delta" | "thinking_delta" | "input_json_delta"):
@@ -79,6 +85,12 @@ class Received:
         text = wire.clean(piece)
         self.parts.append(text)
         return text.replace("\0", "\ufffd")
+
+    def tokens(self, family: Family) -> int:
+        """Count what the model has written of it so far."""
+        if self.is_call:
+            return family.count(f"{self.start['name']}{self.grown}") + CALL_TOKENS
+        return family.count(self.grown)
 
     def input(self) -> tuple[str, str]:
         """Give a call's input as the model wrote it, and what is wrong with it."""
@@ -112,13 +124,24 @@ class Received:
                 return ""
 
 
+    @property
+    def compaction(self) -> str:
+        """The wire text of a compaction block as it must be sent back, "" for any other."""
+        if self.type != "compaction" or not self.is_closed:
+            return ""
+        signed = {"signature": self.signature} if self.signature else {}
+        kept = {key: self.start[key] for key in _COMPACTION_FIELDS if self.start.get(key)}
+        return wire.encode({"type": "compaction", "content": self.grown or None} | kept | signed)
+
+
 def received(start: Any) -> Received:
     """Begin a block; raises StreamError for a tool call that could never be answered."""
     if not isinstance(start, dict) or not isinstance(start.get("type"), str):
         raise StreamError("a block is an object with a type")
     block = Received(dict(shallow(start)))
-    if block.type in ("text", "thinking"):
-        block.parts.append(wire.clean(start.get(block.type) or ""))
+    if block.type in ("text", "thinking", "compaction"):
+        name = "content" if block.type == "compaction" else block.type
+        block.parts.append(wire.clean(start.get(name) or ""))
         block.signature = wire.clean(start.get("signature") or "")
         block.citations = _citations(start.get("citations") or [])
     elif block.is_call and (wrong := blocks.flaw("assistant", [start | {"input": {}}])):

@@ -10,33 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from conversations.answer import Answer
-from conversations.attempt import ask_for_summary, attempt
-from conversations.context import edits, pipeline, rules
+from conversations.attempt import attempt
+from conversations.context import edits, native, rules
 from conversations.context.errors import ContextError, RuleError
 from conversations.context.gauge import Report
-from conversations.context.pipeline import Prepared, Situation, SummaryReply, SummaryWanted, Veto
+from conversations.context.pipeline import Prepared
+from conversations.context.situation import REFUSED
 from conversations.context.view import Message, View
 from conversations.endings import declined, failed, finished, left_out, stopped, wrong_calls
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
-from conversations.ports import (
-    Finish,
-    Job,
-    Loaded,
-    ModelFailed,
-    Ports,
-    Refused,
-    Sending,
-)
+from conversations.given import Job, Loaded
+from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, logger
+from conversations.preparing import Preparing
 from conversations.switch import Stopped
 from conversations.toolruns import ToolRuns
 
-#: What thinking is bound to once the API has refused its signatures.
-REFUSED = "refused"
 #: How much longer an answer may be whose tool call was cut by the limit.
 LONGER = 4
-
-#: Kinds of transformation that are the model's words, asked for by a call of their own.
-WORDED = ("summary", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +104,7 @@ class Runner:
         harder = 0
         overflow: tuple[ModelFailed, int] | None = None
         while True:
-            prepared, state = await self._prepare(state, harder)
+            prepared, state = await Preparing(self.job, self.ports, state).prepare(harder)
             # What could not be made smaller is not sent again.
             if overflow is None or prepared.view.edits != overflow[1]:
                 try:
@@ -132,44 +122,12 @@ class Runner:
             self.overflows += 1
             harder += 1
 
-    async def _prepare(self, state: Loaded, harder: int) -> tuple[Prepared, Loaded]:
-        """Drive the pipeline: record what it proposes, fetch the summaries it wants."""
-        situation = Situation(
-            model=self.job.model,
-            window=self.job.window,
-            overhead=self.job.envelope(state.view.reduced).overhead,
-            report=state.report,
-            bound_to=state.bound_to,
-            binding=lambda recall: self.job.envelope(recall).binding,
-            rejected=state.rejected,
-        )
-        steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
-        summary_call: int | None = None
-        reply: SummaryReply | Veto | None = None
-        rejected = state.rejected
-        while True:
-            self.ports.switch.check()
-            try:
-                wish = steps.send(reply)
-            except StopIteration as stop:
-                prepared: Prepared = stop.value
-                return prepared, replace(state, view=prepared.view, rejected=rejected)
-            if isinstance(wish, SummaryWanted):
-                asked = self.job.summary_envelope(wish.system, wish.max_tokens)
-                reply, summary_call = await ask_for_summary(self.ports, asked, wish.text)
-                continue
-            if wish.kind not in WORDED:
-                reply = await self.ports.log.record(wish, self.job.policy, None)
-                continue
-            reply = await self.ports.log.record(wish, self.job.policy, summary_call)
-            if reply is None:
-                # As the log counts them: rejected and vetoed ones since the last applied one.
-                rejected = 0 if wish.outcome == "applied" else rejected + 1
-
     async def _ask_for_reply(self, prepared: Prepared, state: Loaded) -> Got:
         """Open a call, listen, close it; try again while nothing was shown and it may help."""
         view = prepared.view
-        envelope = self.job.envelope(prepared.recall)
+        left = self.job.window - prepared.gauge.seen
+        envelope = self.job.envelope(prepared.recall).fitting(left)
+        envelope = native.asked(envelope, view, prepared.clearing)
         in_view: set[str] = view.learn("call ids", _no_ids, _read_ids)
         taken = self.ids | in_view
         tries, asked = 1, envelope.max_tokens
@@ -179,6 +137,7 @@ class Runner:
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
+            state = replace(state, called_at=self.ports.now())
             await self.ports.tell(RoundOpened(self.turn, self.round))
             try:
                 answer, message = await attempt(self.ports, sent, shows=True, taken=taken)
@@ -188,12 +147,13 @@ class Runner:
                 continue
             if answer.is_cut_call and not message and not sent.is_limited:
                 # Nothing of it can be kept: it is asked once more, with more room.
-                longest = min(LONGER * asked, self.job.max_output)
+                longest = min(LONGER * asked, self.job.max_output, left)
                 if envelope.max_tokens == asked < longest:
                     envelope = envelope.limited(longest)
                     continue
             after = view.append(message) if message else view
             report = _report(answer, after, envelope.overhead) or state.report
+            _compare(prepared, answer)
             await self.ports.tell(RoundChanged(self.turn, self.round))
             await self.ports.tell(MeterMoved())
             known = replace(state, view=after, report=report, bound_to=envelope.binding)
@@ -239,4 +199,13 @@ def _report(answer: Answer, view: View, overhead: int) -> Report | None:
     usage = answer.usage
     if usage is None or not usage.context:
         return None
-    return Report(usage.context + usage.output, view.tokens, overhead, view.edits)
+    return Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
+
+
+def _compare(prepared: Prepared, answer: Answer) -> None:
+    """Say in the log when the API cleared something else than what was expected and recorded."""
+    cleared = answer.usage.cleared_uses if answer.usage else 0
+    if cleared != len(prepared.cleared):
+        logger.warning(
+            "the API cleared %s tool results, expected were %s", cleared, len(prepared.cleared)
+        )

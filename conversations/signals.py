@@ -9,5 +9,15 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
+from conversations.context.edits import Transformation
+
 transformation_proposed = Signal()
 transformation_recorded = Signal()
+
+
+def veto_of(conversation_id: int, change: Transformation) -> str:
+    """Ask the receivers, and give their reasons against the change; "" when there are none."""
+    answers = transformation_proposed.send(
+        sender=Transformation, conversation_id=conversation_id, change=change
+    )
+    return "; ".join(str(reason) for _, reason in answers if reason)

@@ -7,6 +7,7 @@ import logging
 from celery import shared_task
 
 from conversations.services import audit
+from conversations.services.erase import erase_due
 from conversations.services.turns import expired_turns, interrupt_turn
 
 logger = logging.getLogger("agentweb.audit")
@@ -17,6 +18,12 @@ def reap() -> None:
     """Close the turns whose worker is gone."""
     for turn_id in expired_turns():
         interrupt_turn(turn_id=turn_id)
+
+
+@shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
+def erase() -> None:
+    """Erase what has been in the trash long enough."""
+    erase_due()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]

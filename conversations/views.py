@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -16,18 +17,19 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.forms import PromptForm, StartForm
-from conversations.queries import meters, transcripts
+from conversations.queries import meters, paging, transcripts
 from conversations.queries.conversations import (
     conversation_for,
     enabled_models,
     live_turn,
     newest,
-    sidebar,
     turn_for,
 )
+from conversations.queries.listing import listing
 from conversations.queries.originals import original
 from conversations.queries.reductions import reduction as reduction_of
 from conversations.queries.shapes import Transcript
+from conversations.queries.standings import standing
 from conversations.services import turns as services
 from conversations.services.turns import SendError
 from conversations.turns import supervisor
@@ -62,21 +64,22 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The chat, or with `before` the page of turns above one."""
+    """The chat: its newest turns, those `before` or `after` one, or those around message `m`."""
     conversation = conversation_for(person(request), public_id)
-    before = request.GET.get("before", "")
-    if before.isdecimal() and len(before) < 10:
-        page = transcripts.transcript(conversation, int(before))
+    page = paging.asked(conversation, request.GET)
+    if page is not None and request.htmx:  # type: ignore[attr-defined]
         context = {"conversation": conversation, "transcript": page}
         return render(request, "conversations/_partials/earlier.html", context)
-    return render(request, "conversations/chat.html", _page(request, conversation))
+    return render(request, "conversations/chat.html", _page(request, conversation, page))
 
 
-def _page(request: HttpRequest, conversation: Conversation | None) -> dict[str, object]:
+def _page(
+    request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
+) -> dict[str, object]:
     user = person(request)
     context: dict[str, object] = {
         "conversation": conversation,
-        "sidebar": sidebar(user, conversation),
+        "sidebar": listing(user, conversation),
         "budget": meters.budget_pill(user.pk),
         "models": enabled_models(),
         "default_model": conf.model,
@@ -89,12 +92,12 @@ def _page(request: HttpRequest, conversation: Conversation | None) -> dict[str, 
     }
     if conversation is None:
         return context
-    page = transcripts.transcript(conversation)
+    page = page or transcripts.transcript(conversation)
     finished = [turn for turn in page.turns if not turn.is_live]
     return context | {
-        "transcript": Transcript(tuple(finished), page.earlier),
+        "transcript": replace(page, turns=tuple(finished)),
         "live_turns": [turn for turn in page.turns if turn.is_live],
-        "after": finished[-1].number if finished else 0,
+        "after": page.newest or (finished[-1].number if finished else 0),
         "meter": meters.meter(conversation),
     }
 
@@ -187,7 +190,12 @@ def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     output = original(conversation.pk, id)
     if output is None:
         raise Http404("no such tool call")
-    context = {"conversation": conversation, "id": id, "output": output}
+    context = {
+        "conversation": conversation,
+        "id": id,
+        "output": output,
+        "standing": standing(conversation, id),
+    }
     return render(request, "conversations/output.html", context)
 
 

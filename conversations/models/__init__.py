@@ -5,6 +5,7 @@ from __future__ import annotations
 from conversations.models.budgets import Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.catalogue import ApiModel, ModelPrice
+from conversations.models.erasures import Erasure
 from conversations.models.log import (
     AppendOnly,
     Blob,
@@ -14,6 +15,8 @@ from conversations.models.log import (
     Transformation,
 )
 from conversations.models.people import User
+from conversations.models.pins import Pin
+from conversations.models.search import SearchText
 from conversations.models.turns import ALLOWED, LIVE, Draft, ToolCall, Turn, TurnState
 
 __all__ = [
@@ -30,10 +33,13 @@ __all__ = [
     "Conversation",
     "Draft",
     "Envelope",
+    "Erasure",
     "LedgerEntry",
     "Message",
     "ModelPrice",
+    "Pin",
     "Reservation",
+    "SearchText",
     "ToolCall",
     "Transformation",
     "Turn",

@@ -80,7 +80,8 @@ class ApiResult(Chained):
     error_type = models.CharField(max_length=60, blank=True)
     error_message = models.TextField(blank=True)
     stop_reason = models.CharField(max_length=40, blank=True)
-    #: Usage as it was reported, as text; the four counts are None where nothing was reported.
+    #: Usage as it was reported, as text; the four counts are what was paid for, None where nothing
+    #: was reported.
     usage = models.TextField(default="{}")
     input_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)

@@ -15,6 +15,16 @@ class ApiModel(models.Model):
     window = models.PositiveIntegerField(help_text="Context window in tokens.")
     max_output = models.PositiveIntegerField()
     thinking = models.CharField(max_length=10, choices=Thinking.choices)
+    clears = models.BooleanField(
+        "clears tool results",
+        default=False,
+        help_text="Whether the API clears old tool results for it (context editing).",
+    )
+    compacts = models.BooleanField(
+        "compacts on demand",
+        default=False,
+        help_text="Whether the API compacts conversations with it when it is asked to.",
+    )
     is_enabled = models.BooleanField(default=True)
 
     class Meta:

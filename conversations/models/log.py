@@ -58,11 +58,21 @@ class Conversation(models.Model):
     chain = models.CharField(max_length=80, blank=True)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
+    #: In the trash since, and until: then it is erased.
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    erase_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        indexes = [models.Index(fields=["owner", "-updated_at"])]
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"]),
+            models.Index(
+                fields=["erase_at"],
+                condition=models.Q(erase_at__isnull=False),
+                name="conversation_erase_at",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.title or "New chat"
@@ -121,11 +131,13 @@ class Transformation(Chained):
         SHRINK = "shrink", "shrink"
         REBIND = "rebind", "rebind"
         RESTORE = "restore", "restore"
+        CLEARING = "clearing", "clearing by the API"
 
     class Outcome(models.TextChoices):
         APPLIED = "applied", "applied"
         REJECTED = "rejected", "rejected"
         VETOED = "vetoed", "vetoed"
+        EXPECTED = "expected", "expected of the API"
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="transformations"
@@ -150,6 +162,8 @@ class Transformation(Chained):
     bytes_after = models.PositiveBigIntegerField()
     note = models.TextField()
     reason = models.TextField(blank=True)
+    #: The numbers a step that weighs costs has decided by, as a JSON object; "" when it has none.
+    decision = models.TextField(blank=True, default="")
     summary_call = models.ForeignKey(
         "conversations.ApiCall", null=True, on_delete=models.PROTECT, related_name="summaries"
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from conversations.context.errors import ContextError
 from conversations.context.policy import Policy
 from conversations.models import ApiModel, Conversation
-from conversations.queries.meters import effective_policy
+from conversations.prices import PriceList
+from conversations.queries.policies import effective_policy
+from conversations.queries.prices import price_list
 
 
 class ModelUnknown(ContextError):
@@ -21,7 +25,10 @@ class JobFacts:
     max_output: int
     thinking: str
     policy: Policy
+    prices: PriceList
     instructions: str
+    clears: bool
+    compacts: bool
 
 
 def job_facts(conversation_id: int) -> JobFacts:
@@ -39,5 +46,8 @@ def job_facts(conversation_id: int) -> JobFacts:
         model.max_output,
         model.thinking,
         effective_policy(conversation),
+        price_list(model.pk, timezone.now()),
         conversation.instructions,
+        model.clears,
+        model.compacts,
     )

@@ -6,9 +6,7 @@ from django.db.models import F, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from conversations.conf import conf, site_overrides
 from conversations.context.errors import ContextError
-from conversations.context.policy import Policy, policy_from
 from conversations.models import (
     ApiModel,
     ApiResult,
@@ -17,16 +15,10 @@ from conversations.models import (
     Conversation,
     Message,
     Transformation,
-    User,
 )
+from conversations.queries.policies import effective_policy
 from conversations.queries.shapes import BudgetPill, Meter, Tick
 from conversations.services.budgets import window_bounds
-
-
-def effective_policy(conversation: Conversation) -> Policy:
-    """Give the site's policy with the owner's and the conversation's numbers on top."""
-    owner = User.objects.only("policy").get(pk=conversation.owner_id)
-    return policy_from(conf.policy, site_overrides(), owner.policy, conversation.policy)
 
 
 def meter(conversation: Conversation) -> Meter:
@@ -79,7 +71,11 @@ def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
         policy = effective_policy(conversation)
     except ContextError:
         return ()
-    marks = [(policy.input_token_budget, _("tool results are compacted"))]
+    share = policy.room(window) * policy.compact_above_percent // 100
+    marks = [
+        (policy.input_token_budget, _("tool results are compacted")),
+        (share, _("the context is reduced at once")),
+    ]
     if policy.compaction_enabled:
         marks.append((policy.compaction_threshold_tokens, _("a summary is built")))
     return tuple(

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from conversations.context import edits
+from conversations.context import edits, native, ondemand, wire
 from conversations.context.edits import TransformationKind
 from conversations.context.gauge import Report
 from conversations.context.view import Kind, Message, View
+from conversations.given import Loaded
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
-from conversations.ports import Loaded
+from conversations.queries.pins import pins
+from conversations.usage import usage_from
 
 #: Entries after which a refused summary may be tried again.
 REMEMBERED = 60
@@ -26,6 +28,7 @@ class Change:
     kind: TransformationKind
     outcome: str
     edits: str
+    reason: str = ""
 
 
 #: The whole log: each entry by its number, with the number of its parent.
@@ -41,10 +44,10 @@ def entries(conversation: Conversation) -> Entries:
     ):
         found[seq] = (parent, Message(seq, cast("Kind", kind), content, estimate))
     changes = Transformation.objects.filter(conversation=conversation).order_by("seq")
-    for seq, parent, kind, outcome, text in changes.values_list(
-        "seq", "parent", "kind", "outcome", "edits"
+    for seq, parent, kind, *rest in changes.values_list(
+        "seq", "parent", "kind", "outcome", "edits", "reason"
     ):
-        found[seq] = (parent, Change(seq, cast("TransformationKind", kind), outcome, text))
+        found[seq] = (parent, Change(seq, cast("TransformationKind", kind), *rest))
     return found
 
 
@@ -63,6 +66,8 @@ def step(view: View, entry: Message | Change) -> View:
     """Fold one entry into the view."""
     if isinstance(entry, Message):
         return view.append(entry)
+    if entry.outcome == "expected":
+        return view.expecting(tuple(entry.reason.split()))
     if entry.outcome != "applied":
         return view
     return edits.apply(view, entry.kind, edits.load(entry.edits))
@@ -82,39 +87,69 @@ def state(conversation: Conversation, model: str) -> Loaded:
     view = View()
     for entry in entries:
         view = step(view, entry)
-    report, binding = _last_report(conversation, entries, model)
-    return Loaded(view, report, binding, _rejected(entries))
+    last = _last_call(conversation, entries)
+    report, called_at = None, 0.0
+    if last is not None and last.call.model == model:
+        # Another model's is no report, and nothing that it sent is in this model's prompt cache.
+        report, called_at = _report(last, entries), last.call.sent_at.timestamp()
+    return Loaded(
+        view,
+        report,
+        last.call.binding if last else "",
+        _rejected(entries),
+        called_at,
+        pins(conversation),
+        _compacted_by(conversation, entries, view),
+    )
 
 
-def _last_report(
-    conversation: Conversation, entries: list[Message | Change], model: str
-) -> tuple[Report | None, str]:
-    """Anchor on the last reply whose answer lies on the path; another model's is no report."""
-    numbers = {entry.seq: entry.tokens for entry in entries if isinstance(entry, Message)}
+def _last_call(conversation: Conversation, entries: list[Message | Change]) -> ApiResult | None:
+    """Give the last reply whose answer lies on the path."""
+    numbers = {entry.seq for entry in entries if isinstance(entry, Message)}
     results = (
         ApiResult.objects.filter(
             call__conversation=conversation, call__purpose="reply", answer__isnull=False
         )
         .select_related("call", "answer")
-        .defer("answer__content", "usage")
+        .defer("answer__content")
         .order_by("-call_id")
     )
-    for result in results[:50]:
-        answer = result.answer
-        if answer is None or answer.seq not in numbers:
-            continue
-        call = result.call
-        if call.model != model or result.input_tokens is None or result.status != "complete":
-            return None, call.binding
-        context = (
-            result.input_tokens
-            + (result.cache_read_tokens or 0)
-            + (result.cache_write_tokens or 0)
-            + (result.output_tokens or 0)
-        )
-        estimate = call.view_tokens + numbers[answer.seq]
-        return Report(context, estimate, call.overhead_tokens, call.view_edits), call.binding
-    return None, ""
+    return next(
+        (row for row in results[:50] if row.answer is not None and row.answer.seq in numbers), None
+    )
+
+
+def _compacted_by(conversation: Conversation, entries: list[Message | Change], view: View) -> str:
+    """Name the model that made the block in view: it stands where its transformation put it."""
+    if not native.holds_block(view):
+        return ""
+    changes = (entry for entry in reversed(entries) if isinstance(entry, Change))
+    put = next((one.seq for one in changes if _puts_block(one)), 0)
+    rows = Transformation.objects.filter(conversation=conversation, seq=put)
+    return rows.values_list("summary_call__model", flat=True).first() or ""
+
+
+def _puts_block(change: Change) -> bool:
+    is_summary = change.kind == "summary" and change.outcome == "applied"
+    return is_summary and ondemand.puts_block(edits.load(change.edits))
+
+
+def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None:
+    """Anchor the gauge on a complete answer, as the runner does."""
+    if result.input_tokens is None or result.status != "complete" or result.answer is None:
+        return None
+    seq, call = result.answer.seq, result.call
+    messages = (entry for entry in entries if isinstance(entry, Message))
+    tokens = next(message.tokens for message in messages if message.seq == seq)
+    context = (
+        result.input_tokens
+        + (result.cache_read_tokens or 0)
+        + (result.cache_write_tokens or 0)
+        + (result.output_tokens or 0)
+    )
+    # What the API cleared for itself is in the figure all the same.
+    context += usage_from(wire.decode(result.usage)).cleared
+    return Report(context, call.view_tokens + tokens, call.overhead_tokens, call.view_edits)
 
 
 def _rejected(entries: list[Message | Change]) -> int:

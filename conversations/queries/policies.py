@@ -1,13 +1,67 @@
-"""The context policy that counts for a user, number by number, with where each comes from."""
+"""The context policy that counts: the site's, with the owner's and the conversation's on top.
+
+How a tool's results are handled is declared with the tool; a rule of the site, of a person or of a
+conversation replaces it tool by tool. A person and a conversation may start from another preset
+than the site (`preset`); what was set explicitly counts whatever the preset.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conversations.conf import PREFIX, conf, site_overrides
-from conversations.context.policy import POLICY_FIELDS, policy_from
-from conversations.models import User
+from conversations.context.policy import POLICY_FIELDS, PRESETS, Policy, PolicyError, policy_from
+from conversations.models import Conversation, User
+from tools.registry import TOOLS
+
+#: The key of overrides that names a preset, and the field of the rules that add up.
+PRESET, RULES = "preset", "tool_policies"
+
+
+def tool_rules() -> tuple[str, ...]:
+    """Give the rules that the tools declare."""
+    return tuple(f"{tool.name}={tool.results}" for tool in TOOLS.values())
+
+
+def effective_policy(conversation: Conversation) -> Policy:
+    """Give the policy a turn of the conversation runs with; raises PolicyError."""
+    owner = User.objects.only("policy").get(pk=conversation.owner_id)
+    return policy_of(owner.policy, conversation.policy)
+
+
+def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
+    """Give the site's policy with these overrides; `preset` counts before all that they name."""
+    levels = [site_overrides(), *overrides]
+    if not all(isinstance(level, Mapping) for level in levels):
+        raise PolicyError("policy", "must be an object")
+    start = preset or preset_of(*overrides)
+    numbers = [{name: level[name] for name in level if name != PRESET} for level in levels]
+    policy = policy_from(start, *numbers)
+    rules = [
+        policy_from(start, {RULES: level[RULES]}).tool_policies
+        for level in numbers
+        if RULES in level
+    ]
+    return replace(policy, tool_policies=_latest(tool_rules(), *rules))
+
+
+def preset_of(*overrides: Mapping[str, Any]) -> str:
+    """Give the preset that the last of the overrides names, or the site's."""
+    named = [level[PRESET] for level in overrides if PRESET in level]
+    name = named[-1] if named else conf.policy
+    if not isinstance(name, str) or name not in PRESETS:
+        raise PolicyError(PRESET, f"{name!r} is none of {', '.join(PRESETS)}")
+    return name
+
+
+def _latest(*levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep the last rule of each tool."""
+    found: dict[str, str] = {}
+    for rule in (rule for level in levels for rule in level):
+        found[rule.partition("=")[0].strip()] = rule
+    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +74,7 @@ class Number:
 def numbers(user: User) -> list[Number]:
     """Give every number; raises PolicyError where the user's do not fit the site's."""
     site = site_overrides()
-    policy = policy_from(conf.policy, site, user.policy)
+    policy = policy_of(user.policy)
     return [
         Number(name, getattr(policy, name), _source(name, site, user.policy))
         for name in POLICY_FIELDS
@@ -30,4 +84,21 @@ def numbers(user: User) -> list[Number]:
 def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
     if name in own:
         return "this user"
-    return f"site, {PREFIX}{name.upper()}" if name in site else f"preset {conf.policy}"
+    if name in site:
+        return f"site, {PREFIX}{name.upper()}"
+    return "the tools" if name == RULES else f"preset {preset_of(own)}"
+
+
+def offered_presets() -> list[str]:
+    """Give the presets that people may choose."""
+    return [name for name in PRESETS if not conf.offered_policies or name in conf.offered_policies]
+
+
+def inherited(conversation: Conversation) -> Policy:
+    """Give the policy as it would be without the conversation's own numbers."""
+    owner = User.objects.only("policy").get(pk=conversation.owner_id)
+    own = conversation.policy if isinstance(conversation.policy, dict) else {}
+    try:
+        return policy_of(owner.policy, {name: own[name] for name in own if name == PRESET})
+    except PolicyError:
+        return policy_of(owner.policy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.db.models import Max
@@ -21,6 +21,7 @@ from conversations.services.chain import append, locked
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, keep_blob, storable
+from conversations.services.texts import share_texts
 from conversations.switch import Stopped
 from conversations.usage import Usage
 
@@ -56,7 +57,8 @@ def open_call(*, lease: Lease, sending: Sending) -> Sent:
     call = _record(lease, sending, envelope, text, sent, model)
     if windows:
         budgets.hold_micros(windows=windows, call_id=call.pk, micros=worst)
-    return Sent(call.pk, sent, envelope.max_tokens < sending.envelope.max_tokens)
+    is_limited = envelope.max_tokens < sending.envelope.max_tokens
+    return Sent(call.pk, sent, is_limited, model, envelope.headers)
 
 
 def _demand_wanted(lease: Lease) -> None:
@@ -85,8 +87,10 @@ def _affordable(sending: Sending, prices: PriceList, room: int | None) -> Parame
 def _record(
     lease: Lease, sending: Sending, envelope: Parameters, text: str, sent: str, model: str
 ) -> ApiCall:
-    digest = wire.digest(text)
-    Envelope.objects.bulk_create([Envelope(digest=digest, text=text)], ignore_conflicts=True)
+    digest, headers = envelope.digest, wire.encode(envelope.headers)
+    shared = Envelope(digest=digest, text=text, headers=headers)
+    share_texts()
+    Envelope.objects.bulk_create([shared], ignore_conflicts=True)
     last = ApiCall.objects.filter(turn_id=lease.turn_id).aggregate(last=Max("number"))["last"]
     view = sending.view
     conversation = locked(lease.conversation_id)
@@ -135,8 +139,9 @@ def close_call(
             )
             for position, use in enumerate(ending.tools)
         )
-    cost, basis = _cost(call, ending)
-    _record_result(call, ending, answer, cost, basis, timing)
+    paid, basis = _paid(call, ending)
+    cost = price_list(call.model, call.sent_at).cost(paid) if paid else 0
+    _record_result(call, ending, answer, paid, cost, basis, timing)
     budgets.settle(call_id=call_id, cost_micros=cost)
     return answer
 
@@ -154,34 +159,36 @@ def _store_answer(lease: Lease, ending: Ending) -> Message | None:
     )
 
 
-def _cost(call: ApiCall, ending: Ending) -> tuple[int, str]:
-    """Give the cost and how it is known: exact, estimated from a cut stream, or none."""
-    if ending.usage is None:
-        return 0, "none"
-    prices = price_list(call.model, call.sent_at)
+def _paid(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
+    """Give what is paid for and how it is known: exact, estimated from a cut stream, or none.
+
+    A call of which no event came is free, also one that ran into the deadline for it: the API bills
+    what it generates, and had announced nothing. (Where a worker died nobody knows what came, so
+    what such a call holds is settled.) Of a cut stream the input is exact from its first event; the
+    output is what had come, by the model's tokenizer, and never more than was allowed.
+    """
+    said = ending.usage
+    if said is None:
+        return None, "none"
     if ending.stop_reason:
         # The reason comes with the final figures, whatever happens behind it.
-        return prices.cost(ending.usage), "exact"
-    usage = ending.usage
-    seen = Usage(
-        usage.input,
-        max(usage.output, ending.received_tokens),
-        usage.cache_read,
-        usage.cache_write_5m,
-        usage.cache_write_1h,
-    )
-    return prices.cost(seen), "estimated"
+        return said, "exact"
+    # A compaction says at its end only what it has read.
+    read = said.input if said.context else call.estimated_tokens
+    came = min(ending.received_tokens, call.max_tokens)
+    return replace(said, input=read, output=max(said.output, came)), "estimated"
 
 
 def _record_result(
     call: ApiCall,
     ending: Ending,
     answer: Message | None,
+    paid: Usage | None,
     cost: int,
     basis: str,
     timing: Timing,
 ) -> None:
-    usage, failure = ending.usage, ending.failure
+    usage, failure = paid.spent if paid else None, ending.failure
     row = ApiResult(
         call=call,
         answer=answer,
@@ -191,7 +198,7 @@ def _record_result(
         error_type=failure.code if failure else "",
         error_message=storable(failure.text) if failure else "",
         stop_reason=storable(ending.stop_reason),
-        usage=usage.raw if usage else "{}",
+        usage=ending.usage.raw if ending.usage else "{}",
         input_tokens=usage.input if usage else None,
         output_tokens=usage.output if usage else None,
         cache_read_tokens=usage.cache_read if usage else None,

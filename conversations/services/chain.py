@@ -2,7 +2,8 @@
 
 A row's link is SHA-256 over the link before it and the row's own fields as canonical JSON (sorted
 keys, integers and text only). Changing, losing or swapping a row breaks the chain at its place;
-`manage.py verify` names the first one. Fields added later get a new version, old rows keep theirs.
+`manage.py verify` names the first one. A field added later counts where it is not empty: so the
+rows from before it keep their links, and emptying it in a row that has it breaks its link.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from conversations.context import wire
-from conversations.models import ApiCall, ApiResult, Chained, Conversation, Message, Transformation
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Chained,
+    Conversation,
+    Message,
+    Pin,
+    Transformation,
+)
 
-_V1: dict[type[Chained], tuple[str, ...]] = {
+_FIELDS: dict[type[Chained], tuple[str, ...]] = {
     Message: (
         "conversation_id", "seq", "parent", "turn_id", "kind", "content", "estimate", "created_at",
     ),
@@ -35,7 +44,9 @@ _V1: dict[type[Chained], tuple[str, ...]] = {
         "cache_read_tokens", "cache_write_tokens", "cost_micros", "cost_basis", "first_event_ms",
         "duration_ms", "ended_at",
     ),
+    Pin: ("conversation_id", "tool_use_id", "seq", "is_pinned", "actor_id", "created_at"),
 }  # fmt: skip
+_ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
 
 
 def locked(conversation_id: int) -> Conversation:
@@ -64,9 +75,11 @@ def extend(rows: Sequence[Message], conversation: Conversation) -> None:
 
 def link_digest(before: str, row: Chained) -> str:
     """Give the chain value of a row that follows `before`."""
-    fields = {name: _plain(getattr(row, name)) for name in _V1[type(row)]}
+    kind = type(row)
+    fields = {name: _plain(getattr(row, name)) for name in _FIELDS[kind]}
+    fields |= {name: value for name in _ADDED.get(kind, ()) if (value := getattr(row, name))}
     text = json.dumps(
-        ["v1", type(row).__name__, row.link, fields], sort_keys=True, separators=(",", ":")
+        ["v1", kind.__name__, row.link, fields], sort_keys=True, separators=(",", ":")
     )
     return wire.digest(before + "\n" + text)
 

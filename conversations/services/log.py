@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from django.db import transaction
 
 from conversations.context import edits, wire
 from conversations.context.edits import Transformation as Change
 from conversations.context.policy import Policy, snapshot
-from conversations.models import Blob, Message, Transformation
+from conversations.models import Blob, Conversation, Message, Transformation
 from conversations.services.chain import append, locked
 from conversations.services.leases import Lease, hold
+from conversations.services.search import index_messages
+from conversations.services.texts import share_texts
 from conversations.signals import transformation_recorded
 
 
@@ -29,6 +33,7 @@ def append_message(
     )
     conversation.head = conversation.tip = row.seq
     append(row, conversation)
+    index_messages(conversation=conversation, rows=[row])
     return row
 
 
@@ -51,12 +56,31 @@ def record_transformation(
 ) -> Transformation:
     """Append one transformation with the policy of the day."""
     hold(lease)
-    conversation = locked(lease.conversation_id)
+    return append_change(
+        conversation=locked(lease.conversation_id),
+        turn_id=lease.turn_id,
+        change=change,
+        policy=policy,
+        summary_call=summary_call,
+    )
+
+
+def append_change(
+    *,
+    conversation: Conversation,
+    turn_id: int | None,
+    change: Change,
+    policy: Policy,
+    summary_call: int | None = None,
+    parent: int | None = None,
+    actor_id: int | None = None,
+) -> Transformation:
+    """Append a change to the locked conversation, behind `parent` where that is not its tip."""
     row = Transformation(
         conversation=conversation,
         seq=conversation.head + 1,
-        parent=conversation.tip,
-        turn_id=lease.turn_id,
+        parent=conversation.tip if parent is None else parent,
+        turn_id=turn_id,
         kind=change.kind,
         outcome=change.outcome,
         number=change.trigger.number,
@@ -71,7 +95,9 @@ def record_transformation(
         bytes_after=change.bytes_after,
         note=storable(change.note),
         reason=storable(change.reason),
+        decision=wire.encode(asdict(change.decision)) if change.decision else "",
         summary_call_id=summary_call,
+        actor_id=actor_id,
     )
     conversation.head = conversation.tip = row.seq
     append(row, conversation)
@@ -89,5 +115,6 @@ def storable(text: str) -> str:
 def keep_blob(text: str) -> str:
     """Store a text under its digest, once, and give the digest."""
     digest = wire.digest(text)
+    share_texts()
     Blob.objects.bulk_create([Blob(digest=digest, text=text)], ignore_conflicts=True)
     return digest

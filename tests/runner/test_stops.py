@@ -56,9 +56,9 @@ class LateStop(TwinModel):
 
     world: World
 
-    async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+    async def stream(self, body: str, headers: Any = None) -> AsyncGenerator[Head | Piece, None]:
         try:
-            async for item in super().stream(body):
+            async for item in super().stream(body, headers):
                 yield item
         finally:
             self.world.stop()
@@ -84,9 +84,11 @@ async def test_a_stop_as_the_stream_completes_keeps_the_whole_answer(wants_tools
 
 async def test_a_failure_while_a_finished_stream_is_closed_does_not_spoil_the_answer() -> None:
     class Failing(TwinModel):
-        async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+        async def stream(
+            self, body: str, headers: Any = None
+        ) -> AsyncGenerator[Head | Piece, None]:
             try:
-                async for item in super().stream(body):
+                async for item in super().stream(body, headers):
                     yield item
             finally:
                 raise ModelFailed("cut", "reset while closing", may_retry=True)

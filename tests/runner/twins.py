@@ -21,13 +21,13 @@ from conversations.context.pipeline import Veto
 from conversations.context.policy import PRESETS, Policy
 from conversations.context.view import Kind, Message, View
 from conversations.events import Event
+from conversations.given import Caps, Job, Loaded
 from conversations.ports import (
-    Caps,
+    NO_HEADERS,
     Ending,
     Finish,
     Head,
-    Job,
-    Loaded,
+    Headers,
     Piece,
     Ports,
     Refused,
@@ -61,7 +61,7 @@ def job(
         return envelope(max_tokens=1_000, thinking=thinking, **prefix)
 
     def summary(system: str, max_tokens: int) -> Envelope:
-        return envelope(model=SUMMARY, max_tokens=max_tokens, system=system)
+        return envelope(model=SUMMARY, max_tokens=max_tokens, system=system, cached=False)
 
     return Job(model, window, policy, reply, summary, Caps(**caps), max_output)
 
@@ -76,6 +76,8 @@ class TwinLog:
     recorded: list[tuple[Transformation, int | None]] = field(default_factory=list)
     report: Report | None = None
     bound_to: str = ""
+    called_at: float = 0.0
+    pins: frozenset[str | int] = frozenset()
     veto: Callable[[Transformation], str] = lambda _: ""
     fails: BaseException | None = None
 
@@ -89,6 +91,8 @@ class TwinLog:
         for entry in self.entries[:tip]:
             if isinstance(entry, Message):
                 view = view.append(entry)
+            elif entry.outcome == "expected":
+                view = view.expecting(tuple(entry.reason.split()))
             elif entry.outcome == "applied":
                 view = edits.apply(view, entry.kind, entry.edits)
         return view
@@ -109,13 +113,14 @@ class TwinLog:
         return [(e.kind, json.loads(e.content)) for e in self.entries if isinstance(e, Message)]
 
     async def load(self) -> Loaded:
-        return Loaded(self.view(), self.report, self.bound_to, self.rejected)
+        view = self.view()
+        return Loaded(view, self.report, self.bound_to, self.rejected, self.called_at, self.pins)
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
         reason = self.veto(transformation)
-        if reason and transformation.outcome == "applied":
+        if reason and transformation.outcome in ("applied", "expected"):
             return Veto(reason)
         self.entries.append(transformation)
         self.recorded.append((transformation, summary_call))
@@ -147,7 +152,7 @@ class TwinCalls:
         self.sendings.append(sending)
         self.bodies.append(text)
         self.tips.append(len(self.log.entries))
-        return Sent(number, text)
+        return Sent(number, text, headers=sending.envelope.headers)
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
         if self.on_close is not None:
@@ -163,9 +168,19 @@ class TwinModel:
 
     replies: list[Script] = field(default_factory=list)
     summaries: list[Script] = field(default_factory=list)
+    #: What the count endpoint says, None when it fails; the last one goes on.
+    counts: list[int | None] = field(default_factory=lambda: [None])
+    counted: list[str] = field(default_factory=list)
     closed: int = 0
 
-    async def stream(self, body: str) -> AsyncGenerator[Head | Piece, None]:
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        self.counted.append(body)
+        await asyncio.sleep(0)
+        return self.counts.pop(0) if len(self.counts) > 1 else self.counts[0]
+
+    async def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
         wanted = self.summaries if json.loads(body)["model"] == SUMMARY else self.replies
         script = wanted.pop(0)
         try:
@@ -254,6 +269,8 @@ class World:
     switch: Switch = field(default_factory=Switch)
     pauses: list[float] = field(default_factory=list)
     on_pause: Callable[[], Awaitable[object]] | None = None
+    #: The clock, in seconds.
+    now: float = 0.0
 
     def __post_init__(self) -> None:
         self.calls = TwinCalls(self.log)
@@ -275,6 +292,7 @@ class World:
             switch=self.switch,
             pause=self.pause,
             chance=lambda: 0.5,
+            now=lambda: self.now,
         )
 
     async def run(self, *replies: Script) -> Finish:

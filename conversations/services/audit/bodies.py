@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from conversations.context import marks
 from conversations.context.envelope import body
-from conversations.context.view import Trail, View
+from conversations.context.view import Message, Trail, View
 from conversations.models import ApiCall, Blob, Conversation, Envelope
 from conversations.queries.path import Entries, entries, step
 from conversations.services.audit.report import Problem, Tally
@@ -93,9 +94,16 @@ def _at_their_tips(
             if isinstance(view, str):
                 yield call, f"its body cannot be rebuilt: {view}"
             else:
-                yield call, _compared(call, *growing.digest(texts[call.envelope_id], view))
+                yield call, _grown(call, growing, texts[call.envelope_id], view)
     for call in chain.from_iterable(by_tip.values()):
         yield call, f"its body cannot be rebuilt: entry {call.tip} is not in the log"
+
+
+def _grown(call: ApiCall, growing: Growing, envelope: str, view: View) -> str | None:
+    try:
+        return _compared(call, *growing.digest(envelope, view))
+    except DAMAGE as error:
+        return f"its body cannot be rebuilt: {words(error)}"
 
 
 def _separate(call: ApiCall, envelope: str) -> str | None:
@@ -141,32 +149,63 @@ def _view(log: Entries, views: dict[int, View | str], seq: int) -> View | str:
 
 
 class Growing:
-    """The digest of a body that is continued while only messages are appended."""
+    """The digest of a body that is continued while only messages are appended.
+
+    The message that ended the request before may have a mark in one body and not in the next, so
+    the text up to it is kept apart: from there it is read again when the mark has moved.
+    """
 
     def __init__(self) -> None:
         self._envelope: str | None = None
         self._trail: Trail | None = None
-        self._length = self._size = 0
-        self._is_first = True
-        self._hash = hashlib.sha256()
+        self._place: marks.Place | None = None
+        self._length = 0
+        self._before = self._whole = _Part()
 
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
         """Give digest and length of the body of this envelope and view."""
+        messages = view.messages
+        place = marks.place(messages)
         is_longer = view.trail is self._trail and view.length >= self._length
         if not is_longer or envelope != self._envelope:
-            self._hash, self._size, self._length = hashlib.sha256(), 0, 0
-            self._envelope, self._trail, self._is_first = envelope, view.trail, True
-            self._feed(body(envelope, "[")[:-1])
-        for message in view.trail.messages[self._length : view.length]:
-            if not message.is_empty:
-                self._feed(message.text if self._is_first else "," + message.text)
-                self._is_first = False
-        self._length = view.length
-        whole = self._hash.copy()
-        whole.update(b"]}")
-        return "sha256:" + whole.hexdigest(), self._size + 2
+            self._before = _Part()
+            self._before.feed(body(envelope, "[")[:-1])
+            self._whole = self._before.copy()
+        elif place != self._place:
+            self._whole = self._before.copy()
+        self._envelope, self._trail = envelope, view.trail
+        self._place, self._length = place, view.length
+        self._before.grow(messages[: max(0, marks.settled(messages))], None)
+        self._whole.grow(messages, place)
+        return self._whole.digest
 
-    def _feed(self, text: str) -> None:
+
+class _Part:
+    """The beginning of a body, `length` messages of it."""
+
+    def __init__(self) -> None:
+        self.hash, self.size, self.length, self.comma = hashlib.sha256(), 0, 0, ""
+
+    def copy(self) -> _Part:
+        part = _Part()
+        part.hash, part.size = self.hash.copy(), self.size
+        part.length, part.comma = self.length, self.comma
+        return part
+
+    def grow(self, messages: Sequence[Message], place: marks.Place | None) -> None:
+        """Go on to the end of the messages, which begin as those read so far."""
+        for text in marks.texts(messages, place, self.length):
+            self.feed(self.comma + text)
+            self.comma = ","
+        self.length = max(self.length, len(messages))
+
+    def feed(self, text: str) -> None:
         raw = text.encode()
-        self._hash.update(raw)
-        self._size += len(raw)
+        self.hash.update(raw)
+        self.size += len(raw)
+
+    @property
+    def digest(self) -> tuple[str, int]:
+        whole = self.hash.copy()
+        whole.update(b"]}")
+        return "sha256:" + whole.hexdigest(), self.size + 2

@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.models import ApiCall, ApiResult, Chained, Conversation, Message, Transformation
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Chained,
+    Conversation,
+    Message,
+    Pin,
+    Transformation,
+)
 from conversations.services.audit.report import Problem
 from conversations.services.audit.rows import DAMAGE, chunks, read_rows, words
 from conversations.services.chain import link_digest
@@ -21,6 +29,7 @@ _OWNER: dict[type[Chained], str] = {
     Transformation: "conversation",
     ApiCall: "conversation",
     ApiResult: "call__conversation",
+    Pin: "conversation",
 }
 
 

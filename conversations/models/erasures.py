@@ -1,0 +1,37 @@
+"""Erasures: that a conversation was erased, whose and when; never what it said.
+
+The row keeps what the books need: what the erased calls cost by day and model, and the end of the
+hash chain, so that a copy of the erased log can still be told from another.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from conversations.models.log import AppendOnly
+
+
+class Erasure(AppendOnly):
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="erasures"
+    )
+    #: The public id of the conversation that was.
+    conversation = models.UUIDField(db_index=True)
+    begun_at = models.DateTimeField()
+    #: Thrown away by its owner at, and to be erased from: at once, where that was asked for.
+    deleted_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    messages = models.PositiveIntegerField()
+    transformations = models.PositiveIntegerField()
+    calls = models.PositiveIntegerField()
+    links = models.PositiveBigIntegerField()
+    chain = models.CharField(max_length=80, blank=True)
+    cost_micros = models.PositiveBigIntegerField()
+    #: A row for each day and model: calls, the four token counts and the cost.
+    usage = models.JSONField(default=list)
+    erased_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"erasure of {self.conversation}"

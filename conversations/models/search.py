@@ -1,0 +1,37 @@
+"""The search index: what people said, as terms, beside the text they are shown in.
+
+A table of our own on both databases, indexed as each does it best (services/search.py). Rows say
+nothing that the log does not say, so they may be made anew, and go with their conversation.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from conversations.fields import TermsField
+from conversations.models.log import Conversation, Message
+
+
+class SearchText(models.Model):
+    """A part of a message's text, or a title, with its owner, so that one index scopes."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")
+    #: None: it is the title.
+    message = models.ForeignKey(Message, null=True, on_delete=models.CASCADE, related_name="+")
+    seq = models.PositiveBigIntegerField(default=0)
+    kind = models.CharField(max_length=10)
+    part = models.PositiveIntegerField(default=0)
+    text = models.TextField()
+    words = TermsField()
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq", "part"], name="searchtext_part")
+        ]
+        indexes = [models.Index(fields=["owner", "-at", "-id"], name="searchtext_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seq}"

@@ -1,0 +1,98 @@
+"""Getting a request ready: drive the pipeline, record what it proposes, ask what it wants to know.
+
+Pure, like the runner it belongs to; every answer it needs comes through a port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from conversations.attempt import ask_for_compaction, ask_for_count, ask_for_summary
+from conversations.context import native, pipeline
+from conversations.context.edits import Transformation
+from conversations.context.pipeline import (
+    CompactionWanted,
+    CountWanted,
+    Prepared,
+    Reply,
+    Situation,
+    SummaryWanted,
+    Wish,
+)
+from conversations.given import Job, Loaded
+from conversations.ports import Ports
+
+#: Kinds of transformation that are the model's words, asked for by a call of their own.
+WORDED = ("summary", "rounds")
+
+
+class Preparing:
+    """One preparation; `call` is the last call that asked for words."""
+
+    def __init__(self, job: Job, ports: Ports, state: Loaded) -> None:
+        self.job, self.ports, self.state = job, ports, state
+        self.call: int | None = None
+        self.rejected = state.rejected
+
+    async def prepare(self, harder: int) -> tuple[Prepared, Loaded]:
+        """Give what to send, and the conversation as it then stands; raises ContextError."""
+        state = self.state
+        steps = pipeline.prepare(state.view, self._situation(), self.job.policy, harder=harder)
+        reply: Reply = None
+        while True:
+            self.ports.switch.check()
+            try:
+                wish = steps.send(reply)
+            except StopIteration as stop:
+                prepared: Prepared = stop.value
+                # Whatever block is left was made by this model.
+                maker = self.job.model if native.holds_block(prepared.view) else ""
+                return prepared, replace(
+                    state, view=prepared.view, rejected=self.rejected, compacted_by=maker
+                )
+            reply = await self._answer(wish)
+
+    async def _answer(self, wish: Wish) -> Reply:
+        match wish:
+            case SummaryWanted():
+                asked = self.job.summary_envelope(wish.system, wish.max_tokens)
+                words, self.call = await ask_for_summary(self.ports, asked, wish.text)
+                return words
+            case CompactionWanted():
+                asked = self.job.envelope(wish.view.reduced)
+                block, self.call = await ask_for_compaction(self.ports, asked, wish)
+                return block
+            case CountWanted():
+                return await ask_for_count(self.ports, self.job, wish.view)
+            case Transformation():
+                return await self._record(wish)
+            case _:
+                assert_never(wish)
+
+    async def _record(self, change: Transformation) -> Reply:
+        is_worded = change.kind in WORDED
+        call = self.call if is_worded else None
+        veto = await self.ports.log.record(change, self.job.policy, call)
+        if is_worded and veto is None:
+            # As the log counts them: rejected and vetoed ones since the last applied one.
+            self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
+        return veto
+
+    def _situation(self) -> Situation:
+        job, state = self.job, self.state
+        return Situation(
+            model=job.model,
+            window=job.window,
+            overhead=job.envelope(state.view.reduced).overhead,
+            report=state.report,
+            bound_to=state.bound_to,
+            binding=lambda recall: job.envelope(recall).binding,
+            rejected=state.rejected,
+            rates=job.rates,
+            cache_age=max(0, int(self.ports.now() - state.called_at)),
+            pins=state.pins,
+            clears=job.clears,
+            compacts=job.compacts,
+            compacted_by=state.compacted_by,
+        )

@@ -1,0 +1,15 @@
+"""What is pinned in a conversation; one query, whatever its length."""
+
+from __future__ import annotations
+
+from conversations.context.pinned import Pin
+from conversations.models import Conversation
+
+
+def pins(conversation: Conversation) -> frozenset[Pin]:
+    """Give the targets whose latest row says that they are pinned."""
+    rows = conversation.pins.order_by("link").values_list("tool_use_id", "seq", "is_pinned")
+    latest: dict[Pin, bool] = {}
+    for tool_use_id, seq, is_pinned in rows:
+        latest[tool_use_id if seq is None else seq] = is_pinned
+    return frozenset(target for target, is_pinned in latest.items() if is_pinned)

@@ -1,0 +1,140 @@
+"""Terms: a text as search compares it, the same for what is stored and for what is asked.
+
+Both databases get terms that were cut here, so they find the same: folded to lower case without
+accents, one term per word, and one per character in scripts that put no spaces between words, so
+that any part of such a text is found as a phrase. What is asked for is words (each also finds
+longer words that begin with it) and phrases in quotation marks; all of them must be there. Nothing
+a person types is ever an operator of a database.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+#: A longer word is cut; nobody types it, and a tsvector takes no longer one than 2 kB.
+MOST_CHARS = 64
+#: Terms and bytes of one part: a tsvector counts 16,383 places and holds less than 1 MB.
+MOST_TERMS, MOST_BYTES = 12_000, 400_000
+#: Words and characters of a question that count.
+MOST_ASKED, MOST_ASKED_CHARS = 12, 400
+#: A shorter word finds only itself.
+LEAST_PREFIX = 2
+#: Thai to Myanmar, Khmer, kana, Han, Hangul: no spaces, or endings that hide where a word ends.
+_SPACELESS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+#: Accents of Latin, Greek and Cyrillic; the marks of other scripts tell words apart.
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term with the place of its text."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a text that is indexed as one row."""
+
+    text: str
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Terms that must follow each other; the last may be the beginning of a word."""
+
+    terms: tuple[str, ...]
+    is_prefix: bool
+
+
+def terms(text: str) -> Iterator[Term]:
+    """Cut a text into its terms, first to last."""
+    for match in _pattern().finditer(text):
+        folded = fold(match[0])[:MOST_CHARS]
+        if folded:
+            yield Term(folded, match.start(), match.end())
+
+
+def fold(word: str) -> str:
+    """Make spellings equal that people do not tell apart when they search."""
+    if word.isascii():
+        return word.lower()
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", word))
+    # A second look: ligatures and the like come apart into more than letters.
+    return "".join(_pattern().findall(unicodedata.normalize("NFC", bare).casefold()))
+
+
+def parts(text: str) -> Iterator[Part]:
+    """Cut a text into pieces that an index takes, between terms."""
+    found: list[str] = []
+    size = start = 0
+    for term in terms(text):
+        if len(found) == MOST_TERMS or size > MOST_BYTES:
+            yield Part(text[start : term.start], tuple(found))
+            found, size, start = [], 0, term.start
+        found.append(term.text)
+        size += len(term.text.encode()) + 8
+    if found:
+        yield Part(text[start:], tuple(found))
+
+
+def asked(question: str) -> tuple[Asked, ...]:
+    """Read a question; empty when there is no word in it."""
+    found = []
+    for quoted, bare in re.findall(r'"([^"]*)"?|([^"\s]+)', question[:MOST_ASKED_CHARS]):
+        words = tuple(term.text for term in terms(quoted or bare))
+        if words:
+            is_prefix = not quoted and (len(words) > 1 or len(words[0]) >= LEAST_PREFIX)
+            found.append(Asked(words, is_prefix))
+    return tuple(found[:MOST_ASKED])
+
+
+def hits(text: str, question: tuple[Asked, ...]) -> list[tuple[int, int]]:
+    """Give the places in a text that a question found, first to last."""
+    row = list(terms(text))
+    found: list[tuple[int, int]] = []
+    for at in range(len(row)):
+        length = max((len(each.terms) for each in question if _is_at(row, at, each)), default=0)
+        if length and (not found or row[at].start >= found[-1][1]):
+            found.append((row[at].start, row[at + length - 1].end))
+    return found
+
+
+def _is_at(row: list[Term], at: int, wanted: Asked) -> bool:
+    last = at + len(wanted.terms) - 1
+    if last >= len(row):
+        return False
+    if any(row[at + n].text != term for n, term in enumerate(wanted.terms[:-1])):
+        return False
+    end = wanted.terms[-1]
+    return row[last].text.startswith(end) if wanted.is_prefix else row[last].text == end
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    marks = _marks()
+    return re.compile(f"[{_SPACELESS}][{marks}]*|(?:(?![{_SPACELESS}])[^\\W_][{marks}]*)+")
+
+
+@cache
+def _marks() -> str:
+    """Give the combining marks, as ranges of a character class."""
+    found: list[list[int]] = []
+    for code in range(0x300, min(sys.maxunicode, 0x1FFFF)):
+        if unicodedata.category(chr(code))[0] == "M":
+            if found and found[-1][1] == code - 1:
+                found[-1][1] = code
+            else:
+                found.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in found)

@@ -1,0 +1,68 @@
+"""What a cut answer is billed for: its tokens, counted by the law that is known of each family.
+
+An answer that never said its final figures still costs what the model wrote. The law: a linear
+count over the classes of characters, per family of models, rounded up for each block; a call costs
+its name, its input so far and a frame. What no model writes (signatures, results, citations) counts
+nothing. Thinking counts as far as it was shown: nobody but the API knows the rest.
+
+This is not the estimate of a request (`context.estimate`): that one is scaled by what the API last
+reported, so it has one family, weighs spaces for words and reads megabytes at memory speed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+#: Tokens of a call besides its name and its input.
+CALL_TOKENS = 12
+#: The last generation of the older family.
+_LAST_OLDER = (4, 6)
+_WHITE = frozenset(" \t\n\r\v\f")
+_GENERATION = re.compile(r"(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Weights in hundredths of a token: for a character of each class, a word and a line."""
+
+    lower: int
+    upper: int
+    digit: int
+    mark: int
+    two_bytes: int
+    three_bytes: int
+    four_bytes: int
+    word: int
+    line: int
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text: 0 for the empty one, at least 1 otherwise."""
+        total = sum(self._weight(char) * number for char, number in Counter(text).items())
+        total += len(text.split()) * self.word
+        return max(-(-total // 100), min(1, len(text)))
+
+    def _weight(self, char: str) -> int:
+        if char >= "\x80":
+            size = len(char.encode(errors="surrogatepass"))
+            return (self.two_bytes, self.three_bytes, self.four_bytes)[size - 2]
+        if char in _WHITE:
+            return self.line if char == "\n" else 0
+        if char.isdigit():
+            return self.digit
+        if char.isalpha():
+            return self.lower if char.islower() else self.upper
+        return self.mark
+
+
+OLDER = Family(26, 128, 54, 73, 59, 101, 320, 0, 8)
+NEWER = Family(32, 157, 46, 96, 56, 100, 310, 15, 0)
+
+
+def family_of(model: str) -> Family:
+    """Give the family of a model by the generation in its name; an unknown one counts as newer."""
+    found = _GENERATION.search(model)
+    if found is None:
+        return NEWER
+    return OLDER if (int(found[1]), int(found[2] or 0)) <= _LAST_OLDER else NEWER
