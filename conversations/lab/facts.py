@@ -17,7 +17,7 @@ from conversations.context.view import Message
 from conversations.lab.records import Fact, Record
 from conversations.lab.replayer import Step
 
-_STUB = re.compile(r'recall "([A-Za-z0-9_-]+)"')
+_STUB = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class FactScorer:
         due = self._due.pop(step.at, [])
         if not due or step.prepared is None:
             return [Found(fact, False, False, False) for fact in due]
-        said = step.prepared.view.learn("lab said", list[str], _read)
-        stubs = {name for text in said for name in _STUB.findall(text)}
+        said = step.seen.learn("lab said", list[str], _read)
+        stubs = {name for text in said for name in named(text)}
         return [self._found(fact, step, said, stubs) for fact in due]
 
     def missed(self) -> list[Found]:
@@ -85,6 +85,12 @@ class FactScorer:
         holding = {name for at, name, text in self._originals if at < step.at and fact.text in text}
         is_offered = step.prepared is not None and step.prepared.recall
         return Found(fact, False, bool(holding & stubs), is_offered and bool(holding))
+
+
+def named(text: str) -> Iterator[str]:
+    """Give every id that a text names for recall; one line may name several."""
+    for names in _STUB.findall(text):
+        yield from (name.strip('"') for name in names.split(", "))
 
 
 def _call_of(record: Record, fact: Fact) -> int:

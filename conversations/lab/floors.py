@@ -79,7 +79,16 @@ def _langchain(messages: Messages, runs: int) -> dict[str, float]:
     found["langchain_editing"] = timed(
         lambda: edit.apply([m.model_copy() for m in given], count_tokens=count), runs
     )
+    found["langchain_summary"] = timed(_summarizing(middleware, given), runs)
     return found
+
+
+def _summarizing(middleware: Any, given: list[Any]) -> Callable[[], object]:
+    """Give one call of its summarization, the model's answer costing nothing."""
+    models: Any = importlib.import_module("langchain_core.language_models.fake_chat_models")
+    model = models.FakeListChatModel(responses=["They compared offers."])
+    step = middleware.SummarizationMiddleware(model, trigger=("tokens", TOKEN_BUDGET))
+    return lambda: step.before_model({"messages": list(given)}, None)
 
 
 def _converted(messages: Messages, core: Any) -> list[Any]:

@@ -22,6 +22,9 @@ class _Facts:
     is_mixed: bool
     has_others: bool
     flaws: tuple[str, ...]
+    #: Whether it begins with a compaction block, and where signed ones stand.
+    is_compaction: bool = False
+    signed: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -38,8 +41,10 @@ class _Turns:
 
     def read(self, role: str, facts: _Facts) -> None:
         self.found += facts.flaws
+        if facts.signed and (self.role or facts.signed != (0,)):
+            self.found.append("a signed compaction block that does not come first")
         if role != self.role:
-            self._turn(role)
+            self._turn(role, facts)
         for call in facts.asked:
             if call in self.seen:
                 self.found.append(f"the id {call} repeats")
@@ -53,10 +58,10 @@ class _Turns:
             self.found.append("a result behind other blocks")
         self.is_behind_text = self.is_behind_text or (role == "user" and facts.has_others)
 
-    def _turn(self, role: str) -> None:
+    def _turn(self, role: str, facts: _Facts) -> None:
         if self.role == "user":
             self.demand_answers()
-        if not self.role and role != "user":
+        if not self.role and role != "user" and not facts.is_compaction:
             self.found.append("the first message is not the user's")
         if role == "assistant":
             self.open, self.answered = set(), set()
@@ -108,4 +113,6 @@ def _facts(role: str, content: str) -> _Facts:
         results != list(range(len(results))),
         len(results) < len(blocks),
         tuple(flaws),
+        kinds[:1] == ["compaction"],
+        tuple(at for at, b in enumerate(blocks) if b["type"] == "compaction" and "signature" in b),
     )

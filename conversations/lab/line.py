@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
-from conversations.context import wire
+from conversations.context import marks, wire
 from conversations.context.envelope import Envelope
 from conversations.context.view import Message, View
 from conversations.lab.tokens import Tokenizer
@@ -28,6 +28,8 @@ class Places:
     key: bytes = b""
     tokens: int = 0
     found: list[Place] = field(default_factory=list)
+    #: Where each message begins.
+    starts: list[int] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     has_image: bool = False
 
@@ -41,11 +43,15 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The head (tools and system prompt) and the messages behind it, as two lists of places."""
+    """The head (tools and system prompt) and the messages behind it, as two lists of places.
+
+    `again` is the place of the body that is marked because the request before ended there.
+    """
 
     head: Places
     body: Places
     automatic: Lifetime | None
+    again: int | None = None
 
     def __len__(self) -> int:
         return len(self.head.found) + len(self.body.found)
@@ -73,6 +79,8 @@ class Line:
         first = len(self.head.found)
         marked = {at: _life(self.head, at) for at in self.head.marks}
         marked |= {first + at: _life(self.body, at) for at in self.body.marks}
+        if self.again is not None:
+            marked[first + self.again] = "5m"
         if self.automatic and len(self):
             marked.setdefault(len(self) - 1, self.automatic)
         return marked
@@ -92,7 +100,10 @@ class Liner:
 
     def line(self, envelope: Envelope, view: View) -> Line:
         head, automatic = self._head(envelope)
-        return Line(head, view.learn("lab line", Places, self._read), automatic)
+        body = view.learn("lab line", Places, self._read)
+        place = marks.place(view.messages)
+        again = None if place is None else body.starts[place.message] + place.block
+        return Line(head, body, automatic, again)
 
     def answer_tokens(self, message: Message) -> int:
         return sum(tokens for _, tokens, _, _ in self._blocks(message))
@@ -118,6 +129,7 @@ class Liner:
         return places
 
     def _read(self, places: Places, message: Message) -> None:
+        places.starts.append(len(places.found))
         for text, tokens, mark, is_image in self._blocks(message):
             places.add(text, tokens, mark)
             places.has_image = places.has_image or is_image

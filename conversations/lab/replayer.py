@@ -12,17 +12,27 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from conversations.context import edits, pipeline, wire
+from conversations.context import marks, native, pipeline, wire
 from conversations.context.edits import Transformation
 from conversations.context.envelope import Envelope
 from conversations.context.errors import RuleError, WindowError
 from conversations.context.gauge import Report
-from conversations.context.pipeline import Prepared, Reply, Situation, SummaryWanted
+from conversations.context.pipeline import (
+    CompactionReply,
+    CompactionWanted,
+    CountWanted,
+    Prepared,
+    Reply,
+    Situation,
+    SummaryWanted,
+)
 from conversations.context.view import Message, View
 from conversations.lab.cache import SECONDS, PromptCache
+from conversations.lab.folding import folded_in, refused_in
 from conversations.lab.judge import Judge
 from conversations.lab.line import Liner
 from conversations.lab.records import Record, calls
+from conversations.lab.server import Editing, compacted
 from conversations.lab.times import call_times
 from conversations.lab.world import World
 from conversations.usage import Usage
@@ -40,6 +50,8 @@ class Step:
 
     at: int
     prepared: Prepared | None
+    #: What the model sees of it.
+    seen: View
     envelope: Envelope
     messages: str
     usage: Usage | None
@@ -75,6 +87,7 @@ class Replayer:
         self._liner = Liner(world.tokenizer)
         self._cache = PromptCache(world.minimum)
         self._judge = Judge()
+        self._editing = Editing()
         self._view = View()
         self._report: Report | None = None
         self._bound_to = ""
@@ -95,7 +108,7 @@ class Replayer:
         for at, message in enumerate(self._messages):
             if message.kind == "prompt":
                 is_over = False
-                self._rejected = _rejected(self._entries[-self._world.remembered :])
+                self._rejected = refused_in(self._entries[-self._world.remembered :])
             if is_over:
                 continue
             if at in called:
@@ -118,11 +131,12 @@ class Replayer:
                 work.violations.append(f"messages before {at}: {error}")
                 break
             envelope = self._envelope(prepared.recall)
-            line = self._liner.line(envelope, prepared.view)
+            seen = self._editing.seen(prepared.view, prepared.cleared)
+            line = self._liner.line(envelope, seen)
             if line.tokens > self._world.window:
                 work.overruns += 1
                 continue
-            return self._sent_step(at, answer, prepared, work)
+            return self._sent_step(at, answer, prepared, seen, work)
         return _step(at, work, self._envelope(self._view.reduced))
 
     def _prepare(self, work: _Work, harder: int) -> Prepared:
@@ -141,11 +155,16 @@ class Replayer:
                     reply = self._world.summarizer(wish)
                     if reply is not None:
                         work.summaries.append(self._summary_bill(wish, reply.text))
+                elif isinstance(wish, CompactionWanted):
+                    reply = self._compaction(wish, work)
+                elif isinstance(wish, CountWanted):
+                    envelope = self._envelope(wish.view.reduced)
+                    reply = self._liner.line(envelope, wish.view).tokens
                 else:
                     reply = None
                     work.changes.append(wish)
                     self._count(wish)
-                    folded = _folded(folded, wish)
+                    folded = folded_in(folded, wish)
         except StopIteration as stop:
             prepared: Prepared = stop.value
         if folded != prepared.view:
@@ -165,6 +184,8 @@ class Replayer:
             rates=self._rates,
             cache_age=None if self._called is None else int(self._now - self._called),
             cache_lifetime=SECONDS["5m"],
+            clears=self._world.clears,
+            compacts=self._world.compacts,
         )
 
     def _count(self, change: Transformation) -> None:
@@ -182,47 +203,46 @@ class Replayer:
         output = self._world.tokenizer.block(block) if said else 0
         return self._cache.bill(self._liner.line(envelope, view), output, self._now)
 
-    def _sent_step(self, at: int, answer: Message, prepared: Prepared, work: _Work) -> Step:
-        envelope = self._envelope(prepared.recall)
+    def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:
+        """Bill an on-demand compaction: the prefix of the replies, under their head."""
+        reply = compacted(wanted, self._world.summarizer)
+        envelope = native.compacting(self._envelope(wanted.view.reduced))
+        line = self._liner.line(envelope, wanted.view)
+        output = self._world.tokenizer.block(wire.decode(reply.block)) if reply else 0
+        work.summaries.append(self._cache.bill(line, output, self._now))
+        return reply
+
+    def _sent_step(
+        self, at: int, answer: Message, prepared: Prepared, seen: View, work: _Work
+    ) -> Step:
+        left = self._world.window - prepared.gauge.seen
+        envelope = self._envelope(prepared.recall).fitting(left)
+        envelope = native.asked(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
         messages = prepared.view.body
         work.join_ns = time.thread_time_ns() - started
         found = self._judge.violations(prepared.view.messages)
         work.violations += [f"messages before {at}: {what}" for what in found]
-        line = self._liner.line(envelope, prepared.view)
+        uncleared = self._liner.line(envelope, prepared.view).tokens
+        line = self._liner.line(envelope, seen)
         usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
         before, body = self._sent
-        keeps = not body or (before == envelope.text and messages.startswith(body[:-1]))
-        self._sent, self._called = (envelope.text, messages), self._now
+        # Marks may move without any loss of what is cached.
+        plain = (messages if seen is prepared.view else seen.body).replace(marks.MARK, "")
+        keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))
+        self._sent, self._called = (envelope.binding, plain), self._now
         self._bound_to = envelope.binding
-        tokens, view = usage.context + usage.output, prepared.view
+        tokens, view = uncleared + usage.output, prepared.view
         known = view.tokens + answer.tokens
         self._report = Report(tokens, known, envelope.overhead, view.edits)
         return replace(
             _step(at, work, envelope),
-            prepared=prepared, messages=messages, usage=usage, keeps_prefix=keeps,
+            prepared=prepared, seen=seen, messages=messages, usage=usage, keeps_prefix=keeps,
         )  # fmt: skip
-
-
-def _folded(view: View, change: Transformation) -> View:
-    """Give the view after a change as storage would tell it."""
-    if change.outcome != "applied":
-        return view
-    return edits.apply(view, change.kind, edits.load(edits.dump(change.edits)))
-
-
-def _rejected(outcomes: list[str]) -> int:
-    """Count the summaries refused in a row, the latest last."""
-    count = 0
-    for outcome in filter(None, reversed(outcomes)):
-        if outcome == "applied":
-            break
-        count += 1
-    return count
 
 
 def _step(at: int, work: _Work, envelope: Envelope) -> Step:
     return Step(
-        at, None, envelope, "", None, tuple(work.changes), tuple(work.summaries),
+        at, None, View(), envelope, "", None, tuple(work.changes), tuple(work.summaries),
         tuple(work.violations), work.overruns, True, work.decide_ns, work.join_ns,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from conversations.lab.accuracy import share
@@ -54,6 +55,7 @@ class Report:
     """What happened under one policy; money in micro-dollars, times in nanoseconds of CPU."""
 
     policy: str
+    window: int = 0
     conversations: int = 0
     calls: int = 0
     #: Turns that ended because nothing more could be reduced, and calls larger than the window.
@@ -64,7 +66,7 @@ class Report:
     tokens: Tokens = field(default_factory=Tokens)
     summaries: Tokens = field(default_factory=Tokens)
     summary_calls: int = 0
-    #: Applied transformations by kind, and the others by outcome.
+    #: Transformations by kind, what the API was expected to clear among them; others by outcome.
     applied: Counter[str] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
     freed: int = 0
@@ -85,6 +87,8 @@ class Report:
             if change.outcome == "applied":
                 self.applied[change.kind] += 1
                 self.freed += change.tokens_before - change.tokens_after
+            elif change.outcome == "expected":
+                self.applied[change.kind] += 1
             else:
                 self.others[change.outcome] += 1
         for usage in step.summaries:
@@ -141,7 +145,7 @@ class Report:
 
 def simulate(record: Record, world: World, watch: Watch | None = None) -> Report:
     """Replay one conversation and sum it up; `watch` sees every call."""
-    report = Report(world.policy.name, conversations=1)
+    report = Report(world.policy.name, world.window, conversations=1)
     scorer = FactScorer(record)
     for step in Replayer(record, world).steps():
         report.take(step, world.prices)
@@ -163,6 +167,7 @@ def data(report: Report) -> dict[str, Any]:
     """Give a report as data for JSON."""
     return {
         "policy": report.policy,
+        "window": report.window,
         "conversations": report.conversations,
         "calls": report.calls,
         "turns_ended_for_room": report.ended,
@@ -185,6 +190,13 @@ def data(report: Report) -> dict[str, Any]:
         "engine_ms": spread(report.decide),
         "join_ms": spread(report.join),
     }
+
+
+def tenths(times: list[int]) -> list[float]:
+    """Give the mean of each tenth of the calls in milliseconds, first to last."""
+    borders = [len(times) * part // 10 for part in range(11)]
+    parts = [times[start:end] for start, end in pairwise(borders)]
+    return [round(sum(part) / max(1, len(part)) / 1e6, 3) for part in parts]
 
 
 def spread(times: list[int]) -> dict[str, float]:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from conversations.lab.accuracy import Accuracy
 from conversations.lab.facts import Shares
-from conversations.lab.report import Report, spread
+from conversations.lab.report import Report, spread, tenths
+
+#: Calls of a conversation whose pace is shown.
+_LONG = 1_000
 
 Row = tuple[str, Callable[[Report], str]]
 
@@ -18,6 +21,16 @@ def totals(reports: Sequence[Report]) -> str:
     cells = [["", *(report.policy for report in reports)]]
     cells += [[name, *(show(report) for report in reports)] for name, show in rows]
     return _aligned(cells)
+
+
+def markdown(reports: Iterable[Report]) -> str:
+    """Give a Markdown table with a row for each window and policy."""
+    lines = [_row(["window", "preset", *(name for name, _ in _MARKDOWN)])]
+    lines.append(_row(["---"] * 2 + ["---:"] * len(_MARKDOWN)))
+    for report in reports:
+        cells = [f"{report.window:,}", f"`{report.policy}`"]
+        lines.append(_row([*cells, *(show(report) for _, show in _MARKDOWN)]))
+    return "\n".join(lines)
 
 
 def each(found: Iterable[tuple[str, Report]]) -> str:
@@ -37,6 +50,17 @@ def each(found: Iterable[tuple[str, Report]]) -> str:
         for name, report in found
     ]
     return _aligned(cells, left=2)
+
+
+def pace(found: Iterable[tuple[str, Report]]) -> str:
+    """Say of each long conversation whether its later calls take the engine longer."""
+    cells = [["engine ms per call", "policy", "window", *(f"{part}0 %" for part in range(1, 11))]]
+    cells += [
+        [name, report.policy, f"{report.window:,}", *(f"{ms:.2f}" for ms in tenths(report.decide))]
+        for name, report in found
+        if len(report.decide) >= _LONG
+    ]
+    return _aligned(cells, left=2) if len(cells) > 1 else ""
 
 
 def gauge(found: Accuracy | None) -> str:
@@ -79,7 +103,36 @@ def _engine(report: Report) -> str:
     return f"{times['mean']:.2f} / {times['p95']:.2f} / {times['max']:.1f}"
 
 
+def _fitting(show: Callable[[Report], str]) -> Callable[[Report], str]:
+    """Say nothing of sums that lack the calls of turns that ended for want of room."""
+    return lambda report: "-" if report.ended else show(report)
+
+
+def _share(
+    shares: Callable[[Report], Shares], part: Callable[[Shares], int]
+) -> Callable[[Report], str]:
+    return lambda report: percent(part(shares(report)), shares(report).needed)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_MARKDOWN: list[Row] = [
+    ("input tokens", _fitting(lambda r: f"{r.tokens.input / 1e6:.1f} M")),
+    ("cost", _fitting(lambda r: dollars(r.total_cost))),
+    ("without caching", _fitting(lambda r: dollars(r.cost_uncached))),
+    ("transformations", lambda r: f"{sum(r.applied.values()):,}"),
+    ("turns ended", lambda r: f"{r.ended:,}"),
+    ("facts in view", _share(lambda r: r.facts, lambda s: s.in_view)),
+    ("or named", _share(lambda r: r.facts, lambda s: s.named)),
+    ("recoverable", _share(lambda r: r.facts, lambda s: s.recoverable)),
+    ("sole source in view", _share(lambda r: r.sole, lambda s: s.in_view)),
+    ("or named", _share(lambda r: r.sole, lambda s: s.named)),
+    ("violations", lambda r: f"{len(r.violations) + r.overruns:,}"),
+]
 _TOKENS: list[Row] = [
+    ("window", lambda r: f"{r.window:,}"),
     ("conversations", lambda r: f"{r.conversations:,}"),
     ("calls", lambda r: f"{r.calls:,}"),
     ("turns ended for room", lambda r: f"{r.ended:,}"),

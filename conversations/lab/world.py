@@ -12,10 +12,9 @@ from conversations.context.policy import Policy
 from conversations.lab.records import Record
 from conversations.lab.summarizer import Summarizer, extractive
 from conversations.lab.tokens import Tokenizer, scaled
-from conversations.prices import PriceList, PriceMissing
+from conversations.prices import PriceList
 
 MOST_OUTPUT = 16_000
-_KINDS = ("input", "output", "cache_write_5m", "cache_read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,9 @@ class World:
     recall_tools: tuple[dict[str, Any], ...] = ()
     #: Entries of the log after which a refused summary is forgotten.
     remembered: int = 60
+    #: Whether the API clears tool results and compacts on demand for this model.
+    clears: bool = False
+    compacts: bool = False
 
     def envelopes(self, record: Record) -> Callable[[bool], Envelope]:
         """Give the record's envelopes: with or without recall."""
@@ -48,13 +50,7 @@ class World:
 
     @property
     def rates(self) -> Rates | None:
-        """Give the prices the engine decides by; None when one is missing."""
-        above = [tier for tier, _ in self.prices.tiers if tier]
-        try:
-            fresh, output, write, read = (self.prices.rate(kind, 0) for kind in _KINDS)
-        except PriceMissing:
-            return None
-        return Rates(fresh, output, write, read, cliff=min(above, default=0))
+        return self.prices.rates
 
     def summary_envelope(self, system: str, max_tokens: int) -> Envelope:
-        return envelope(model=self.model, max_tokens=max_tokens, system=system)
+        return envelope(model=self.model, max_tokens=max_tokens, system=system, cached=False)

@@ -179,6 +179,21 @@ def test_recorded_times_are_the_clock() -> None:
     assert [round(at - times[1]) for at in times.values()] == [0, 120, 240, 360]
 
 
+def test_a_wide_round_reads_all_that_was_written_before_it() -> None:
+    usages = [step.usage for step in _steps(record(wide()))]
+    assert usages[0] is not None
+    assert usages[1] is not None
+    assert usages[0].cache_write == usages[1].cache_read > 1_024
+
+
+def test_moving_marks_keep_the_prefix_and_summary_calls_ask_for_no_cache() -> None:
+    assert all(step.keeps_prefix for step in _steps(record(wide())))
+    steps = Replayer(record(reading(30, prompts=3)), world("rebuild")).steps()
+    summaries = [usage for step in steps for usage in step.summaries]
+    assert summaries
+    assert not any(usage.cache_read or usage.cache_write for usage in summaries)
+
+
 def test_below_the_minimum_nothing_is_cached() -> None:
     for step in _steps(record([user("Hello"), answer("Hi"), user("Bye"), answer("Bye")])):
         assert step.usage is not None

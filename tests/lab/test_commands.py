@@ -64,6 +64,17 @@ def test_json_has_every_conversation_and_the_totals(talk: str) -> None:
     assert found["model"] == "claude-sonnet-5-5"
 
 
+def test_windows_stand_side_by_side_and_a_markdown_table_has_a_row_for_each(talk: str) -> None:
+    words = ("simulate", talk, "--policy", "tool-budget", "--window", "32000", "--window", "200000")
+    code, out, _ = run(*words)
+    assert code == 0
+    assert ["window", "32,000", "200,000"] in [line.split() for line in out.splitlines()]
+    code, out, _ = run(*words, "--markdown")
+    assert code == 0
+    rows = [line.split(" | ")[:2] for line in out.splitlines()[2:]]
+    assert rows == [["| 32,000", "`tool-budget`"], ["| 200,000", "`tool-budget`"]]
+
+
 def test_numbers_can_be_set(talk: str) -> None:
     for budget, expected in (("9000", True), ("0", False)):
         words = ("--set", f"input_token_budget={budget}", "--set", "verbatim_tools=recall,read")
@@ -166,7 +177,7 @@ def test_bench_measures_the_engine_beside_the_floors() -> None:
         assert row["calm"]["decide"] > 0
         assert row["session"]["calls"] == row["messages"] // 2
         assert {"byte_trim", "result_scan"} <= set(row["floors"])
-        assert set(row["ratios"]) == set(row["floors"])
+        assert set(row["ratios"]) == set(row["amortised"]) == set(row["floors"])
     assert "calm_decide" in found["growth"]
 
 

@@ -13,6 +13,7 @@ from conversations.context.pipeline import SummaryWanted
 from conversations.context.policy import PRESETS
 from conversations.context.view import Message
 from conversations.lab import accuracy, report, table
+from conversations.lab import facts as facts_of
 from conversations.lab.judge import Judge
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer
@@ -69,6 +70,17 @@ def test_within_budget_every_policy_sends_the_same_and_costs_the_same(name: str)
     off, other = (simulate(one, world(policy)) for policy in ("off", name))
     assert (off.total_cost, off.cost_uncached) == (other.total_cost, other.cost_uncached)
     assert not other.applied
+
+
+def test_an_estimate_near_the_room_is_counted_by_the_lab_s_own_tokenizer() -> None:
+    one = record([user("Read it.", PAGE * 8), answer("Done.")])
+    window = one.messages[0].tokens * 5 // 4
+    (step,) = Replayer(one, world("off", window=window, tokenizer=scaled(95))).steps()
+    assert step.prepared is not None
+    assert step.usage is not None
+    assert step.prepared.gauge.source == "counted"
+    assert step.prepared.gauge.tokens == step.usage.context
+    assert step.envelope.max_tokens <= window - step.usage.context
 
 
 @pytest.mark.parametrize("name", REDUCING)
@@ -220,6 +232,30 @@ def test_the_gauge_is_measured_against_recorded_counts() -> None:
     assert found.calls == 12
     assert found.reported_median < found.unreported_median
     assert accuracy.accuracy(accuracy.errors(plain)) is None
+
+
+def test_a_line_names_every_original_it_lists() -> None:
+    line = 'recall "msg_3", "msg_12", "toolu_x-1": read_file a.txt; recall "call_9" for the rest'
+    assert list(facts_of.named(line)) == ["msg_3", "msg_12", "toolu_x-1", "call_9"]
+
+
+def test_the_markdown_table_has_a_row_for_each_window_and_policy() -> None:
+    ended = simulate(telling(30), world("off", window=60_000))
+    cut = simulate(telling(30), world("tool-budget", window=60_000))
+    lines = table.markdown([ended, cut]).splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    assert lines[2].startswith("| 60,000 | `off` | - | - | - | 0 | 1 |")
+    assert f"| {table.dollars(cut.total_cost)} |" in lines[3]
+    assert lines[3].endswith(" | 0 |")
+
+
+def test_a_long_conversation_shows_its_pace_by_tenths() -> None:
+    assert report.tenths([1_000_000] * 95 + [3_000_000] * 5) == [1.0] * 9 + [2.0]
+    assert report.tenths([]) == [0.0] * 10
+    long = Report("off", 9_000, decide=[2_000_000] * 1_000)
+    shown = table.pace([("talk", long), ("short", Report("off"))])
+    assert shown.splitlines()[1].split() == ["talk", "off", "9,000", *["2.00"] * 10]
+    assert table.pace([("short", Report("off"))]) == ""
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError
@@ -29,9 +30,10 @@ from conversations.lab.report import Report, simulate
 from conversations.lab.summarizer import Summarizer, extractive, nobody, standing_in
 from conversations.lab.tokens import scaled
 from conversations.lab.world import World
-from conversations.models import ApiModel
+from conversations.models import ApiModel, Conversation
 from conversations.queries.path import REMEMBERED
 from conversations.queries.prices import price_list
+from conversations.queries.trials import TrialError, record_of
 from tools import registry
 
 #: The emulator lies above this package, so the function that asks it is named, not imported.
@@ -43,7 +45,10 @@ class Command(BaseCommand):
     help = "Replays recorded conversations (JSON lines, plain or .gz) under context policies."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="+", metavar="FILE")
+        parser.add_argument("files", nargs="*", metavar="FILE")
+        parser.add_argument(
+            "--conversation", metavar="UUID", help="replay this conversation of the log, too"
+        )
         parser.add_argument(
             "--policy", action="append", metavar="NAME", help="a preset; several make columns"
         )
@@ -52,7 +57,10 @@ class Command(BaseCommand):
             help="a number of the policy, for all of them",
         )  # fmt: skip
         parser.add_argument("--model", default="", metavar="ID", help="default: the site's model")
-        parser.add_argument("--window", type=int, metavar="N", help="default: the model's window")
+        parser.add_argument(
+            "--window", type=int, action="append", metavar="N",
+            help="default: the model's; several make more columns",
+        )  # fmt: skip
         parser.add_argument(
             "--summarizer", choices=("emulator", "extractive", "none"), default="extractive"
         )
@@ -63,17 +71,23 @@ class Command(BaseCommand):
         parser.add_argument("--dump-requests", metavar="DIR", help="write every request there")
         parser.add_argument("--limit", type=int, metavar="N", help="replay at most N records")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.add_argument("--markdown", action="store_true", help="print one Markdown table")
 
     def handle(self, *args: Any, **options: Any) -> None:
         worlds = list(_worlds(options))
         records = self._records(options["files"], options["limit"])
+        if options["conversation"]:
+            records.append(_logged(options["conversation"]))
+        if not records:
+            raise CommandError("there is no conversation in these files", returncode=2)
         dump = Path(options["dump_requests"]) if options["dump_requests"] else None
         found: list[tuple[str, Report]] = []
+        sums = [Report(world.policy.name, world.window) for world in worlds]
         for record in records:
-            for world in worlds:
+            for world, total in zip(worlds, sums, strict=True):
                 watch = _writer(dump / _file_name(world.policy.name), record) if dump else None
                 found.append((record.id, simulate(record, world, watch)))
-        sums = _sums(found, [world.policy.name for world in worlds])
+                total.merge(found[-1][1])
         gauge = accuracy(chain.from_iterable(map(errors, records)))
         if options["json"]:
             rows = [report.data(one) | {"id": name} for name, one in found]
@@ -83,10 +97,11 @@ class Command(BaseCommand):
                 "gauge_permille": asdict(gauge) if gauge else None,
                 "conversations": rows,
             }))  # fmt: skip
+        elif options["markdown"]:
+            self.stdout.write(table.markdown(sums))
         else:
-            self.stdout.write(
-                f"{table.each(found)}\n\n{table.totals(sums)}\n\n{table.gauge(gauge)}"
-            )
+            parts = [table.each(found), table.totals(sums), table.pace(found), table.gauge(gauge)]
+            self.stdout.write("\n\n".join(filter(None, parts)))
         for name, one in found:
             for violation in one.violations[:3]:
                 self.stderr.write(f"{name} under {one.policy}: {violation}")
@@ -109,9 +124,17 @@ class Command(BaseCommand):
                 found.append(one)
         if wrong:
             raise CommandError(f"{wrong} unreadable: nothing was replayed", returncode=2)
-        if not found:
-            raise CommandError("there is no conversation in these files", returncode=2)
         return found
+
+
+def _logged(public_id: str) -> Record:
+    """Give the record of a conversation of the log."""
+    try:
+        return record_of(Conversation.objects.get(public_id=public_id))
+    except (Conversation.DoesNotExist, ValidationError) as error:
+        raise CommandError(f"there is no conversation {public_id}", returncode=2) from error
+    except TrialError as error:
+        raise CommandError(f"{public_id}: {error}", returncode=2) from error
 
 
 def _worlds(options: dict[str, Any]) -> Iterator[World]:
@@ -123,16 +146,18 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
         raise CommandError(text, returncode=2) from error
     if model is None:
         raise CommandError(f"the model {wanted!r} is not in the catalogue", returncode=2)
-    if options["window"] is not None and options["window"] < 1:
+    windows = dict.fromkeys(options["window"] or [model.window])
+    if min(windows) < 1:
         raise CommandError("--window must be at least 1", returncode=2)
     if not 10 <= options["scale"] <= 1_000:
         raise CommandError("--scale must be from 10 to 1000", returncode=2)
     known = {tool["name"] for tool in registry.definitions(recall=False)}
     recall = [t for t in registry.definitions(recall=True) if t["name"] not in known]
-    for name in dict.fromkeys(options["policy"] or [conf.policy]):
+    names = dict.fromkeys(options["policy"] or [conf.policy])
+    for window, name in product(windows, names):
         yield World(
             model=model.pk,
-            window=options["window"] or model.window,
+            window=window,
             policy=_policy(name, options["numbers"]),
             prices=price_list(model.pk, datetime.now(UTC)),
             minimum=minimum_of(model.pk),
@@ -140,6 +165,8 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
             tokenizer=scaled(options["scale"]),
             recall_tools=tuple(recall),
             remembered=REMEMBERED,
+            clears=model.clears,
+            compacts=model.compacts,
         )
 
 
@@ -174,13 +201,6 @@ def _summarizer(name: str) -> Summarizer:
             return nobody
         case _:
             return extractive
-
-
-def _sums(found: list[tuple[str, Report]], names: list[str]) -> list[Report]:
-    sums = {name: Report(name) for name in names}
-    for _, one in found:
-        sums[one.policy].merge(one)
-    return list(sums.values())
 
 
 def _writer(folder: Path, record: Record) -> Callable[[Step], None]:

@@ -4,6 +4,10 @@
 SQLite; what touches the database runs again on a real PostgreSQL that it starts itself. Two runs
 are used, against two connections in one run, because Django has one default connection and the
 code under test uses it. The last line sums up.
+
+Two runs are too long for every day. `--thorough [COUNT] [FIRST]` lives 100,000 generated
+conversations, and shortens texts at every limit, where the suite takes a slice. `--mutations
+[FILE...]` breaks the context engine on purpose and fails unless its tests notice.
 """
 
 from __future__ import annotations
@@ -33,6 +37,11 @@ PRODUCTION = {
 }
 _PYTHON = (sys.executable, "-m")
 _SETTINGS = "--ds=tests.settings"
+#: Runs of their own: the module that is run, and tests that then do all instead of a slice.
+LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "--thorough": ("tests.context.thorough", ("tests/context/test_shortened.py",)),
+    "--mutations": ("tests.mutations", ()),
+}
 _LINT = str(Path(sys.executable).with_name("lint-imports"))
 
 
@@ -82,9 +91,21 @@ class Command(BaseCommand):
     def run_from_argv(self, argv: list[str]) -> None:
         """Leave the arguments to pytest, which would not pass Django's own reader."""
         if argv[2:] in (["--help"], ["-h"]):
-            self.stdout.write(f"{self.help}\nTry `manage.py test --co -q` or `-k WORD`.")
+            self.stdout.write(
+                f"{self.help}\nTry `manage.py test --co -q` or `-k WORD`.\n"
+                "--thorough [COUNT] [FIRST] lives 100,000 generated conversations, "
+                "--mutations [FILE...] breaks the engine on purpose."
+            )
             return
+        if argv[2:3] and argv[2] in LONG_RUNS:
+            sys.exit(self._long_run(*LONG_RUNS[argv[2]], *argv[3:]))
         sys.exit(self._pytest(*argv[2:]) if argv[2:] else self._everything())
+
+    def _long_run(self, module: str, tests: tuple[str, ...], *arguments: str) -> int:
+        code = self._stream(*_PYTHON, module, *arguments)
+        if code or not tests or arguments:
+            return code
+        return self._stream(*_PYTHON, "pytest", _SETTINGS, "-q", *tests, AGENTWEB_THOROUGH="1")
 
     def _everything(self) -> int:
         started = time.monotonic()

@@ -1,0 +1,32 @@
+"""Erase what has been in the trash long enough; the server does the same while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.models import User
+from conversations.services.conversations import delete_everything
+from conversations.services.erase import erase_due
+
+
+class Command(BaseCommand):
+    help = "Erase conversations whose time in the trash is over, or all of one user's."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--everything-of", metavar="NAME", help="erase all of this user's, now")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name = options["everything_of"]
+        if name is None:
+            self.stdout.write(f"{erase_due()} erased")
+            return
+        user = User.objects.filter(username=name).first()
+        if user is None:
+            raise CommandError(f"there is no user {name!r}", returncode=2)
+        running = delete_everything(owner_id=user.pk)
+        count = erase_due(owner_id=user.pk)
+        left = f", {len(running)} still answering, to be erased when done" if running else ""
+        self.stdout.write(f"{count} erased{left}")

@@ -1,0 +1,45 @@
+"""Export conversations as JSON lines, which `import_conversation` and the import page read."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.models import Conversation, User
+from conversations.queries.exports import FORMS, all_of
+
+
+class Command(BaseCommand):
+    help = "Write a conversation, or all of a user's, to the standard output."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("conversation", nargs="?", help="its id as in its address")
+        parser.add_argument("--user", metavar="NAME", help="all conversations of this user")
+        parser.add_argument("--form", choices=sorted(FORMS), default="json")
+        parser.add_argument("--events", action="store_true", help="with every change of context")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if (options["conversation"] is None) == (options["user"] is None):
+            raise CommandError("give the id of a conversation, or --user", returncode=2)
+        write = FORMS[options["form"]].write
+        for found in self._wanted(options["conversation"], options["user"]):
+            for piece in write(found, with_events=options["events"]):
+                self.stdout.write(piece, ending="")
+
+    def _wanted(self, name: str | None, user_name: str | None) -> list[Conversation]:
+        if user_name is not None:
+            user = User.objects.filter(username=user_name).first()
+            if user is None:
+                raise CommandError(f"there is no user {user_name!r}", returncode=2)
+            return list(all_of(user))
+        try:
+            rows = Conversation.objects.filter(public_id=UUID(name or ""))
+        except ValueError:
+            raise CommandError(f"{name!r} is no id of a conversation", returncode=2) from None
+        found = list(rows)
+        if not found:
+            raise CommandError(f"there is no conversation {name}", returncode=2)
+        return found

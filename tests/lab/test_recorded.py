@@ -1,0 +1,87 @@
+"""What must hold on recorded conversations, where they are at hand."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from conversations.context import wire
+from conversations.context.policy import PRESETS
+from conversations.lab import table
+from conversations.lab.accuracy import accuracy, errors
+from conversations.lab.records import Record, read_records
+from conversations.lab.replayer import Replayer
+from conversations.lab.report import Report, simulate
+from tests.lab.talks import world
+from tests.recorded import recorded_files
+
+#: Classic presets, which `adaptive` may not cost more than.
+CLASSIC = ("tool-budget", "rebuild", "gated-trim", "structured", "classic")
+
+
+def records(part: str, name: str) -> list[Record]:
+    """Give the records of the files whose name holds a text; skips where there are none."""
+    files = [path for path in recorded_files(part) if name in path.name]
+    if not files:
+        pytest.skip("the recorded conversations are not at hand")
+    return [one for path in files for one in read_records(path) if isinstance(one, Record)]
+
+
+def readme() -> str:
+    return Path(settings.BASE_DIR, "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_short_conversation_is_sent_as_it_is_stored(name: str) -> None:
+    for one in records("dev", "customer_service")[:4]:
+        for step in Replayer(one, world(name)).steps():
+            stored = wire.join(message.text for message in one.messages[: step.at])
+            assert step.messages == stored
+            assert step.keeps_prefix
+            assert not step.changes
+
+
+def test_the_gauge_is_as_near_to_recorded_counts_as_promised() -> None:
+    found = accuracy(chain.from_iterable(map(errors, records("dev", "coding"))))
+    assert found is not None
+    assert found.calls > 100
+    assert found.reported_median <= 10
+    assert found.reported_p95 <= 60
+    assert found.unreported_median <= 100
+
+
+@pytest.mark.parametrize("window", [32_000, 200_000])
+def test_adaptive_costs_no_more_than_the_classics_and_names_what_left(window: int) -> None:
+    found: dict[str, Report] = {}
+    for name in (*CLASSIC, "adaptive"):
+        found[name] = Report(name, window)
+        for one in records("long", "bccb77bb88fa1"):
+            found[name].merge(simulate(one, world(name, window=window)))
+    cheapest = min(found[name].total_cost for name in CLASSIC if not found[name].ended)
+    adaptive = found["adaptive"]
+    assert adaptive.total_cost * 100 <= cheapest * 105
+    assert adaptive.facts.named * 100 >= adaptive.facts.needed * 95
+    for report in found.values():
+        assert report.is_clean
+        assert report.facts.recoverable == report.facts.needed
+
+
+def test_the_readme_has_the_table_of_the_command() -> None:
+    header = table.markdown([]).splitlines()
+    lines = readme().splitlines()
+    assert header[0] in lines
+    start = lines.index(header[0])
+    assert lines[start + 1] == header[1]
+    rows = [line.split(" | ")[:2] for line in lines[start + 2 : start + 2 + 3 * len(PRESETS)]]
+    windows = ("| 32,000", "| 200,000", "| 1,000,000")
+    assert sorted(rows) == sorted([window, f"`{name}`"] for window in windows for name in PRESETS)
+
+
+def test_the_readme_says_what_sending_everything_costs() -> None:
+    report = Report("off", 32_000)
+    for one in records("long", ""):
+        report.merge(simulate(one, world("off", window=32_000)))
+    assert table.markdown([report]).splitlines()[-1] in readme().splitlines()
