@@ -91,6 +91,56 @@
     addCodeButtons(root);
   }
   dress(document);
+
+  // What can be done with a conversation, as a dialog; the same links lead to pages.
+  const menu = one("#menu");
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target === menu) {
+      if (!menu.firstElementChild) menu.close();
+      else if (!menu.open) menu.showModal();
+    } else if (event.target.closest?.("#found")) localise(document);
+  });
+  menu?.addEventListener("click", (event) => { if (event.target === menu) menu.close(); });
+
+  // A page that came instead of a fragment is the log-in.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, requestConfig } = event.detail;
+    const arrived = xhr.responseURL && new URL(xhr.responseURL).pathname;
+    const asked = new URL(requestConfig.path, location.href).pathname;
+    if (arrived && arrived !== asked) {
+      event.detail.shouldSwap = false;
+      location.assign(`${arrived}?next=${encodeURIComponent(location.pathname)}`);
+    }
+  });
+
+  // Keys of every page; the reader can switch them off.
+  const help = one("#shortcuts");
+  const choice = one("#use-shortcuts");
+  if (choice) {
+    choice.checked = store.get("shortcuts") !== "off";
+    choice.addEventListener("change", () => {
+      store.set("shortcuts", choice.checked ? "on" : "off");
+    });
+  }
+  for (const button of all("[data-open='shortcuts']")) {
+    button.addEventListener("click", () => { one("#sidebar").hidePopover?.(); help.showModal(); });
+  }
+  addEventListener("keydown", (event) => {
+    if (!choice?.checked || event.isComposing || event.defaultPrevented) return;
+    const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
+    const isCommand = event.ctrlKey || event.metaKey;
+    if (isCommand && event.shiftKey && event.code === "KeyO") {
+      event.preventDefault();
+      location.assign(one("#new-chat").href);
+    } else if (isCommand && !event.shiftKey && !event.altKey && event.code === "KeyK") {
+      event.preventDefault();
+      if (one("#q")) one("#q").focus();
+      else location.assign(one("#find").href);
+    } else if (event.key === "?" && !writes && !help.open) {
+      help.showModal();
+    }
+  });
+
   const transcript = one("#transcript");
   const form = one("#composer");
   if (!form) return;
@@ -111,7 +161,11 @@
   }, { passive: true });
   below.addEventListener("click", () => { follows = true; below.hidden = true; toBottom(); });
   if (transcript) {
-    if (location.hash && one(`[id="${CSS.escape(location.hash.slice(1))}"]`)) follows = false;
+    const wanted = new URLSearchParams(location.search).get("m");
+    if (wanted && !location.hash && document.getElementById(`m-${wanted}`)) {
+      location.replace(`#m-${wanted}`);
+    }
+    if (location.hash && document.getElementById(location.hash.slice(1))) follows = false;
     else toBottom();
     let height = transcript.offsetHeight;
     new ResizeObserver(() => {
@@ -197,15 +251,10 @@
     });
   }
 
-  // Answers of the server that are no fragment of this page: a log-in page, an error page.
+  // An error page is no fragment of this page.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    const { xhr, requestConfig } = event.detail;
-    const arrived = xhr.responseURL && new URL(xhr.responseURL).pathname;
-    const asked = new URL(requestConfig.path, location.href).pathname;
-    if (arrived && arrived !== asked) {
-      event.detail.shouldSwap = false;
-      location.assign(`${arrived}?next=${encodeURIComponent(location.pathname)}`);
-    } else if (xhr.status >= 400 && !xhr.responseText.includes("send-error")) {
+    const { xhr } = event.detail;
+    if (xhr.status >= 400 && !xhr.responseText.includes("send-error")) {
       event.detail.shouldSwap = false;
       complain(xhr.status === 403 ? words.stale : words.unsent);
     }
@@ -297,32 +346,17 @@
   });
   document.addEventListener("htmx:wsOpen", () => { clearTimeout(retries); pill.hidden = true; });
 
-  // Keys; the reader can switch them off.
-  const help = one("#shortcuts");
-  const choice = one("#use-shortcuts");
-  choice.checked = store.get("shortcuts") !== "off";
-  choice.addEventListener("change", () => {
-    store.set("shortcuts", choice.checked ? "on" : "off");
-  });
-  for (const button of all("[data-open='shortcuts']")) {
-    button.addEventListener("click", () => { one("#sidebar").hidePopover?.(); help.showModal(); });
-  }
+  // Keys of the chat.
   addEventListener("keydown", (event) => {
     if (!choice.checked || event.isComposing || event.defaultPrevented) return;
-    const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "Escape" && event.shiftKey) {
       event.preventDefault();
       box.focus();
     } else if (event.key === "Escape") {
-      if (help.open || one("#sidebar").matches(":popover-open")) return;
+      if (help.open || menu.open || one("#sidebar").matches(":popover-open")) return;
       const meter = one("#meter[open]");
       if (meter) meter.open = false;
       else one("#stop")?.click();
-    } else if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.code === "KeyO") {
-      event.preventDefault();
-      location.assign(one("#new-chat").href);
-    } else if (event.key === "?" && !writes && !help.open) {
-      help.showModal();
     }
   });
   document.addEventListener("click", (event) => {

@@ -25,7 +25,7 @@ TEXT = re.compile(
 SNIFFED = 1_024
 
 
-@tool(effect="read", results="head_tail", timeout=30, max_bytes=6_000_000)
+@tool(effect="read", results="json", timeout=30, max_bytes=6_000_000)
 async def fetch_url(
     context: ToolContext, url: Annotated[str, "full http or https address of a public page"]
 ) -> ToolResult:

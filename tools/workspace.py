@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -87,6 +89,13 @@ class Workspace:
                 if is_plain(state, device) and _is_reachable(shown):
                     found.append(Entry(shown, state.st_size))
         return sorted(found, key=lambda entry: entry.path)
+
+    def clear(self) -> None:
+        """Remove everything at once, what no tool could name included."""
+        with self._opened(), self._locked():
+            gone = self.root.with_name(f".{self.root.name}.{secrets.token_hex(8)}")
+            self.root.rename(gone)
+            shutil.rmtree(gone)
 
     def _admit(self, used: dict[Names, os.stat_result], names: Names, size: int) -> None:
         old = used.get(names)

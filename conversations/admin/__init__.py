@@ -13,6 +13,7 @@ from conversations.admin import (  # noqa: F401
     catalogue,
     conversations,
     ledger,
+    pins,
     readings,
     toolcalls,
     transformations,

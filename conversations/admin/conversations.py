@@ -9,6 +9,7 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
@@ -17,6 +18,7 @@ from conversations.admin.reading import may_read, opened
 from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Transformation, Turn
 from conversations.queries.review import PAGE, messages
 from conversations.templatetags.agentweb import dollars
+from conversations.trying import begin, shown
 
 
 @admin.register(Conversation)
@@ -68,8 +70,40 @@ class ConversationAdmin(ReadOnly):
         return {"is_closed": not may_read(request, row)}
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.read)
-        return [path("<path:object_id>/read/", view, name="conversation_read"), *super().get_urls()]
+        return [
+            path(
+                f"<path:object_id>/{name}/",
+                self.admin_site.admin_view(view),
+                name=f"conversation_{name}",
+            )
+            for name, view in (("read", self.read), ("lab", self.lab))
+        ] + super().get_urls()
+
+    def lab(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show what another policy would have done; computing it reads the messages."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404("no such conversation")
+        if not (self.has_view_permission(request, row) and may_read(request, row)):
+            raise PermissionDenied
+        problem, reader = "", int(request.user.pk or 0)
+        if request.method == "POST":
+            opened(request, row, "it, to see what another policy would have done")
+            problem = begin(reader, row)
+            if not problem:
+                return redirect("admin:conversation_lab", row.pk)
+        context = self.admin_site.each_context(request) | shown(reader, row)
+        context |= {
+            "title": "What would another policy have done?",
+            "opts": self.opts, "media": self.media, "original": row, "problem": problem,
+            "is_review": True,
+        }  # fmt: skip
+        return TemplateResponse(
+            request,
+            "admin/conversations/conversation/lab.html",
+            context,
+            status=409 if problem else 200,
+        )
 
     def read(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show a page of the log's messages as text."""

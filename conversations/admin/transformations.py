@@ -6,12 +6,14 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.html import format_html_join
 
 from conversations.admin.base import OwnerFilter, ReadOnly, link, pretty, step
 from conversations.admin.reading import opened
 from conversations.models import Transformation
 from conversations.queries.reductions import reduction
 from conversations.queries.requests import DAMAGE
+from conversations.queries.words import decided
 from conversations.templatetags.agentweb import dollars
 
 
@@ -32,7 +34,19 @@ class TransformationAdmin(ReadOnly):
         ("Where", {"fields": ("place", "owner", "turn_link", "seq", "parent", "created_at")}),
         (
             "Why",
-            {"fields": ("kind", "outcome", "measured", "limit", "setting", "note", "reason")},
+            {
+                "fields": (
+                    "kind",
+                    "outcome",
+                    "measured",
+                    "limit",
+                    "setting",
+                    "weighed",
+                    "note",
+                    "reason",
+                    "person",
+                )
+            },
         ),
         ("What it did", {"fields": ("tokens", "bytes")}),
         ("Summary call", {"fields": ("summary", "summary_model", "summary_cost")}),
@@ -58,6 +72,16 @@ class TransformationAdmin(ReadOnly):
     @admin.display(description="measured", ordering="number")
     def measured(self, row: Transformation) -> str:
         return f"{row.number:,} ({row.source})"
+
+    @admin.display(description="decided by")
+    def weighed(self, row: Transformation) -> str:
+        said = decided(row.decision)
+        lines = format_html_join("", "<div>{}: {}</div>", said)
+        return lines if said else "–"
+
+    @admin.display(description="asked for by")
+    def person(self, row: Transformation) -> str:
+        return link(row.actor)
 
     @admin.display(description="tokens", ordering="tokens_before")
     def tokens(self, row: Transformation) -> str:

@@ -20,11 +20,9 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
 from conversations.admin.budgets import BudgetInline
-from conversations.conf import conf, site_overrides
 from conversations.context.errors import ContextError
-from conversations.context.policy import policy_from
 from conversations.models import User
-from conversations.queries.policies import numbers
+from conversations.queries.policies import numbers, policy_of
 from conversations.services.readings import READ
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ class UserForm(_UserForm):
         if not isinstance(policy, dict):
             raise ValidationError('Write an object, for example {"input_token_budget": 60000}.')
         try:
-            policy_from(conf.policy, site_overrides(), policy)
+            policy_of(policy)
         except ContextError as error:
             raise ValidationError(str(error)) from error
         return policy

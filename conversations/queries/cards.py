@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from conversations.context import wire
-from conversations.models import Conversation, ToolCall
+from conversations.context.pinned import Pin
+from conversations.models import ToolCall
 from conversations.queries.shapes import ToolCard
 
 SHOWN = 4_000
@@ -14,7 +15,7 @@ BRIEF = 120
 
 
 def tool_card(
-    conversation: Conversation,
+    held: frozenset[Pin],
     use: dict[str, Any],
     call: ToolCall | None,
     result: dict[str, Any] | None,
@@ -35,6 +36,7 @@ def tool_card(
         is_cut=len(output) > SHOWN,
         is_error=is_error or (call is not None and call.state in ("error", "denied", "unknown")),
         milliseconds=_milliseconds(call),
+        is_pinned=use["id"] in held,
     )
 
 

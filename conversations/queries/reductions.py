@@ -7,24 +7,40 @@ from typing import Any, assert_never
 
 from django.http import Http404
 
+from conversations.context import wire
 from conversations.context.edits import Edit, SpliceBlocks, SpliceMessages, load
+from conversations.context.ondemand import NUMBER
+from conversations.context.pinned import Pin
+from conversations.context.recallable import message_id
 from conversations.context.view import Block, Message, View
 from conversations.models import Conversation, Transformation
 from conversations.queries.cards import result_text
 from conversations.queries.path import path, step
-from conversations.queries.shapes import Change, Reduction
-from conversations.queries.words import explained
+from conversations.queries.pins import pins
+from conversations.queries.shapes import Change, Keep, Reduction
+from conversations.queries.taken import can_restore, can_undo, replaced
+from conversations.queries.words import decided, explained
 
 
-def reduction(conversation: Conversation, seq: int) -> Reduction:
-    """Give the transformation with that number; raises Http404."""
-    rows = Transformation.objects.select_related("turn", "summary_call", "summary_call__result")
+def transformation(conversation: Conversation, seq: int) -> Transformation:
+    """Give the row with that number; raises Http404."""
+    rows = Transformation.objects.select_related(
+        "turn", "summary_call", "summary_call__result", "actor"
+    )
     row = rows.filter(conversation=conversation, seq=seq).first()
     if row is None:
         raise Http404("no such transformation")
+    return row
+
+
+def reduction(conversation: Conversation, seq: int) -> Reduction:
+    """Give the transformation with that number as a page; raises Http404."""
+    row = transformation(conversation, seq)
     call = row.summary_call
     result = getattr(call, "result", None)
     edits = load(row.edits)
+    shown = changes(_view_before(conversation, row), edits, row.kind, pins(conversation))
+    is_left = any(change.keep and not change.keep.is_pinned for change in shown)
     return Reduction(
         seq=row.seq,
         kind=row.kind,
@@ -42,12 +58,16 @@ def reduction(conversation: Conversation, seq: int) -> Reduction:
         tokens_after=row.tokens_after,
         bytes_before=row.bytes_before,
         bytes_after=row.bytes_after,
-        changes=changes(_view_before(conversation, row), edits),
+        changes=shown,
         created_at=row.created_at,
         turn=row.turn.number if row.turn else None,
         summary_cost_micros=result.cost_micros if result else None,
         summary_model=call.model if call else "",
         summary_text=_summary(edits) if row.kind == "summary" else "",
+        extra=decided(row.decision),
+        actor=row.actor.get_username() if row.actor else "",
+        can_restore=can_restore(row) and is_left,
+        can_undo=can_undo(conversation, row),
     )
 
 
@@ -58,39 +78,53 @@ def _view_before(conversation: Conversation, row: Transformation) -> View:
     return view
 
 
-def changes(view: View, edits: tuple[Edit, ...]) -> tuple[Change, ...]:
+def changes(
+    view: View, edits: tuple[Edit, ...], kind: str = "", held: frozenset[Pin] = frozenset()
+) -> tuple[Change, ...]:
     """Put each edit's blocks side by side with what they replaced."""
     found: list[Change] = []
     messages = {message.seq: message for message in view.messages}
     for edit in edits:
         match edit:
             case SpliceBlocks():
-                found.append(_block_change(messages[edit.seq], edit))
+                found.append(_block_change(messages[edit.seq], edit, kind, held))
             case SpliceMessages():
-                found.extend(
-                    _change(_title(message), _text(message.blocks), "")
-                    for message in view.messages
-                    if edit.first <= message.seq <= edit.last
-                )
+                for message in view.messages:
+                    if edit.first <= message.seq <= edit.last:
+                        keep = _keep(message, held)
+                        found.append(_change(_title(message), _text(message.blocks), "", keep))
+                for put in (Message.parse(*parts) for parts in edit.messages):
+                    messages[put.seq] = put
+                    keep = _keep(put, held)
+                    found.append(_change(_title(put), "", _text(put.blocks), keep))
             case _:
                 assert_never(edit)
     return tuple(found)
 
 
-def _block_change(message: Message, edit: SpliceBlocks) -> Change:
+def _keep(message: Message, held: frozenset[Pin]) -> Keep | None:
+    """Give the original of a message; what the API compacted stands in one that has none."""
+    if message.seq == NUMBER:
+        return None
+    return Keep(message_id(message.seq), message.seq in held)
+
+
+def _block_change(message: Message, edit: SpliceBlocks, kind: str, held: frozenset[Pin]) -> Change:
     dropped = message.blocks[edit.at : edit.at + edit.drop]
     put = tuple(Block(text) for text in edit.blocks)
     ids = [block.id for block in (*dropped, *put) if block.id]
     title = f"{_title(message)}, block {edit.at + 1}" + (f", {ids[0]}" if ids else "")
-    return _change(title, _text(dropped), _text(put))
+    name = replaced(message.seq, put[0], kind) if put else ""
+    keep = Keep(name, bool({name, message.seq} & held)) if name else None
+    return _change(title, _text(dropped), _text(put), keep)
 
 
 def _title(message: Message) -> str:
     return f"{message.kind} {message.seq}"
 
 
-def _change(title: str, before: str, after: str) -> Change:
-    return Change(title, before, after, len(before), len(after))
+def _change(title: str, before: str, after: str, keep: Keep | None) -> Change:
+    return Change(title, before, after, len(before), len(after), keep)
 
 
 def _text(blocks: tuple[Block, ...]) -> str:
@@ -104,6 +138,8 @@ def block_text(block: dict[str, Any]) -> str:
             return str(block["text"])
         case "thinking":
             return str(block.get("thinking", ""))
+        case "compaction":
+            return str(block.get("content") or "")
         case "tool_result":
             return result_text(block.get("content", ""))
         case "tool_use":
@@ -113,5 +149,10 @@ def block_text(block: dict[str, Any]) -> str:
 
 
 def _summary(edits: tuple[Edit, ...]) -> str:
-    texts = [text for edit in edits if isinstance(edit, SpliceBlocks) for text in edit.blocks]
+    texts: list[str] = []
+    for edit in edits:
+        if isinstance(edit, SpliceBlocks):
+            texts += edit.blocks
+        else:
+            texts += [text for _, _, content in edit.messages for text in wire.split(content)]
     return "\n".join(block_text(Block(text).value) for text in texts)

@@ -19,11 +19,15 @@ class ToolCard:
     is_cut: bool
     is_error: bool
     milliseconds: int | None
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Where the context was reduced, in plain words with its numbers."""
+    """Where the context was reduced, in plain words with its numbers.
+
+    `can_restore`: what it took can be sent in full again; `can_undo`: it can be taken back.
+    """
 
     seq: int
     kind: str
@@ -32,6 +36,16 @@ class Marker:
     tokens_before: int
     tokens_after: int
     url: str
+    can_restore: bool = False
+    can_undo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """An original that can be pinned, by the id that recall takes."""
+
+    id: str
+    is_pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,8 @@ class Round:
     tokens: int | None = None
     cost_micros: int | None = None
     call_id: int | None = None
+    #: The number of its answer, to link to.
+    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +92,25 @@ class Turn:
     #: The source of the answer, for copying.
     source: str = ""
     can_retry: bool = False
+    #: The prompt and the last answer as what can be pinned; None while there is none.
+    prompt_keep: Keep | None = None
+    answer_keep: Keep | None = None
+    #: The number of the prompt, to link to.
+    prompt_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The newest turns; `earlier` is the number of the oldest turn shown when more exist."""
+    """A page of turns; `earlier` is the number of the oldest turn shown when more exist.
+
+    Of a page that is not the newest, `later` is that of the last shown when more have ended, and
+    `newest` that of the last that has.
+    """
 
     turns: tuple[Turn, ...]
     earlier: int | None
+    later: int | None = None
+    newest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +120,24 @@ class ConversationRow:
     updated_at: datetime
     is_live: bool
     is_current: bool = False
+    is_pinned: bool = False
+    is_archived: bool = False
+    #: When it is erased; None while it is not in the trash.
+    erase_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sidebar:
-    """Conversations under date headings: ("Today", rows), newest first."""
+    """Conversations under date headings: ("Today", rows), newest first.
+
+    `after` is the place of the last row when there are more; `heading` the one the page before
+    ended under.
+    """
 
     groups: tuple[tuple[str, tuple[ConversationRow, ...]], ...] = ()
+    after: str = ""
+    heading: str = ""
+    archived: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +175,17 @@ class BudgetPill:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One changed block, before and after; `after` is empty where it was dropped."""
+    """One changed block, before and after; one of them is empty where it was dropped or put back.
+
+    `keep` is the original that can be sent in full again, if there is one.
+    """
 
     title: str
     before: str
     after: str
     characters_before: int
     characters_after: int
+    keep: Keep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +215,7 @@ class Reduction:
     summary_text: str = ""
     policy_name: str = ""
     extra: tuple[tuple[str, str], ...] = field(default=())
+    #: Who asked for it, where a person did.
+    actor: str = ""
+    can_restore: bool = False
+    can_undo: bool = False

@@ -1,7 +1,8 @@
 """A conversation as people read it: turns, their rounds, tool cards and markers.
 
 People always read the originals; what the model reads is the view. A page costs the same number of
-queries however long the conversation is: turns, messages, transformations, tool calls, results.
+queries however long the conversation is: turns, messages, transformations, tool calls, results,
+pins.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ from django.urls import reverse
 from conversations import models
 from conversations.conf import conf
 from conversations.context import wire
+from conversations.context.pinned import Pin
+from conversations.context.recallable import message_id
 from conversations.hub import Live
 from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
 from conversations.queries.cards import tool_card
-from conversations.queries.shapes import Marker, Round, ToolCard, Transcript, Turn
+from conversations.queries.pins import pins
+from conversations.queries.shapes import Keep, Marker, Round, ToolCard, Transcript, Turn
+from conversations.queries.taken import can_restore, can_undo
 from conversations.queries.words import chip
 from conversations.rendering import plain, render
 
@@ -34,21 +39,21 @@ def transcript(conversation: Conversation, before: int | None = None) -> Transcr
     page = list(rows[: PAGE + 1])
     shown = page[:PAGE][::-1]
     earlier = shown[0].number if len(page) > PAGE else None
-    return Transcript(tuple(_turns(conversation, shown, None)), earlier)
+    return Transcript(tuple(turns_of(conversation, shown, None)), earlier)
 
 
 def turns_after(conversation: Conversation, after: int, live: Live | None) -> list[Turn]:
     """Give the turns behind one, with the text of the running answer as the hub has it."""
     rows = conversation.turns.filter(number__gt=after).order_by("number").select_related("draft")
-    return _turns(conversation, list(rows[:200]), live)
+    return turns_of(conversation, list(rows[:200]), live)
 
 
 def turn(conversation: Conversation, number: int) -> Turn:
     rows = conversation.turns.filter(number=number).select_related("draft")
-    return _turns(conversation, list(rows), None)[0]
+    return turns_of(conversation, list(rows), None)[0]
 
 
-def _turns(conversation: Conversation, rows: list[models.Turn], live: Live | None) -> list[Turn]:
+def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | None) -> list[Turn]:
     messages = _grouped(Message.objects.filter(turn__in=rows).order_by("seq"))
     changes = _grouped(
         Transformation.objects.filter(turn__in=rows).defer("edits", "policy").order_by("seq")
@@ -57,9 +62,11 @@ def _turns(conversation: Conversation, rows: list[models.Turn], live: Live | Non
     results = _by_turn(
         ApiResult.objects.filter(call__turn__in=rows).select_related("call").defer("usage")
     )
+    held = pins(conversation)
     return [
         _turn(
             conversation,
+            held,
             row,
             messages.get(row.pk, []),
             _markers(conversation, changes.get(row.pk, [])),
@@ -73,6 +80,7 @@ def _turns(conversation: Conversation, rows: list[models.Turn], live: Live | Non
 
 def _turn(
     conversation: Conversation,
+    held: frozenset[Pin],
     row: models.Turn,
     messages: list[Message],
     markers: list[Marker],
@@ -82,7 +90,7 @@ def _turn(
 ) -> Turn:
     prompt = next((m for m in messages if m.kind == "prompt"), None)
     text, images = _prompt(prompt)
-    rounds = _rounds(conversation, messages, markers, tools, results)
+    rounds = _rounds(held, messages, markers, tools, results)
     if row.is_live:
         rounds = _with_live(rounds, _live_of(row, live, len(rounds) + 1))
     return Turn(
@@ -102,11 +110,18 @@ def _turn(
         cost_micros=sum(result.cost_micros for result in results),
         source="\n\n".join(_text(m.content) for m in messages if m.kind == "answer").strip(),
         can_retry=row.state in CAN_RETRY,
+        prompt_seq=prompt.seq if prompt else None,
+        prompt_keep=_keep(prompt, held),
+        answer_keep=_keep(next((m for m in messages[::-1] if m.kind == "answer"), None), held),
     )
 
 
+def _keep(message: Message | None, held: frozenset[Pin]) -> Keep | None:
+    return None if message is None else Keep(message_id(message.seq), message.seq in held)
+
+
 def _rounds(
-    conversation: Conversation,
+    held: frozenset[Pin],
     messages: list[Message],
     markers: list[Marker],
     tools: dict[str, ToolCall],
@@ -116,7 +131,7 @@ def _rounds(
     outputs = _outputs(messages)
     paid = {result.answer_id: result for result in results}
     rounds = [
-        _round(conversation, number, answer, outputs, tools, paid.get(answer.pk))
+        _round(held, number, answer, outputs, tools, paid.get(answer.pk))
         for number, answer in enumerate(answers, 1)
     ]
     for marker in markers:
@@ -128,7 +143,7 @@ def _rounds(
 
 
 def _round(
-    conversation: Conversation,
+    held: frozenset[Pin],
     number: int,
     answer: Message,
     outputs: dict[str, dict[str, Any]],
@@ -137,7 +152,7 @@ def _round(
 ) -> Round:
     blocks = wire.decode(answer.content)
     cards: list[ToolCard] = [
-        tool_card(conversation, block, tools.get(block["id"]), outputs.get(block["id"]))
+        tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
         for block in blocks
         if block["type"] == "tool_use"
     ]
@@ -149,6 +164,7 @@ def _round(
         tokens=result.output_tokens if result else None,
         cost_micros=result.cost_micros if result else None,
         call_id=result.call_id if result else None,
+        seq=answer.seq,
     )
 
 
@@ -182,6 +198,8 @@ def _markers(conversation: Conversation, rows: Iterable[Transformation]) -> list
             row.tokens_before,
             row.tokens_after,
             reverse("reduction", args=[conversation.public_id, row.seq]),
+            can_restore=can_restore(row),
+            can_undo=can_undo(conversation, row),
         )
         for row in rows
     ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from django.utils.translation import gettext as _
+
+from conversations.templatetags.agentweb import dollars
 
 
 def chip(state: str, reason: str) -> str:
@@ -43,5 +47,33 @@ def explained(kind: str) -> str:
         "shrink": _("shortened the largest blocks"),
         "rebind": _("dropped thinking that another request signed"),
         "restore": _("brought an original back"),
+        "clearing": _("the API cleared old tool results"),
     }
     return f"{kind}: {words[kind]}"
+
+
+def decided(decision: str) -> tuple[tuple[str, str], ...]:
+    """Say by which numbers a reduction was decided, as names and values; () when by none."""
+    if not decision:
+        return ()
+    found = json.loads(decision)
+    reasons = {
+        "share": _("a share of the model's window was passed"),
+        "cliff": _("the next call would have passed a price step"),
+        "cold": _("nothing was in the prompt cache any more, so nothing had to be rewritten"),
+        "pays": _("the calls to come pay for the rewriting"),
+    }
+    saved = _("about %(n)s tokens a call") % {"n": f"{found['saved_tokens']:,}"}
+    if not found["saved_each"]:
+        return ((_("Decided because"), reasons[found["why"]]), (_("Saves"), saved))
+    cost = dollars(found["cost"])
+    if found["cost"]:
+        cost += _(", paid back after %(back)s calls; about %(more)s more were expected") % {
+            "back": f"{found['pays_back_calls']:,}",
+            "more": f"{found['expected_calls']:,}",
+        }
+    return (
+        (_("Decided because"), reasons[found["why"]]),
+        (_("Saves"), f"{saved}, {dollars(found['saved_each'])}"),
+        (_("Costs"), cost),
+    )

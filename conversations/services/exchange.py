@@ -16,27 +16,30 @@ from django.utils import timezone
 from conversations.context import wire
 from conversations.models import Conversation, Message, Turn, User
 from conversations.services.chain import extend
-from conversations.services.recordings import Exchange, RecordError, Recording
+from conversations.services.recordings import AlreadyImported, Exchange, Recording
+from conversations.services.search import index_messages, index_title
 
 
 def import_recording(*, user: User, recording: Recording, model: str) -> Conversation:
-    """Store a recording in one transaction; raises RecordError when the user has it already."""
+    """Store a recording in one transaction; raises AlreadyImported when the user has it."""
     public_id = uuid5(user.public_id, f"recording:{recording.id}")
-    title = f"{recording.id} · {recording.opening}" if recording.opening else recording.id
+    opening = f"{recording.id} · {recording.opening}" if recording.opening else recording.id
     try:
         with transaction.atomic():
             conversation = Conversation.objects.create(
                 public_id=public_id,
                 owner=user,
-                title=title[:200],
+                title=recording.title or opening[:200],
                 model=model,
                 instructions=recording.instructions,
             )
             _store(conversation, recording.exchanges)
+            _date(conversation, recording)
+            index_title(conversation=conversation)
     except IntegrityError as error:
         if not Conversation.objects.filter(public_id=public_id).exists():
             raise
-        raise RecordError(f"{recording.id} was imported before, as {public_id}") from error
+        raise AlreadyImported(f"{recording.id} was imported before, as {public_id}") from error
     return conversation
 
 
@@ -70,3 +73,14 @@ def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
             conversation.head = conversation.tip = row.seq
             rows.append(row)
     extend(rows, conversation)
+    index_messages(conversation=conversation, rows=rows)
+
+
+def _date(conversation: Conversation, recording: Recording) -> None:
+    """Put it where it belongs in a list by date; the log says when it was imported."""
+    if began := recording.began or recording.ended:
+        conversation.created_at = began
+        conversation.updated_at = max(began, recording.ended or began)
+        Conversation.objects.filter(pk=conversation.pk).update(
+            created_at=conversation.created_at, updated_at=conversation.updated_at
+        )

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 from conversations.context import rules, wire
 from conversations.context.errors import ContextError
 from conversations.context.view import THINKING, Kind, Message, View
+from conversations.services.particulars import plain, time, title
 
 ENDS_HERE = "The recording ends here: this tool call has no result."
 #: Longer ids are no ids; the id is part of the title.
@@ -26,6 +28,12 @@ class RecordError(Exception):
     """A line is no recorded conversation; the text says why."""
 
     code = "record"
+
+
+class AlreadyImported(RecordError):
+    """The user has it; importing the same again changes nothing."""
+
+    code = "again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +65,34 @@ class Recording:
     #: The first words of the first prompt.
     opening: str
     exchanges: tuple[Exchange, ...]
+    #: What it was called and when it took place, where the record says so.
+    title: str = ""
+    began: datetime | None = None
+    ended: datetime | None = None
 
 
 def read_record(line: bytes) -> Recording:
     """Read one line; raises RecordError."""
+    return recording_of(read_object(line))
+
+
+def read_object(line: bytes) -> dict[str, Any]:
+    """Read one JSON object; raises RecordError."""
     try:
         record = wire.decode(line.decode())
-        if not isinstance(record, dict):
-            raise RecordError("is not a JSON object")
-        return _recording(record)
     except UnicodeDecodeError as error:
         raise RecordError("is not UTF-8") from error
+    except ContextError as error:
+        raise RecordError(str(error)) from error
+    if not isinstance(record, dict):
+        raise RecordError("is not a JSON object")
+    return record
+
+
+def recording_of(record: dict[str, Any]) -> Recording:
+    """Clean a record and make it legal; raises RecordError."""
+    try:
+        return _recording(record)
     except ContextError as error:
         raise RecordError(str(error)) from error
 
@@ -84,12 +109,10 @@ def _recording(record: dict[str, Any]) -> Recording:
         _system(record.get("system")),
         _opening(entries[0]),
         _exchanges(entries),
+        title(record.get("title")),
+        time(record.get("created_at")),
+        time(record.get("updated_at")),
     )
-
-
-def plain(text: str) -> str:
-    """Give text that every database takes: no NUL, no lone surrogate."""
-    return wire.clean(text.replace("\0", ""))
 
 
 def _system(value: object) -> str:

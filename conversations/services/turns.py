@@ -29,6 +29,7 @@ from conversations.services.chain import append, locked
 from conversations.services.drafts import drop_draft, keep_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, keep_blob, storable
+from conversations.services.search import index_title
 
 CUT_SHORT = "Outcome unknown: the server stopped while this tool ran. Check before repeating it."
 NOT_RUN = "Not run: the server stopped before this tool was started."
@@ -53,6 +54,7 @@ def start_conversation(*, owner_id: int, model: str, text: str, client_id: UUID)
         return _same(begun, wire.digest(content))
     title = " ".join(storable(text).split())[:80]
     conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
+    index_title(conversation=conversation)
     return queue_turn(conversation=conversation, content=content, client_id=client_id)
 
 
@@ -102,7 +104,8 @@ def queue_turn(
     # Everything is judged under these locks: parallel sends of one id are one turn, and no insert
     # ever waits at the index of live turns for a worker that in turn waits for the conversation.
     _lock_owner(conversation.owner_id)
-    locked(conversation.pk)
+    if locked(conversation.pk).deleted_at is not None:
+        raise SendError("deleted", "This conversation is in the trash; bring it back first.")
     digest = wire.digest(content)
     sent = Turn.objects.filter(conversation=conversation, client_id=client_id).first()
     if sent is not None:

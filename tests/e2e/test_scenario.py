@@ -1,7 +1,7 @@
 """The job search from end to end: real tools, files, pages and admin; only the model is played.
 
-The context passes 40,000 and 80,000 tokens by the default numbers, so tool results are compacted
-and a summary is built; afterwards the agent still answers from what was cut.
+The context passes 40,000 and 80,000 tokens, the numbers of the preset `classic`, so tool results
+are compacted and a summary is built; afterwards the agent still answers from what was cut.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
     page: Page, serve_app: Serve, jobs: Server
 ) -> None:
     port = jobs.url.rsplit(":", 1)[1]
-    served = serve_app(AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}", AGENTWEB_EMULATOR_DELAY_MS="1")
+    served = serve_app(
+        AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}",
+        AGENTWEB_EMULATOR_DELAY_MS="1",
+        AGENTWEB_POLICY="classic",
+    )
     await set_up(page, served)
     workspace = Workspace(served.data / "workspaces" / "1")
     for name, text in workspace_files(site.list_url(jobs.url)).items():

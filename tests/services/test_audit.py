@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.db import connection
 
-from conversations.context import wire
-from conversations.context.envelope import body
-from conversations.context.view import Message, View
+from conversations.context import native
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -30,9 +27,9 @@ from conversations.models import (
 from conversations.models import Message as MessageRow
 from conversations.services import turns
 from conversations.services.audit import Problem, Tally, verify_conversation, verify_everything
-from conversations.services.audit.bodies import Growing
 from conversations.services.guards import guarded_tables
-from tests.records import ENVELOPE, played
+from tests import records, work
+from tests.records import played
 
 pytestmark = pytest.mark.django_db
 
@@ -346,33 +343,34 @@ def test_one_conversation_is_verified_by_itself(unguarded: Callable[..., None]) 
     assert list(verify_conversation(other.conversation.public_id, tally))
 
 
-def test_a_growing_digest_is_that_of_the_body() -> None:
-    growing, view = Growing(), View()
-    texts = [ENVELOPE.text, ENVELOPE.limited(5).text]
-    kinds: Any = ("prompt", "answer", "results")
-    for seq in range(1, 30):
-        content = "[]" if seq % 5 == 0 else f'[{{"type":"text","text":"nr {seq} ÄÖ€😀"}}]'
-        branch = view.append(Message(seq, "prompt", "[]", 1))
-        view = view.append(Message(seq, kinds[seq % 3], content, 1))
-        for shown in (view, branch) if seq % 4 == 0 else (view,):
-            text = texts[seq % 7 == 0]
-            whole = body(text, shown.body)
-            assert growing.digest(text, shown) == (wire.digest(whole), len(whole.encode()))
-
-
-def test_verification_is_linear_in_the_calls() -> None:
-    growing, view, fed = Growing(), View(), 0
-    text = wire.encode([{"type": "text", "text": "word " * 2_000}])
-    started = time.process_time()
-    for seq in range(1, 2_001):
-        view = view.append(Message(seq, "prompt", text, 1))
-        growing.digest(ENVELOPE.text, view)
-        fed += len(text)
-    assert fed == 2_000 * len(text)
-    assert time.process_time() - started < 10
+def test_a_message_that_is_no_json_leaves_a_body_that_cannot_be_rebuilt(
+    unguarded: Callable[..., None],
+) -> None:
+    place = played()
+    row = MessageRow.objects.filter(conversation=place.conversation, kind="answer").earliest("pk")
+    unguarded("UPDATE conversations_message SET content = '[oops' WHERE id = %s", row.pk)
+    bodies = [problem.what for problem in found()[1] if problem.table == "apicall"]
+    assert bodies
+    assert all("its body cannot be rebuilt: " in what for what in bodies)
 
 
 def test_a_live_turn_is_clean() -> None:
     place = played()
     Turn.objects.filter(pk=place.turn.pk).update(state="running")
     assert found()[1] == []
+
+
+def test_the_headers_of_a_request_are_part_of_what_is_verified(
+    unguarded: Callable[..., None],
+) -> None:
+    lease = work.begun()
+    asked = native.compacting(records.ENVELOPE)
+    sent = work.opened(lease, asked)
+    records.close(lease, sent.call, work.complete())
+    assert sent.headers == {"anthropic-beta": native.COMPACTION}
+    row = Envelope.objects.get()
+    assert (row.digest, row.text) == (asked.digest, asked.text)
+    assert found()[1] == []
+    for headers in ("{}", row.headers.replace("09", "10")):
+        unguarded("UPDATE conversations_envelope SET headers = %s", headers)
+        assert ("envelope", row.digest) in named(found()[1])

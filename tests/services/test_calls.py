@@ -156,7 +156,34 @@ def test_a_cut_answer_is_billed_for_what_came() -> None:
     assert row.cost_basis == "estimated"
     full = closed(lease, Ending("complete", Usage(1_000, 400, 0, 0, 0), "end_turn"))
     assert row.cost_micros == full.cost_micros
+    assert (row.output_tokens, wire.decode(row.usage)) == (400, {})
     assert full.cost_basis == "exact"
+
+
+def test_a_cut_answer_costs_no_more_than_was_allowed_and_no_less_than_was_announced() -> None:
+    lease = work.begun()
+    most = records.ENVELOPE.max_tokens
+    row = closed(lease, Ending("truncated", Usage(1_000, 1, 0, 0, 0), received_tokens=most + 7))
+    full = closed(lease, Ending("complete", Usage(1_000, most, 0, 0, 0), "end_turn"))
+    assert row.cost_micros == full.cost_micros
+    row = closed(lease, Ending("truncated", Usage(1_000, 9, 0, 0, 0), received_tokens=5))
+    full = closed(lease, Ending("complete", Usage(1_000, 9, 0, 0, 0), "end_turn"))
+    assert row.cost_micros == full.cost_micros
+
+
+def test_a_cut_call_that_said_nothing_of_its_input_costs_what_was_estimated() -> None:
+    lease = work.begun()
+    row = closed(lease, Ending("truncated", Usage(0, 0, 0, 0, 0), received_tokens=30))
+    asked = row.call.estimated_tokens
+    full = closed(lease, Ending("complete", Usage(asked, 30, 0, 0, 0), "end_turn"))
+    assert row.cost_micros == full.cost_micros > 0
+    assert row.cost_basis == "estimated"
+
+
+def test_a_call_of_which_nothing_came_is_free() -> None:
+    late = ModelFailed("timeout", "The API did not answer in time.", may_retry=True)
+    row = closed(work.begun(), Ending("error", failure=late))
+    assert (row.cost_micros, row.cost_basis) == (0, "none")
 
 
 def test_a_stopped_answer_keeps_its_text_and_its_estimated_bill() -> None:

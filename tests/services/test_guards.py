@@ -51,8 +51,16 @@ def write_rows() -> list[AppendOnly]:
         call=call, status="complete", cost_micros=1, cost_basis="exact", duration_ms=1
     )
     entry = models.LedgerEntry.objects.create(window=window, call=call, kind="settle", micros=1)
+    pin = models.Pin.objects.create(
+        conversation=conversation, tool_use_id="toolu_1", is_pinned=True, actor=user
+    )
+    erasure = models.Erasure.objects.create(
+        owner=user, conversation=conversation.public_id, begun_at=datetime.now(UTC),
+        deleted_at=datetime.now(UTC), due_at=datetime.now(UTC), messages=1, transformations=1,
+        calls=1, links=1, cost_micros=1,
+    )  # fmt: skip
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
-    return [blob, envelope, message, transformation, call, result, entry]
+    return [blob, envelope, message, transformation, call, result, entry, pin, erasure]
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

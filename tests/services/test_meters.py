@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.context import edits
 from conversations.context.edits import SpliceBlocks, Trigger
-from conversations.context.policy import Policy
+from conversations.context.policy import PRESETS, Policy
 from conversations.models import Budget, BudgetWindow, Conversation
 from conversations.queries import meters
 from conversations.services import log
@@ -92,7 +93,12 @@ def test_more_than_the_window_is_full_and_not_more() -> None:
 
 def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
     lease = work.begun()
-    assert [tick.label.split(":")[0] for tick in meter(lease).ticks] == ["40,000", "80,000"]
+    [tick] = meter(lease).ticks
+    adaptive = PRESETS["adaptive"]
+    share = adaptive.room(1_000_000) * adaptive.compact_above_percent // 100
+    assert tick.label == f"{share:,}: the context is reduced at once"
+    with override_settings(AGENTWEB_POLICY="classic"):
+        assert [tick.label.split(":")[0] for tick in meter(lease).ticks] == ["40,000", "80,000"]
     Conversation.objects.update(policy={"input_token_budget": 60_000})
     assert meter(lease).ticks[0].label.startswith("60,000")
     Conversation.objects.update(policy={"input_token_budget": "many"})

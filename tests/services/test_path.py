@@ -6,13 +6,17 @@ from uuid import uuid4
 
 import pytest
 
+from conversations.context import native
+from conversations.context.edits import SpliceMessages, Trigger, transformation
+from conversations.context.gauge import Gauge
+from conversations.context.policy import PRESETS
 from conversations.context.view import Message as ViewMessage
 from conversations.models import ApiCall, Conversation, Message
 from conversations.ports import Ending
 from conversations.queries.path import Change, path, state, views
 from conversations.queries.requests import rebuilt
 from conversations.services import log, turns
-from conversations.usage import Usage
+from conversations.usage import Usage, usage_from
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +105,53 @@ def test_an_entry_estimates_what_it_adds() -> None:
     (entry,) = path(work.conversation_of(lease))
     assert isinstance(entry, ViewMessage)
     assert entry.tokens == Message.objects.get().estimate > 100
+
+
+def test_what_the_api_was_expected_to_clear_is_known_and_changes_nothing_that_is_sent() -> None:
+    played = records.played()
+    conversation = played.conversation
+    before = state(conversation, records.MODEL)
+    change = native.expectation(
+        before.view, Gauge(9, "reported", 99), native.Clearing(), native.Cleared(("a", "b"), 5)
+    )
+    lease = work.next_turn(conversation)
+    log.record_transformation(
+        lease=lease, change=change, policy=PRESETS["native"], summary_call=None
+    )
+    conversation.refresh_from_db()
+    after = state(conversation, records.MODEL).view
+    assert (after.cleared, after.reduced) == (("a", "b"), True)
+    assert after.edits == before.view.edits
+
+
+def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
+    played = records.played()
+    conversation = played.conversation
+    assert state(conversation, records.MODEL).compacted_by == ""
+    lease = work.next_turn(conversation)
+    call = work.opened(lease).call
+    conversation.refresh_from_db()
+    view = state(conversation, records.MODEL).view
+    block = '{"type":"compaction","content":"x","signature":"c2ln"}'
+    put = SpliceMessages(0, view.messages[-2].seq, ((0, "answer", f"[{block}]"),))
+    change = transformation(view, "summary", Trigger(9, 1, "counted"), [put], "note")
+    log.record_transformation(
+        lease=lease, change=change, policy=PRESETS["native"], summary_call=call
+    )
+    conversation.refresh_from_db()
+    assert state(conversation, "another").compacted_by == records.MODEL
+
+
+def test_what_was_cleared_counts_in_the_report() -> None:
+    lease = work.begun()
+    usage = usage_from(
+        {
+            "input_tokens": 900,
+            "output_tokens": 50,
+            "context_management": {"applied_edits": [{"cleared_input_tokens": 4_000}]},
+        }
+    )
+    records.close(lease, work.opened(lease).call, work.complete(usage=usage))
+    report = records.loaded(lease).report
+    assert report is not None
+    assert report.tokens == 4_950

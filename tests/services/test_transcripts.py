@@ -13,7 +13,7 @@ from conversations.hub import Live
 from conversations.models import ApiResult, Conversation
 from conversations.ports import Finish, ToolDone
 from conversations.queries import transcripts
-from conversations.queries.conversations import sidebar
+from conversations.queries.listing import listing
 from conversations.queries.words import chip
 from conversations.services import drafts, log, toolcalls, turns
 from tests import records, work
@@ -77,13 +77,13 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
             [
                 queries(lambda c=conversation: transcripts.transcript(c)),
                 queries(lambda c=conversation: frames.snapshot(c.pk, 0, None)),
-                queries(lambda c=conversation, u=user: sidebar(u, c)),
+                queries(lambda c=conversation, u=user: listing(u, c)),
             ]
         )
         type(user).objects.filter(pk=user.pk).update(username=f"played {size}")
     assert counts[0] == counts[1]
-    assert counts[0][0] == 5
-    assert counts[0][2] == 1
+    assert counts[0][0] == 6
+    assert counts[0][2] == 2
 
 
 def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:

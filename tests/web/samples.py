@@ -13,6 +13,7 @@ from conversations.queries.shapes import (
     BudgetPill,
     Change,
     ConversationRow,
+    Keep,
     Marker,
     Meter,
     Reduction,
@@ -53,11 +54,13 @@ def tool(words: str = "notes.md", *, number: int = 1, state: str = "ok") -> Tool
         is_cut=True,
         is_error=state == "error",
         milliseconds=None if state == "started" else 420,
+        is_pinned=number == 2,
     )
 
 
 def marker(words: str = "14 tool results shortened", *, outcome: str = "applied") -> Marker:
-    return Marker(7, "compaction", outcome, words, 96_301, 31_020, f"/c/{ID}/inspect/events/7/")
+    url, is_applied = f"/c/{ID}/inspect/events/7/", outcome == "applied"
+    return Marker(7, "compaction", outcome, words, 96_301, 31_020, url, can_restore=is_applied)
 
 
 def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -> Round:
@@ -95,6 +98,8 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
         cost_micros=13_250,
         source=ANSWER if words == "notes.md" else words,
         can_retry=state in {"failed", "interrupted", "cancelled"},
+        prompt_keep=Keep(words),
+        answer_keep=Keep(words, is_pinned=True),
     )
 
 
@@ -107,7 +112,7 @@ def budget(words: str = "today") -> BudgetPill:
 
 
 def reduction(words: str = "14 tool results shortened") -> Reduction:
-    change = Change(words, words, words, 38_211, 500)
+    change = Change(words, words, words, 38_211, 500, Keep(words))
     return Reduction(
         seq=7,
         kind="compaction",
@@ -124,13 +129,15 @@ def reduction(words: str = "14 tool results shortened") -> Reduction:
         tokens_after=31_020,
         bytes_before=300_000,
         bytes_after=90_000,
-        changes=(change, replace(change, after="")),
+        changes=(change, replace(change, after=""), replace(change, before="", keep=None)),
         created_at=NOW,
         turn=1,
         summary_cost_micros=4_000,
         summary_model="claude-sonnet-5-5",
         summary_text=words,
         extra=((words, words),),
+        actor=words,
+        can_restore=True,
     )
 
 

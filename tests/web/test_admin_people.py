@@ -100,7 +100,10 @@ def test_a_budget_in_use_keeps_its_period_and_is_switched_off(root: Client) -> N
     [
         ('{"input_token_budget": -1}', "must be from 0"), ("[1]", "Write an object"),
         ('{"nonsense": 1}', "is no number of the context policy"), ("{", "Enter a valid JSON"),
-        ('{"input_token_budget": 90000}', "must be above input_token_budget"),
+        (
+            '{"input_token_budget": 9000, "compaction_threshold_tokens": 8000}',
+            "must be above input_token_budget",
+        ),
         ('{"verbatim_tools": "read_file"}', "must be a list of tool names"),
     ],
 )  # fmt: skip
@@ -128,7 +131,7 @@ def test_the_numbers_that_count_are_shown_with_their_source(root: Client) -> Non
     rows = (
         "<th>input_token_budget</th><td>60,000</td><td>this user</td>",
         "<td>30,000</td><td>site, AGENTWEB_MAX_TOOL_RESULT_CHARS</td>",
-        "<th>compaction_enabled</th><td>on</td><td>preset classic</td>",
+        "<th>compaction_enabled</th><td>on</td><td>preset adaptive</td>",
     )
     for row in rows:
         assert row in page

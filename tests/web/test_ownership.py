@@ -9,15 +9,20 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from conversations.models import User
+from conversations.services.conversations import delete_conversation
 from tests import records, work
 from tests.records import Played
 
 pytestmark = pytest.mark.django_db
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 #: Views that change something, and those that anybody may read.
-POSTS = {"start", "send", "stop", "retry", "logout"}
+POSTS = {
+    "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
+    "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
+}  # fmt: skip
+OF_THE_TRASH = {"bring_back", "erase"}
 PUBLIC = {"login", "logout", "live", "ready", "setup", "favicon"}
-BOTH = {"login", "setup", "favicon"}
+BOTH = {"login", "setup", "favicon", "lab", "settings"}
 
 
 def views(patterns: Any = None, before: str = "") -> list[tuple[str, str]]:
@@ -39,7 +44,7 @@ OF_A_CONVERSATION = [(route, name) for route, name in VIEWS if "<uuid:public_id>
 def address(route: str, public_id: Any, seq: int = 1) -> str:
     values = {
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
-        "<str:id>": "toolu_1", "<str:token>": "token",
+        "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
     }  # fmt: skip
     for part, value in values.items():
         route = route.replace(part, value)
@@ -55,7 +60,7 @@ def visitor(user: User | None) -> Client:
 
 
 def ask(client: Client, method: str, url: str) -> Any:
-    data = {"text": "hello"} if method == "post" else None
+    data = {"text": "hello", "id": "toolu_1", "title": "Hello"} if method == "post" else None
     return getattr(client, method)(url, data) if data else getattr(client, method)(url)
 
 
@@ -67,7 +72,10 @@ def played() -> Played:
 def test_the_urls_are_those_that_this_file_knows() -> None:
     assert {name for _, name in VIEWS} == {
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
+        "lab", "settings", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "live", "ready", "favicon",
+        "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
+        "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
     }  # fmt: skip
 
 
@@ -79,6 +87,8 @@ def test_nothing_of_another_persons_conversation_is_reached(
     client = visitor(
         work.person("eve", is_staff=kind != "another", is_superuser=kind == "superuser")
     )
+    if name in OF_THE_TRASH:
+        delete_conversation(conversation=played.conversation)
     before = work.everything()
     for method in ("get", "post", "head", "put", "patch", "delete", "options"):
         theirs = ask(client, method, address(route, played.conversation.public_id, 5))
@@ -127,13 +137,22 @@ def test_reading_changes_nothing_and_posting_is_for_what_changes(
 @pytest.mark.parametrize(("route", "name"), OF_A_CONVERSATION)
 def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: Played) -> None:
     seq = played.conversation.transformations.get(kind="compaction").seq
+    if name == "undo":
+        ask(
+            visitor(played.user),
+            "post",
+            address("c/<uuid:public_id>/pin/", played.conversation.public_id),
+        )
+        seq = played.conversation.transformations.get(kind="restore").seq
+    if name in OF_THE_TRASH:
+        delete_conversation(conversation=played.conversation)
     url = address(route, played.conversation.public_id, seq)
     method = "post" if name in POSTS else "get"
     assert ask(visitor(played.user), method, url).status_code in (200, 302)
 
 
 @pytest.mark.parametrize(
-    ("route", "name"), [v for v in VIEWS if v[1] in POSTS | {"login", "setup"}]
+    ("route", "name"), [v for v in VIEWS if v[1] in POSTS | {"login", "setup", "settings", "lab"}]
 )
 def test_a_post_without_the_token_of_our_page_is_refused(
     route: str, name: str, played: Played

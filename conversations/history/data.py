@@ -1,0 +1,55 @@
+"""My data: taken along, brought in, deleted."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.adapters import workspace_of
+from conversations.conf import conf
+from conversations.history.frame import frame, notice
+from conversations.queries.listing import counts
+from conversations.services.conversations import delete_everything
+from conversations.services.erase import erase_due
+from conversations.turns import supervisor
+from conversations.views import person
+
+
+@login_required
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    return shown(request)
+
+
+def shown(
+    request: HttpRequest, extra: dict[str, object] | None = None, status: int = 200
+) -> HttpResponse:
+    user = person(request)
+    context = frame(request) | {
+        "counts": counts(user),
+        "most_megabytes": conf.max_import_bytes // 1_000_000,
+        "trash_days": conf.trash_days,
+    }
+    return render(request, "conversations/data.html", context | (extra or {}), status=status)
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest) -> HttpResponse:
+    """Erase all conversations and files of the user, who has typed their name to say so."""
+    user = person(request)
+    if request.POST.get("name", "").strip() != user.get_username():
+        return shown(request, {"delete_error": _("Type your user name to confirm.")}, 400)
+    for turn in delete_everything(owner_id=user.pk):
+        supervisor.stop(turn)
+    erase_due(owner_id=user.pk)
+    workspace_of(user.pk).clear()
+    left = counts(user).trash
+    if left:
+        notice(request, _("Your data was erased; what is still answering follows in a moment."))
+    else:
+        notice(request, _("Your data was erased."))
+    return redirect("data")

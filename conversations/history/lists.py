@@ -1,0 +1,48 @@
+"""Lists of conversations: all of them, the archived ones, the trash."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.conf import conf
+from conversations.history.frame import current, frame, notice
+from conversations.queries.listing import listing
+from conversations.queries.listing import trash as trash_of
+from conversations.services.conversations import empty_trash
+from conversations.services.erase import erase_due
+from conversations.views import person
+
+
+@login_required
+@require_safe
+def conversations(request: HttpRequest) -> HttpResponse:
+    """Show a page of the list; with htmx its rows alone, to go on with."""
+    archived = request.GET.get("archived") == "1"
+    after = request.GET.get("after", "")
+    rows = listing(person(request), current(request), archived=archived, after=after)
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "conversations/_partials/rows.html", {"rows": rows})
+    context = {"rows": rows, "archived": archived, "is_later": bool(after)}
+    return render(request, "conversations/list.html", frame(request) | context)
+
+
+@login_required
+@require_safe
+def trash(request: HttpRequest) -> HttpResponse:
+    context = {"rows": trash_of(person(request)), "trash_days": conf.trash_days}
+    return render(request, "conversations/trash.html", frame(request) | context)
+
+
+@login_required
+@require_POST
+def empty(request: HttpRequest) -> HttpResponse:
+    """Erase everything in the trash now."""
+    user = person(request)
+    empty_trash(owner_id=user.pk)
+    count = erase_due(owner_id=user.pk)
+    notice(request, _("%d conversations were erased.") % count)
+    return redirect("trash")

@@ -1,0 +1,44 @@
+"""The log of a conversation in its order, read in portions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from django.db.models import QuerySet
+
+from conversations.models import Conversation, Message, Transformation
+
+E = TypeVar("E", Message, Transformation)
+PORTION = 50
+
+
+def tip_path(conversation: Conversation) -> set[int]:
+    """Give the numbers of the entries on the shown path."""
+    parents: dict[int, int] = {}
+    for kind in (Message, Transformation):
+        rows = kind._default_manager.filter(conversation=conversation)
+        parents.update(rows.values_list("seq", "parent"))
+    found: set[int] = set()
+    at = conversation.tip
+    while at in parents:
+        found.add(at)
+        at = parents[at]
+    return found
+
+
+def messages(conversation: Conversation) -> Iterator[Message]:
+    """Give every message, of all branches."""
+    return _portions(Message.objects.filter(conversation=conversation).order_by("seq"))
+
+
+def events(conversation: Conversation) -> Iterator[Transformation]:
+    """Give every change of the context, of all branches."""
+    return _portions(Transformation.objects.filter(conversation=conversation).order_by("seq"))
+
+
+def _portions(rows: QuerySet[E]) -> Iterator[E]:
+    """Read the rows some at a time, so that no cursor stays open while they are sent."""
+    keys = list(rows.values_list("pk", flat=True))
+    for at in range(0, len(keys), PORTION):
+        yield from rows.filter(pk__in=keys[at : at + PORTION])

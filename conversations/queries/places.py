@@ -1,0 +1,29 @@
+"""A place in a list that is read by the page: the time and key of the last row that was shown."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WRITTEN = re.compile(r"([0-9]{1,17})-([0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    at: datetime
+    id: int
+
+    @classmethod
+    def read(cls, text: str) -> Place | None:
+        """Read a place from an address; None when it is none."""
+        match = _WRITTEN.fullmatch(text)
+        if match is None:
+            return None
+        return cls(_EPOCH + timedelta(microseconds=int(match[1])), int(match[2]))
+
+
+def place_of(at: datetime, id: int) -> str:
+    """Write a place into an address."""
+    return f"{(at - _EPOCH) // timedelta(microseconds=1)}-{id}"

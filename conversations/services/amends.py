@@ -1,0 +1,46 @@
+"""The books of a conversation that is erased: closed, so that each window keeps its sum.
+
+Reservations and entries name calls, so they go with them. What they came to is entered once more as
+a correction of the window, and what had settled above its reservation is spent like the rest.
+"""
+
+from __future__ import annotations
+
+from django.db.models import F
+
+from conversations.models import BudgetWindow, Conversation, LedgerEntry, Reservation
+
+
+def close_accounts(*, conversation: Conversation) -> None:
+    """Replace what its calls entered by one correction a window; the door is open."""
+    mine = Reservation.objects.filter(call__conversation=conversation)
+    keys = mine.order_by("window_id").values_list("window_id", flat=True).distinct()
+    windows = BudgetWindow.objects.select_for_update().filter(pk__in=list(keys)).order_by("pk")
+    for window in list(windows):
+        _close(window, conversation)
+    LedgerEntry.objects.filter(call__conversation=conversation)._raw_delete("default")
+    mine._raw_delete("default")
+
+
+def _close(window: BudgetWindow, conversation: Conversation) -> None:
+    final = LedgerEntry.objects.filter(window=window, call__conversation=conversation)
+    costs = dict(final.filter(kind__in=("settle", "release")).values_list("call_id", "micros"))
+    total = held = over = 0
+    rows = Reservation.objects.filter(window=window, call__conversation=conversation)
+    for call_id, micros, is_open in rows.values_list("call_id", "micros", "is_open"):
+        # A call in doubt: what it held stays spent.
+        cost = micros if is_open else costs.get(call_id, 0)
+        total += cost
+        held += micros if is_open else 0
+        over += max(0, cost - micros)
+    BudgetWindow.objects.filter(pk=window.pk).update(
+        spent_micros=F("spent_micros") + held + over,
+        held_micros=F("held_micros") - held,
+        overrun_micros=F("overrun_micros") - over,
+    )
+    LedgerEntry.objects.create(
+        window=window,
+        kind=LedgerEntry.Kind.ADJUST,
+        micros=total,
+        reason=f"calls of the erased conversation {conversation.public_id}",
+    )

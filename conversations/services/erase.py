@@ -1,0 +1,127 @@
+"""Erasing: the one way by which rows of the log go, in one transaction with the row that says so.
+
+A conversation is erased whole: its log, calls, drafts, pins and index, and the texts that nothing
+else names. The money stays: what its calls cost becomes one correcting entry in each window, so
+that every window still says what its entries say, and the erasure keeps the cost by day and model.
+What is in the trash is erased when its time is over; a running turn is waited for.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, QuerySet, Sum
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from conversations.models import (
+    LIVE,
+    ApiCall,
+    ApiResult,
+    Conversation,
+    Draft,
+    Erasure,
+    Message,
+    Pin,
+    SearchText,
+    ToolCall,
+    Transformation,
+    Turn,
+)
+from conversations.services.amends import close_accounts
+from conversations.services.audit.rows import chunks
+from conversations.services.audit.texts import texts_of
+from conversations.services.guards import erasing
+from conversations.services.texts import claim_texts, orphaned_blobs, orphaned_envelopes
+
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+#: Conversations that one run erases.
+MOST = 1_000
+
+
+def erase_due(*, owner_id: int | None = None, now: datetime | None = None) -> int:
+    """Erase what is due, each in a transaction of its own; give how many went."""
+    rows = _due(now or timezone.now())
+    if owner_id is not None:
+        rows = rows.filter(owner_id=owner_id)
+    keys = list(rows.order_by("erase_at").values_list("pk", flat=True)[:MOST])
+    return sum(erase_conversation(conversation_id=key, now=now) is not None for key in keys)
+
+
+def _due(now: datetime) -> QuerySet[Conversation]:
+    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    rows = Conversation.objects.filter(erase_at__lte=now).exclude(deleted_at=None)
+    return rows.exclude(Exists(live))
+
+
+def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:
+    """Erase a conversation that is due, and record it; None when it is not, or not there."""
+    with erasing(), transaction.atomic():
+        locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+        if locked is None or not _due(now or timezone.now()).filter(pk=locked.pk).exists():
+            return None
+        record = _record(locked)
+        close_accounts(conversation=locked)
+        claim_texts()
+        envelopes, blobs = texts_of(locked.pk)
+        for rows in _rows(locked):
+            _drop(rows)
+        for some in chunks(envelopes):
+            _drop(orphaned_envelopes(some))
+        for some in chunks(blobs):
+            _drop(orphaned_blobs(some))
+        record.save()
+        return record
+
+
+def _rows(conversation: Conversation) -> list[QuerySet[Any]]:
+    """Give all that belongs to a conversation, what names others first."""
+    turns = Turn.objects.filter(conversation=conversation)
+    calls = ApiCall.objects.filter(conversation=conversation)
+    return [
+        SearchText.objects.filter(conversation=conversation),
+        Pin.objects.filter(conversation=conversation),
+        Draft.objects.filter(turn__in=turns),
+        ToolCall.objects.filter(turn__in=turns),
+        ApiResult.objects.filter(call__in=calls),
+        Transformation.objects.filter(conversation=conversation),
+        calls,
+        Message.objects.filter(conversation=conversation),
+        turns,
+        Conversation.objects.filter(pk=conversation.pk),
+    ]
+
+
+def _drop(rows: QuerySet[Any]) -> None:
+    # `delete` would load them all to ask what they protect; the order above answers that.
+    rows._raw_delete(rows.db)
+
+
+def _record(conversation: Conversation) -> Erasure:
+    """Say what goes, in numbers."""
+    assert conversation.deleted_at is not None  # noqa: S101 - it is due
+    assert conversation.erase_at is not None  # noqa: S101
+    calls = ApiCall.objects.filter(conversation=conversation)
+    sums = {name: Sum(f"result__{name}") for name in (*TOKENS, "cost_micros")}
+    days = calls.annotate(day=TruncDate("sent_at")).values("day", "model")
+    rows = days.annotate(calls=Count("pk"), **sums).order_by("day", "model")
+    usage = [
+        {"day": row.pop("day").isoformat()} | {name: value or 0 for name, value in row.items()}
+        for row in map(dict[str, Any], rows)
+    ]
+    return Erasure(
+        owner_id=conversation.owner_id,
+        conversation=conversation.public_id,
+        begun_at=conversation.created_at,
+        deleted_at=conversation.deleted_at,
+        due_at=conversation.erase_at,
+        messages=conversation.messages.count(),
+        transformations=conversation.transformations.count(),
+        calls=calls.count(),
+        links=conversation.links,
+        chain=conversation.chain,
+        cost_micros=sum(row["cost_micros"] for row in usage),
+        usage=usage,
+    )

@@ -1,0 +1,145 @@
+"""Conversations as things one keeps: found, named, pinned, put away, thrown away, taken along."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.e2e.people import CHAT, ended, set_up, start_chat
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def open_menu(page: Page, title: str) -> None:
+    row = page.locator("#sidebar .row-box", has_text=title)
+    await row.hover()
+    await row.locator(".row-more").click()
+    await expect(page.locator("#menu")).to_be_visible()
+
+
+async def test_a_conversation_is_renamed_pinned_archived_deleted_and_brought_back(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "What time is it in Lisbon?")
+    await ended(page, 1)
+    await open_menu(page, "Lisbon")
+    await page.fill("#menu-text", "Clock of Lisbon")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#menu")).to_be_hidden()
+    await expect(page.locator("#title")).to_have_text("Clock of Lisbon")
+    await expect(page.locator("#notice")).to_contain_text("Renamed.")
+
+    await open_menu(page, "Clock of Lisbon")
+    await page.get_by_role("button", name="Pin to the top").click()
+    await expect(page.locator("#rows h2").first).to_have_text("Pinned")
+    await open_menu(page, "Clock of Lisbon")
+    await page.get_by_role("button", name="Archive").click()
+    await expect(page.locator("#rows")).not_to_contain_text("Clock of Lisbon")
+    await page.click("text=Archived >> nth=0")
+    await expect(page.locator("main")).to_contain_text("Clock of Lisbon")
+    await page.locator("main .row-more").click()
+    await page.get_by_role("button", name="Back to the list").click()
+    await expect(page.locator("main")).to_contain_text("Nothing is archived.")
+
+    await page.locator("#sidebar .row", has_text="Clock of Lisbon").click()
+    await page.wait_for_url(CHAT)
+    address = page.url
+    await open_menu(page, "Clock of Lisbon")
+    await page.get_by_role("button", name="Delete").click()
+    await page.wait_for_url("**/c/new/")
+    await expect(page.locator("#rows")).not_to_contain_text("Clock of Lisbon")
+    await page.get_by_role("button", name="Undo").click()
+    await page.wait_for_url(address)
+    await expect(page.locator("#turn-1")).to_be_visible()
+
+
+async def test_a_message_is_found_while_one_types_and_opened_in_its_place(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Write a file walnut.md with the word macadamia")
+    await ended(page, 1)
+    await page.keyboard.press("Control+k")
+    await page.wait_for_url("**/search/")
+    await page.locator("#q").press_sequentially("macad")
+    said = page.locator("small", has_text="You")
+    hit = page.locator(".hits li").filter(has=said).first
+    await expect(hit.locator("mark").first).to_have_text("macadamia")
+    assert re.search(r"\?q=macad", page.url)
+    await hit.locator("a").click()
+    await page.wait_for_url(re.compile(r"/c/[0-9a-f-]{36}/\?m=\d+#m-\d+$"))
+    await expect(page.locator(".prompt:target")).to_be_in_viewport()
+    await page.goto(f"{served.url}/search/?q=zzzzz")
+    await expect(page.locator("#found")).to_contain_text("Nothing was found")
+
+
+async def test_what_is_exported_can_be_imported_again(
+    page: Page, served: Served, tmp_path: Path
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Hello, a talk to export")
+    await ended(page, 1)
+    await open_menu(page, "a talk to export")
+    async with page.expect_download() as begun:
+        await page.get_by_role("link", name="JSON").click()
+    line = Path(await (await begun.value).path()).read_text(encoding="utf-8")
+    record = json.loads(line)
+    assert record["title"] == "Hello, a talk to export"
+
+    await page.goto(f"{served.url}/settings/data/")
+    async with page.expect_download() as begun:
+        await page.get_by_role("button", name="Export everything").click()
+    with zipfile.ZipFile(await (await begun.value).path()) as archive:
+        assert archive.testzip() is None
+        assert record["id"] in archive.read("conversations.jsonl").decode()
+        [name] = [n for n in archive.namelist() if n.startswith("html/") and record["id"][:8] in n]
+        assert "a talk to export" in archive.read(name).decode()
+
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([record | {"title": "The copy"}, {"title": "Bad"}]), "utf-8")
+    await page.set_input_files("[name=file]", file)
+    await page.get_by_role("button", name="Import", exact=True).click()
+    await expect(page.locator(".report")).to_contain_text("1 conversation imported")
+    await expect(page.locator(".report")).to_contain_text("Bad: is no conversation")
+    await page.get_by_role("link", name="The copy").first.click()
+    await page.wait_for_url(CHAT)
+    await expect(page.locator("#turn-1")).to_contain_text("Hello, a talk to export")
+    await page.goto("about:blank")
+
+
+async def test_without_script_everything_works_by_links_and_forms(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "A talk without script")
+    await ended(page, 1)
+    address = page.url
+    browser = page.context.browser
+    assert browser is not None
+    context = await browser.new_context(
+        java_script_enabled=False, storage_state=await page.context.storage_state()
+    )
+    plain = await context.new_page()
+    await plain.goto(f"{address}menu/")
+    await plain.fill("#menu-text", "Plainly renamed")
+    await plain.get_by_role("button", name="Rename").click()
+    await expect(plain.locator("#notice")).to_contain_text("Renamed.")
+    await plain.get_by_role("button", name="Pin to the top").click()
+    await plain.goto(f"{served.url}/search/")
+    await plain.fill("#q", "plainly")
+    await plain.get_by_role("button", name="Search").click()
+    await plain.locator(".hits a").first.click()
+    await expect(plain.locator("#title")).to_have_text("Plainly renamed")
+    await plain.goto(f"{address}menu/")
+    await plain.get_by_role("button", name="Delete").click()
+    await plain.get_by_role("button", name="Undo").click()
+    await expect(plain.locator("#title")).to_have_text("Plainly renamed")
+    await context.close()
+    await page.goto("about:blank")

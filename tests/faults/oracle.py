@@ -1,0 +1,140 @@
+"""What must hold after every fault, whatever it was: the oracle of RELIABILITY.md, O1 to O7.
+
+O8, that nothing is left behind (tasks, connections, descriptors, threads, memory), holds for the
+process and not for a conversation: `whole.running` looks for tasks and connections at the end of
+each test, `test_resources` for the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from django.db.models import QuerySet, Sum
+
+from agentweb.emulator import accounts
+from agentweb.emulator.accounts import Account
+from agentweb.emulator.server import EmulatorServer
+from agentweb.emulator.validation.call import validate_call
+from conversations.context import wire
+from conversations.db import db
+from conversations.models import (
+    LIVE,
+    ApiCall,
+    ApiResult,
+    Budget,
+    BudgetWindow,
+    Conversation,
+    LedgerEntry,
+    Message,
+    ToolCall,
+    Transformation,
+    Turn,
+)
+from conversations.services.audit import Tally, verify_everything
+from tests.faults.whole import App, Chat
+from tests.running import unrecorded
+
+#: Why a client goes away while the server may still be writing.
+_WENT_AWAY = ("protocol_error", "timeout")
+
+
+async def check_everything(chat: Chat) -> None:
+    """The oracle, and a next message is answered."""
+    app = chat.app
+    app.clock.ahead += 61
+    turn = await chat.say("Are you there?")
+    assert (turn.state, turn.finish_reason, turn.error_text) == ("done", "end_turn", "")
+    await db(check_rows)
+    await check_requests(app)
+    await check_page(chat)
+    await db(check_runs, app)
+    await db(check_prompts, chat)
+    await settled(app.emulator)
+    await db(check_bills, app.emulator, ApiResult.objects.all())
+
+
+def check_rows() -> None:
+    """O1, O4, O6 and O7 for everybody, once nothing runs."""
+    assert not Turn.objects.filter(state__in=LIVE).exists()
+    assert ApiCall.objects.filter(result=None).count() == 0
+    assert Message.objects.filter(kind="prompt").count() == Turn.objects.count()
+    assert not ToolCall.objects.filter(state__in=("planned", "started")).exists()
+    for window in BudgetWindow.objects.all():
+        entries = LedgerEntry.objects.filter(window=window, kind="settle")
+        settled = entries.aggregate(sum=Sum("micros"))["sum"] or 0
+        assert window.held_micros == 0
+        assert window.spent_micros + window.overrun_micros == settled
+    paid = ApiResult.objects.aggregate(sum=Sum("cost_micros"))["sum"] or 0
+    spent = sum(
+        window.spent_micros + window.overrun_micros for window in BudgetWindow.objects.all()
+    )
+    assert spent == paid or not Budget.objects.exists()
+    for conversation in Conversation.objects.all():
+        check_log(conversation)
+    assert list(verify_everything(Tally())) == []
+
+
+def check_log(conversation: Conversation) -> None:
+    """O3: the numbers of the log have no gap and no double."""
+    seqs = [
+        *Message.objects.filter(conversation=conversation).values_list("seq", flat=True),
+        *Transformation.objects.filter(conversation=conversation).values_list("seq", flat=True),
+    ]
+    assert sorted(seqs) == list(range(1, conversation.head + 1))
+
+
+async def check_requests(app: App) -> None:
+    """O2: every request is valid, judged apart from what it was answered, and is in the audit."""
+    assert await db(unrecorded, app.emulator) == []
+    for row in app.emulator.emulator.log:
+        if row.path == "/v1/messages":
+            betas = accounts.betas(row.headers)
+            validate_call(
+                row.body, account=Account("default", "default"), betas=betas, counting=False
+            )
+
+
+async def check_page(chat: Chat) -> None:
+    """O3: who followed every frame sees what somebody sees who comes now."""
+    fresh = await chat.fresh()
+    assert chat.page.missed == []
+    turns = Turn.objects.filter(conversation=chat.conversation)
+    for number in await db(lambda: list(turns.values_list("number", flat=True))):
+        assert chat.text(number) == fresh.text(f"turn-{number}")
+
+
+def check_runs(app: App) -> None:
+    """O5: no tool call ran twice, and what counts as run has run."""
+    assert set(app.runs.values()) <= {1}
+    ran = ToolCall.objects.filter(state="ok").values_list("turn_id", "tool_use_id")
+    assert set(ran) <= set(app.runs)
+
+
+def check_prompts(chat: Chat) -> None:
+    """O6: every acknowledged message is stored, once."""
+    rows = Message.objects.filter(
+        conversation=chat.conversation, kind="prompt", turn__retry_of=None
+    )
+    stored = [wire.decode(row.content)[0]["text"] for row in rows.order_by("seq")]
+    assert stored == chat.sent
+
+
+async def settled(emulator: EmulatorServer) -> None:
+    """Wait until the emulator has seen everybody go whose stream it was writing."""
+    async with asyncio.timeout(5):
+        while emulator.emulator.open_streams:
+            await asyncio.sleep(0.01)
+
+
+def check_bills(emulator: EmulatorServer, results: QuerySet[ApiResult]) -> None:
+    """O4: what each call cost is its bill; whoever went away may have been sent more than that."""
+    bills = {key: bill.cost_micros for key, bill in emulator.emulator.bills.items()}
+    paid: Counter[str] = Counter()
+    for row in results.exclude(cost_basis="none"):
+        went = row.status == "stopped" or row.error_type in _WENT_AWAY
+        if row.cost_basis == "estimated" and went:
+            assert row.cost_micros <= bills[row.request_id]
+            bills[row.request_id] = row.cost_micros
+        paid[row.request_id] += row.cost_micros
+    assert paid == bills

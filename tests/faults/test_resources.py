@@ -1,0 +1,89 @@
+"""O8: after any number of faults the process holds what it held before.
+
+The first round fills the pools that stay (database threads and their connections); from then on
+nothing may grow. Objects are counted, because the size of a process says little: no answer, switch,
+stage or reader of a stream outlives its turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conversations.answer import Answer
+from conversations.db import THREADS, db
+from conversations.models import User
+from conversations.sse import EventReader
+from conversations.stage import TurnStage
+from conversations.switch import Switch
+from tests.faults.oracle import check_everything
+from tests.faults.whole import App
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+FAULTS = (
+    "api_error:x1", "error_after:12", "cut_after:12", "reset_after:12", "hang_after:12", "pings:9",
+    "close:x1", "duplicate_block_stop", "bad_sse", "html200", "max_tokens_tool", "refusal_partial",
+    "loop:x2", "after_stop", "unknown_event", "hang:x1",
+)  # fmt: skip
+ROUNDS = 2
+#: Resident memory that the second and later rounds may add: far less than one leaked answer each.
+MOST_BYTES = 24 * 1_048_576
+
+
+async def test_after_any_number_of_faults_the_process_holds_what_it_held_before(app: App) -> None:
+    await fill_pools()
+    await suffer(app, "first")
+    before = await held(app)
+    size = resident()
+    for number in range(ROUNDS):
+        await suffer(app, str(number))
+    async with asyncio.timeout(10):
+        while (after := await held(app)) != before:
+            await asyncio.sleep(0.05)
+    assert after == before
+    assert resident() - size < MOST_BYTES
+
+
+async def suffer(app: App, name: str) -> None:
+    async with app.chat() as chat:
+        for fault in FAULTS:
+            await chat.say(f"Number {name}: answer in 100 words emulator:fault={fault}")
+            app.clock.ahead += 61
+        await check_everything(chat)
+
+
+async def fill_pools() -> None:
+    """Make every thread of the database's pool, with its connection."""
+    gate = threading.Barrier(THREADS)
+
+    def work() -> None:
+        gate.wait(timeout=10)
+        User.objects.count()
+
+    await asyncio.gather(*(db(work) for _ in range(THREADS)))
+
+
+async def held(app: App) -> Counter[str]:
+    """Count what the process holds, once the emulator has seen everybody go."""
+    async with asyncio.timeout(10):
+        while app.emulator.connections:
+            await asyncio.sleep(0.01)
+    gc.collect()
+    kinds = (Answer, EventReader, Switch, TurnStage, asyncio.Task)
+    counts: Counter[str] = Counter(
+        type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)
+    )
+    counts["descriptors"] = sum(1 for _ in Path("/proc/self/fd").iterdir())
+    counts["threads"] = threading.active_count()
+    return counts
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

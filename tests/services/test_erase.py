@@ -1,0 +1,245 @@
+"""Erasing: whole, recorded, after its time, and the books and the rest of the record still hold."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.utils import timezone
+
+from conversations.models import (
+    Blob,
+    BudgetWindow,
+    Conversation,
+    Envelope,
+    Erasure,
+    LedgerEntry,
+    Message,
+    SearchText,
+)
+from conversations.queries.found import found
+from conversations.services import calls, turns
+from conversations.services.audit import Tally, verify_everything
+from conversations.services.conversations import (
+    bring_back_conversation,
+    delete_conversation,
+    delete_everything,
+    empty_trash,
+)
+from conversations.services.erase import erase_conversation, erase_due
+from conversations.services.guards import missing_guards
+from conversations.services.pins import keep_in_full
+from conversations.services.turns import SendError
+from tests import records, work
+from tests.records import Played
+
+pytestmark = pytest.mark.django_db
+KEPT = {"User", "ApiModel", "ModelPrice", "Budget", "BudgetWindow", "LedgerEntry", "Erasure"}
+
+
+def rows() -> dict[str, int]:
+    kinds = apps.get_app_config("conversations").get_models()
+    return {kind.__name__: n for kind in kinds if (n := kind._base_manager.count())}
+
+
+def deleted(played: Played) -> Conversation:
+    played.conversation.refresh_from_db()
+    delete_conversation(conversation=played.conversation)
+    played.conversation.refresh_from_db()
+    return played.conversation
+
+
+def after(days: float) -> Any:
+    return timezone.now() + timedelta(days=days)
+
+
+def is_whole() -> None:
+    tally = Tally()
+    assert list(verify_everything(tally)) == []
+    connection.check_constraints()
+
+
+def test_what_is_deleted_waits_and_is_then_erased_whole() -> None:
+    played = records.played()
+    conversation = deleted(played)
+    assert erase_due() == 0
+    assert erase_due(now=after(29.9)) == 0
+    assert erase_due(now=after(30.1)) == 1
+    assert set(rows()) <= KEPT
+    assert not found(played.user, "4711").rows
+    is_whole()
+    assert not Conversation.objects.filter(pk=conversation.pk).exists()
+
+
+def test_the_days_are_a_setting(settings: Any) -> None:
+    settings.AGENTWEB_TRASH_DAYS = 2
+    deleted(records.played())
+    assert erase_due(now=after(1.9)) == 0
+    assert erase_due(now=after(2.1)) == 1
+
+
+def test_what_was_brought_back_is_as_it_was_and_stays() -> None:
+    played = records.played()
+    played.conversation.refresh_from_db()
+    before = work.everything()
+    conversation = deleted(played)
+    bring_back_conversation(conversation=conversation)
+    assert work.everything() == before
+    assert erase_due(now=after(1_000)) == 0
+
+
+def test_the_erasure_says_what_went_and_nothing_of_what_was_said() -> None:
+    played = records.played(title="A secret plan", result="secret result")
+    conversation = deleted(played)
+    counts = (conversation.messages.count(), conversation.transformations.count())
+    calls_made, links = conversation.calls.count(), (conversation.links, conversation.chain)
+    cost = sum(call.result.cost_micros for call in conversation.calls.all())
+    erase_due(now=after(31))
+    erasure = Erasure.objects.get()
+    assert erasure.owner == played.user
+    assert erasure.conversation == conversation.public_id
+    assert (erasure.messages, erasure.transformations, erasure.calls) == (*counts, calls_made)
+    assert (erasure.links, erasure.chain) == links
+    assert erasure.due_at - erasure.deleted_at == timedelta(days=30)
+    assert erasure.cost_micros == cost > 0
+    (day,) = erasure.usage
+    assert (day["model"], day["calls"], day["cost_micros"]) == (records.MODEL, calls_made, cost)
+    assert day["output_tokens"] == 120
+    assert "secret" not in str(Erasure.objects.values())
+    with pytest.raises(TypeError, match="append-only"):
+        erasure.delete()
+
+
+def test_every_window_says_what_it_said_before() -> None:
+    played = records.played()
+    other = records.played("bob")
+    window = BudgetWindow.objects.get(budget__user=played.user)
+    used = window.spent_micros + window.overrun_micros
+    assert used > 0
+    deleted(played)
+    erase_due(now=after(31))
+    window.refresh_from_db()
+    assert (window.spent_micros, window.held_micros, window.overrun_micros) == (used, 0, 0)
+    entry = LedgerEntry.objects.get(window=window)
+    assert (entry.kind, entry.micros) == ("adjust", used)
+    assert LedgerEntry.objects.filter(window__budget__user=other.user).count() > 1
+    is_whole()
+
+
+def test_what_cost_more_than_was_held_is_spent_like_the_rest() -> None:
+    user = work.person()
+    work.limited(user, 50_000_000)
+    lease = work.begun(user)
+    sent = work.opened(lease)
+    huge = records.Usage(5_000_000, 20, 0, 0, 0)
+    records.close(lease, sent.call, work.complete(usage=huge))
+    turns.finish_turn(lease=lease, finish=work.Finish("done", "end_turn"))
+    window = BudgetWindow.objects.get()
+    assert window.overrun_micros > 0
+    total = window.spent_micros + window.overrun_micros
+    delete_conversation(conversation=work.conversation_of(lease))
+    assert erase_due(now=after(31)) == 1
+    window.refresh_from_db()
+    assert (window.spent_micros, window.overrun_micros) == (total, 0)
+    is_whole()
+
+
+def test_texts_that_others_name_stay() -> None:
+    played, other = records.played(), records.played("bob")
+    blobs = set(Blob.objects.values_list("pk", flat=True))
+    envelopes = set(Envelope.objects.values_list("pk", flat=True))
+    deleted(played)
+    erase_due(now=after(31))
+    assert set(Blob.objects.values_list("pk", flat=True)) == blobs
+    assert set(Envelope.objects.values_list("pk", flat=True)) == envelopes
+    is_whole()
+    deleted(other)
+    erase_due(now=after(31))
+    assert not Blob.objects.exists()
+    assert not Envelope.objects.exists()
+
+
+def test_pins_go_too() -> None:
+    played = records.played()
+    keep_in_full(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    deleted(played)
+    erase_due(now=after(31))
+    assert set(rows()) <= KEPT
+
+
+def test_a_running_turn_is_stopped_and_waited_for() -> None:
+    lease = work.begun()
+    conversation = work.conversation_of(lease)
+    turn = delete_conversation(conversation=conversation)
+    assert turn is not None
+    turn.refresh_from_db()
+    assert turn.stop_requested_at is not None
+    assert erase_due(now=after(31)) == 0
+    with pytest.raises(calls.Stopped):
+        work.opened(lease)
+    turns.finish_turn(lease=lease, finish=work.Finish("cancelled", "stopped"))
+    assert erase_due(now=after(31)) == 1
+
+
+def test_nothing_is_said_in_the_trash() -> None:
+    played = records.played()
+    stale = Conversation.objects.get(pk=played.conversation.pk)
+    deleted(played)
+    with pytest.raises(SendError) as caught:
+        work.next_turn(stale)
+    assert caught.value.code == "deleted"
+
+
+def test_what_is_not_in_the_trash_is_never_erased() -> None:
+    played = records.played()
+    assert erase_conversation(conversation_id=played.conversation.pk, now=after(999)) is None
+    assert erase_conversation(conversation_id=0) is None
+    empty_trash(owner_id=played.user.pk)
+    assert erase_due() == 0
+
+
+def test_the_trash_is_emptied_at_once_when_asked() -> None:
+    first, second = records.played(), records.played("bob")
+    deleted(first)
+    deleted(second)
+    empty_trash(owner_id=first.user.pk)
+    assert erase_due() == 1
+    assert Conversation.objects.get() == second.conversation
+    empty_trash(owner_id=first.user.pk, public_id=second.conversation.public_id)
+    assert erase_due() == 0
+
+
+def test_deleting_everything_leaves_what_is_of_others() -> None:
+    played, other = records.played(), records.played("bob")
+    records.played(title="Another")
+    running = work.begun(played.user, "still running")
+    (turn,) = delete_everything(owner_id=played.user.pk)
+    assert turn.pk == running.turn_id
+    assert erase_due(owner_id=played.user.pk) == 2
+    assert Conversation.objects.filter(owner=played.user).count() == 1
+    turns.finish_turn(lease=running, finish=work.Finish("cancelled", "stopped"))
+    assert erase_due() == 1
+    assert set(Conversation.objects.all()) == {other.conversation}
+    assert Message.objects.exclude(conversation=other.conversation).count() == 0
+    assert SearchText.objects.exclude(conversation=other.conversation).count() == 0
+    is_whole()
+
+
+def test_an_erasing_that_fails_erases_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = records.played()
+    deleted(played)
+    before = work.everything()
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Erasure, "save", broken)
+    with pytest.raises(ZeroDivisionError):
+        erase_due(now=after(31))
+    assert work.everything() == before
+    assert missing_guards() == []
+    with pytest.raises(Exception, match="append-only"):
+        Message.objects.filter(conversation=played.conversation)._raw_delete("default")

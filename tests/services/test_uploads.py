@@ -1,0 +1,253 @@
+"""Uploads: each conversation of a file whole or not at all, whoever wrote the file."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+
+from conversations.context import wire
+from conversations.models import Conversation, Message, User
+from conversations.queries.exports import record
+from conversations.services.audit import Tally, verify_everything
+from conversations.services.conversations import delete_conversation
+from conversations.services.unpacking import UploadError, objects
+from conversations.services.uploads import Report, import_upload
+from tests import records, work
+
+pytestmark = pytest.mark.django_db
+
+
+def put(raw: bytes, user: User | None = None) -> Report:
+    owner = user or User.objects.get_or_create(username="ada")[0]
+    return import_upload(user=owner, file=io.BytesIO(raw), size=len(raw), model=records.MODEL)
+
+
+def zipped(**members: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("__", "/").replace("_json", ".json"), content)
+    return sink.getvalue()
+
+
+def ours(name: str = "a", text: str = "Hi") -> dict[str, Any]:
+    return {"id": name, "messages": [{"role": "user", "content": text}]}
+
+
+def claude(name: str = "u1", *said: tuple[str, str], **values: Any) -> dict[str, Any]:
+    return {
+        "uuid": name, "name": "Nut trees", "created_at": "2024-03-01T10:00:00.123456Z",
+        "updated_at": "2024-03-02T10:00:00Z", "account": {"uuid": "x"},
+        "chat_messages": [
+            {"uuid": str(at), "sender": sender, "text": text, "created_at": "2024-03-01T10:00:00Z",
+             "content": [{"type": "text", "text": text, "citations": []}], "attachments": [],
+             "files": []}
+            for at, (sender, text) in enumerate(said or (("human", "Hi"), ("assistant", "Hello")))
+        ],
+    } | values  # fmt: skip
+
+
+def node(name: str, parent: str | None, role: str, text: str, **values: Any) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [text]}
+    message = {"id": name, "author": {"role": role}, "content": content, "recipient": "all"}
+    return {"id": name, "parent": parent, "children": [], "message": message | values}
+
+
+def chatgpt(*nodes: dict[str, Any], **values: Any) -> dict[str, Any]:
+    root = {"id": "root", "parent": None, "children": ["1"], "message": None}
+    shown = nodes or (node("1", "root", "user", "Hi"), node("2", "1", "assistant", "Hello"))
+    return {
+        "title": "Nut trees", "create_time": 1709287200.5, "update_time": 1709373600.0,
+        "conversation_id": "c1", "current_node": shown[-1]["id"],
+        "mapping": {"root": root} | {each["id"]: each for each in shown},
+    } | values  # fmt: skip
+
+
+def said(conversation: Conversation) -> list[tuple[str, str]]:
+    rows = Message.objects.filter(conversation=conversation).order_by("seq")
+    return [(row.kind, wire.decode(row.content)[0]["text"]) for row in rows]
+
+
+HELLO = [("prompt", "Hi"), ("answer", "Hello")]
+
+
+@pytest.mark.parametrize("foreign", [claude(), chatgpt()], ids=["claude", "chatgpt"])
+@pytest.mark.parametrize("packing", ["json", "pretty", "zip", "gzip", "lines"])
+def test_foreign_exports_become_conversations(foreign: dict[str, Any], packing: str) -> None:
+    raw = json.dumps([foreign], indent=2 if packing == "pretty" else None).encode()
+    packed = {
+        "json": raw, "pretty": raw, "zip": zipped(conversations_json=raw, users_json=b"[]"),
+        "gzip": gzip.compress(raw), "lines": json.dumps(foreign).encode() + b"\n\n",
+    }[packing]  # fmt: skip
+    report = put(packed)
+    assert (report.imported, report.again, report.refused, report.stopped) == (1, 0, 0, "")
+    conversation = Conversation.objects.get()
+    assert said(conversation) == HELLO
+    assert conversation.title == "Nut trees"
+    assert conversation.created_at.date().isoformat() == "2024-03-01"
+    assert conversation.updated_at.date().isoformat() == "2024-03-02"
+    assert list(verify_everything(Tally())) == []
+
+
+def test_the_same_file_twice_changes_nothing() -> None:
+    raw = json.dumps([claude(), chatgpt(), ours()]).encode()
+    assert put(raw).imported == 3
+    before = work.everything()
+    report = put(raw)
+    assert (report.imported, report.again, report.refused) == (0, 3, 0)
+    assert work.everything() == before
+    assert put(raw, work.person("bob")).imported == 3
+
+
+def test_what_is_in_the_trash_is_not_imported_beside_itself() -> None:
+    put(json.dumps(claude()).encode())
+    delete_conversation(conversation=Conversation.objects.get())
+    assert put(json.dumps(claude()).encode()).again == 1
+
+
+def test_an_export_of_ours_comes_back() -> None:
+    played = records.played()
+    line = "".join(record(played.conversation, with_events=True)).encode()
+    archive = zipped(**{"conversations.jsonl": line * 2, "md__a.md": b"#", "html__a_json": b"{}"})
+    report = put(archive, work.person("bob"))
+    assert (report.imported, report.again, report.refused) == (1, 1, 0)
+
+
+def test_a_bad_conversation_spoils_no_other() -> None:
+    good = [claude("a"), chatgpt(conversation_id="b"), ours("c")]
+    bad = [{"x": 1}, claude("e", ("human", " ")), chatgpt(mapping=7, title="Broken"), {}]
+    report = put(json.dumps([good[0], *bad, *good[1:]]).encode())
+    assert (report.imported, report.refused) == (3, 4)
+    assert report.problems == [
+        ("conversation 2", "is no conversation of a known format"), ("Nut trees", "is empty"),
+        ("Broken", '"mapping" must be an object'),
+        ("conversation 5", "is no conversation of a known format"),
+    ]  # fmt: skip
+    lines = [json.dumps(ours("x")), "{ broken", json.dumps(ours("y")), "[]"]
+    report = put("\n".join(lines).encode())
+    assert (report.imported, report.refused) == (2, 2)
+    assert [name for name, _ in report.problems] == ["conversation 2", "conversation 4"]
+
+
+def test_the_branch_that_was_shown_last_is_taken_over() -> None:
+    talk = chatgpt(
+        node("1", "root", "user", "Hi"), node("2", "1", "assistant", "Rejected"),
+        node("s", "1", "system", "secret"), node("t", "s", "assistant", "call", recipient="python"),
+        node("u", "t", "tool", "output"),
+        node("h", "u", "user", "hid", metadata={"is_visually_hidden_from_conversation": True}),
+        node("3", "h", "assistant", "Hello"),
+    )  # fmt: skip
+    put(json.dumps([talk]).encode())
+    assert said(Conversation.objects.get()) == HELLO
+
+
+def test_a_tree_that_goes_in_circles_ends() -> None:
+    talk = chatgpt(node("1", "2", "user", "Hi"), node("2", "1", "assistant", "Hello"))
+    put(json.dumps([talk]).encode())
+    assert said(Conversation.objects.get()) == HELLO
+
+
+def test_images_and_attachments_are_named() -> None:
+    parts = ["Look", {"content_type": "image_asset_pointer", "asset_pointer": "file://x"}]
+    content = {"content_type": "multimodal_text", "parts": parts}
+    put(json.dumps([chatgpt(node("1", "root", "user", "", content=content))]).encode())
+    attached = claude()
+    attached["chat_messages"][0] |= {
+        "attachments": [{"file_name": "a.txt", "extracted_content": "inside"}],
+        "files": [{"file_name": "b.png"}],
+    }
+    put(json.dumps([attached]).encode())
+    first, second = Conversation.objects.order_by("pk")
+    assert said(first) == [("prompt", "Look\n\n[image]")]
+    assert said(second)[0] == ("prompt", "Hi\n\n[a.txt]\ninside\n\n[b.png]")
+
+
+def test_a_conversation_that_begins_with_an_answer_gets_a_beginning() -> None:
+    put(json.dumps([claude("a", ("assistant", "Hello"), ("human", "Hi"))]).encode())
+    kinds = [kind for kind, _ in said(Conversation.objects.get())]
+    assert kinds == ["prompt", "answer", "prompt"]
+
+
+ODD = [7, None, "x", [], [7], {}, {"a": 1}, True, 1e300, -1]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_odd_values_are_refused_or_left_out_but_never_an_error(value: Any) -> None:
+    made = [claude() | {key: value} for key in claude()]
+    for key in claude()["chat_messages"][0]:
+        odd = claude()
+        odd["chat_messages"][0][key] = value
+        made.append(odd)
+    hi = ("1", "root", "user", "Hi")
+    made += [chatgpt() | {key: value} for key in chatgpt()]
+    parts = ("author", "content", "recipient", "metadata")
+    made += [chatgpt(node(*hi, **{key: value})) for key in parts]
+    made += [chatgpt(node(*hi) | {key: value}) for key in ("parent", "message", "children")]
+    for at, each in enumerate(made):
+        for key in ("uuid", "conversation_id"):
+            if each.get(key) in ("u1", "c1"):
+                each[key] = f"{key}{at}"
+    report = put(json.dumps(made).encode())
+    assert report.imported + report.again + report.refused == len(made)
+    assert list(verify_everything(Tally())) == []
+
+
+BROKEN = [
+    (b"", "no conversations"), (b"   ", "no conversations"), (b"[]", "no conversations"),
+    (b"hello", "no conversations"), (b"[1,2]", "no conversations"),
+    (b"\x1f\x8bxx", "cannot be read"),
+    (b"PK\x03\x04 broken", "cannot be read"), (zipped(users_json=b"[]"), "no conversations"),
+    (zipped(conversations_json=b"{"), "in the middle"), (b'[{"id":"a', "in the middle"),
+    (gzip.compress(b"[" + b" " * 1000)[:-9], "cannot be read"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "words"), BROKEN)
+def test_a_file_without_conversations_says_so(raw: bytes, words: str) -> None:
+    with pytest.raises(UploadError) as caught:
+        put(raw)
+    assert words in caught.value.text
+    assert not Conversation.objects.exists()
+
+
+def test_what_came_before_a_cut_is_kept_and_the_cut_is_said() -> None:
+    report = put(json.dumps([ours("a"), ours("b")]).encode()[:-20])
+    assert report.imported == 1
+    assert "in the middle" in report.stopped
+
+
+def test_sizes_are_limited_before_and_while_a_file_is_read(settings: Any) -> None:
+    settings.AGENTWEB_MAX_IMPORT_BYTES = 2_000
+    with pytest.raises(UploadError, match="at most 0 MB"):
+        put(json.dumps(ours(text="x" * 3_000)).encode())
+    settings.AGENTWEB_MAX_IMPORT_UNPACKED = 1_000_000
+    for packed in (zipped(conversations_json=b" " * 5_000_000), gzip.compress(b" " * 1_500_000)):
+        with pytest.raises(UploadError) as caught:
+            put(packed)
+        assert caught.value.code == "too_big"
+    long = gzip.compress(json.dumps([ours("a"), ours("b", "x" * 200_000)]).encode())
+    report = put(long)
+    assert (report.imported, report.stopped) == (
+        1, "One conversation has more than 100,000 bytes.",
+    )  # fmt: skip
+
+
+def test_an_archive_of_very_many_files_is_not_even_listed() -> None:
+    tail = b"PK\x05\x06" + b"\0" * 8 + (10**8).to_bytes(4, "little") + b"\0" * 6
+    with pytest.raises(UploadError) as caught:
+        put(b"PK\x03\x04" + tail)
+    assert caught.value.code == "too_many"
+
+
+def test_objects_are_found_wherever_a_portion_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [{"a": '}{"\\'}, {"b": {"c": ["{", "\\\\", "ü€𝄞"]}}, {"d": '\\"}'}, {}]
+    raw = json.dumps(values, ensure_ascii=False, indent=1).encode()
+    for portion in range(1, 40):
+        monkeypatch.setattr("conversations.services.unpacking.PORTION", portion)
+        found = objects(io.BytesIO(raw), most=10_000, most_each=1_000)
+        assert [json.loads(each) for each in found] == values

@@ -1,0 +1,83 @@
+"""The contexts of the pages about conversations as things people keep, plain or hostile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from conversations.queries.found import Found, FoundPage, Piece
+from conversations.queries.listing import Counts
+from conversations.queries.shapes import ConversationRow
+from conversations.services.uploads import Report
+from tests.web import samples
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A message as the templates read it."""
+
+    text: str
+    extra_tags: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def framed(words: str) -> dict[str, Any]:
+    notices = [Notice(words, str(samples.ID)), Notice(words, "")]
+    return {"sidebar": samples.sidebar(words), "messages": notices, "trash_days": 30}
+
+
+def row(words: str) -> ConversationRow:
+    return ConversationRow(
+        str(samples.ID), words, samples.NOW, is_live=True, is_pinned=True, erase_at=samples.NOW
+    )
+
+
+def found(words: str) -> FoundPage:
+    pieces = (Piece(words), Piece(words, is_hit=True))
+    hits = [
+        Found(str(samples.ID), pieces, kind, seq, pieces, samples.NOW, is_archived=True)
+        for kind, seq in (("title", 0), ("prompt", 1), ("answer", 2))
+    ]
+    return FoundPage(tuple(hits), "1-1", is_asked=True)
+
+
+def searched(words: str = "x") -> dict[str, Any]:
+    return framed(words) | {"question": words, "archived": True, "page": found(words)}
+
+
+def missed(words: str = "x") -> dict[str, Any]:
+    return framed(words) | {"question": words, "page": FoundPage(is_asked=True)}
+
+
+def menu(words: str = "x") -> dict[str, Any]:
+    return framed(words) | {"row": row(words), "title": words, "error": words}
+
+
+def rows(words: str = "x") -> dict[str, Any]:
+    conversation = samples.conversation(words)
+    return framed(words) | {"rows": samples.sidebar(words), "conversation": conversation}
+
+
+def data(words: str = "x") -> dict[str, Any]:
+    report = Report(1, 2, 3, [(samples.ID, words)], [(words, words)], words)
+    return framed(words) | {
+        "counts": Counts(1, 2, 3),
+        "most_megabytes": 50,
+        "report": report,
+        "import_error": words,
+        "delete_error": words,
+    }
+
+
+SHELVES: dict[str, Any] = {
+    "conversations/search.html": searched,
+    "conversations/_partials/found.html": missed,
+    "conversations/menu.html": menu,
+    "conversations/_partials/menu.html": menu,
+    "conversations/list.html": rows,
+    "conversations/_partials/list_changed.html": rows,
+    "conversations/trash.html": lambda words="x": framed(words) | {"rows": [row(words)]},
+    "conversations/data.html": data,
+}
