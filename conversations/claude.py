@@ -114,9 +114,7 @@ class Claude:
             logger.warning("a request was not counted: %s", type(error).__name__)
             return None
 
-    async def _mapped(
-        self, body: str, headers: Headers
-    ) -> AsyncGenerator[Head | Piece, None]:
+    async def _mapped(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
         if not self._has_key:
             self._alert("authentication", "ANTHROPIC_API_KEY is not the form of a key")
             raise failed("authentication", may_retry=False)

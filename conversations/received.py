@@ -123,7 +123,6 @@ class Received:
             case _:
                 return ""
 
-
     @property
     def compaction(self) -> str:
         """The wire text of a compaction block as it must be sent back, "" for any other."""

@@ -15,7 +15,13 @@ from conversations.conf import conf
 from conversations.context.policy import POLICY_FIELDS, PolicyError
 from conversations.models import Conversation
 from conversations.queries.conversations import enabled_models
-from conversations.queries.policies import PRESET, inherited, offered_presets, policy_of
+from conversations.queries.policies import (
+    PRESET,
+    first_valid,
+    inherited,
+    offered_presets,
+    policy_of,
+)
 
 #: What each number of the context policy does, for people.
 _NUMBERS = {
@@ -69,7 +75,7 @@ class ConversationForm(forms.Form):
         self.owner = conversation.owner
         base = inherited(conversation)
         models = forms.ChoiceField(label=_("Model"), choices=[(n, n) for n in enabled_models()])
-        site = policy_of(self.owner.policy).name
+        site = first_valid((self.owner.policy,), ()).name
         presets = [("", _("as everywhere (%(name)s)") % {"name": site})]
         presets += [(name, name) for name in offered_presets()]
         self.fields["model"] = models
@@ -86,7 +92,8 @@ class ConversationForm(forms.Form):
     @property
     def has_numbers(self) -> bool:
         """Whether a number is set or wrong, so that they are shown."""
-        return any(self[name].value() or self[name].errors for name in POLICY_FIELDS)
+        fields = [self[name] for name in POLICY_FIELDS]
+        return any(_is_given(field.value()) or field.errors for field in fields)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -63,6 +63,14 @@ class Usage:
         """The sum of what is billed."""
         return _sum(self.billed)
 
+    def cut(self, read: int, written: int) -> Usage:
+        """Give what is billed of a stream that was cut; the iteration under way wrote the rest."""
+        more = max(0, written - self.output)
+        parts = tuple(replace(part, output=part.output + more) for part in self.parts[-1:])
+        return replace(
+            self, input=read, output=self.output + more, parts=(*self.parts[:-1], *parts)
+        )
+
 
 def usage_from(raw: dict[str, Any]) -> Usage:
     """Read a `usage` object; a missing, negative, huge or odd figure never makes money.

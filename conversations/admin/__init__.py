@@ -12,6 +12,7 @@ from conversations.admin import (  # noqa: F401
     calls,
     catalogue,
     conversations,
+    erasures,
     ledger,
     pins,
     readings,

@@ -36,7 +36,19 @@ class ConversationAdmin(ReadOnly):
         ("Its record", {"fields": ("turns_link", "calls", "changes", "tools", "cost")}),
         ("Log and chain", {"fields": ("head", "tip", "links", "chain")}),
         ("Settings", {"fields": ("policy",)}),
-        ("Times", {"fields": ("created_at", "updated_at", "pinned_at", "archived_at")}),
+        (
+            "Times",
+            {
+                "fields": (
+                    "created_at",
+                    "updated_at",
+                    "pinned_at",
+                    "archived_at",
+                    "deleted_at",
+                    "erase_at",
+                )
+            },
+        ),
     )
 
     @admin.display(description="user", ordering="owner__username")

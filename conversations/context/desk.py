@@ -42,6 +42,8 @@ class Desk:
         self.report = self.situation.report
         self.counts = 0
         self.counted: View | None = None
+        #: What was last chosen to be cleared, and for which view and figure.
+        self._chosen: tuple[View, Gauge, tuple[Clearing, Cleared]] | None = None
         #: Whether the API is asked to clear, and whether it compacts what is to be summarised.
         asks = policy.server_side
         self.clears = asks and self.situation.clears and policy.input_token_budget > 0
@@ -53,19 +55,25 @@ class Desk:
 
     @property
     def gauge(self) -> Gauge:
+        gauge = self._measured
+        return replace(gauge, cleared=self.clearing[1].tokens) if self.clears else gauge
+
+    @property
+    def _measured(self) -> Gauge:
         known = self.situation
-        gauge = measure(self.view, known.overhead, self.report, known.window, self.aim)
-        return replace(gauge, cleared=self._clearing(gauge)[1].tokens) if self.clears else gauge
+        return measure(self.view, known.overhead, self.report, known.window, self.aim)
 
     @property
     def clearing(self) -> tuple[Clearing | None, Cleared]:
         """What the API is asked to clear, and will."""
-        return self._clearing(self.gauge)
-
-    def _clearing(self, gauge: Gauge) -> tuple[Clearing | None, Cleared]:
         if not self.clears:
             return None, Cleared()
-        return native.choose_clearing(self.view, gauge, self.policy)
+        gauge, known = self._measured, self._chosen
+        # Choosing reads every call of the view, and every step asks for the figure.
+        if known is None or known[0] is not self.view or known[1] != gauge:
+            chosen = native.choose_clearing(self.view, gauge, self.policy)
+            known = self._chosen = (self.view, gauge, chosen)
+        return known[2]
 
     @property
     def is_over(self) -> bool:

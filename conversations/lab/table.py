@@ -111,7 +111,7 @@ def _fitting(show: Callable[[Report], str]) -> Callable[[Report], str]:
 def _share(
     shares: Callable[[Report], Shares], part: Callable[[Shares], int]
 ) -> Callable[[Report], str]:
-    return lambda report: percent(part(shares(report)), shares(report).needed)
+    return _fitting(lambda report: percent(part(shares(report)), shares(report).needed))
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -141,14 +141,18 @@ def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None
     seq, call = result.answer.seq, result.call
     messages = (entry for entry in entries if isinstance(entry, Message))
     tokens = next(message.tokens for message in messages if message.seq == seq)
+    usage = usage_from(wire.decode(result.usage))
     context = (
         result.input_tokens
         + (result.cache_read_tokens or 0)
         + (result.cache_write_tokens or 0)
         + (result.output_tokens or 0)
     )
+    if usage.parts:
+        # What was paid for is the sum of the iterations, the context is that of the last one.
+        context = usage.context + usage.output
     # What the API cleared for itself is in the figure all the same.
-    context += usage_from(wire.decode(result.usage)).cleared
+    context += usage.cleared
     return Report(context, call.view_tokens + tokens, call.overhead_tokens, call.view_edits)
 
 

@@ -98,7 +98,16 @@ def inherited(conversation: Conversation) -> Policy:
     """Give the policy as it would be without the conversation's own numbers."""
     owner = User.objects.only("policy").get(pk=conversation.owner_id)
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
-    try:
-        return policy_of(owner.policy, {name: own[name] for name in own if name == PRESET})
-    except PolicyError:
-        return policy_of(owner.policy)
+    preset = {name: own[name] for name in own if name == PRESET}
+    return first_valid((owner.policy, preset), (owner.policy,), ())
+
+
+def first_valid(*choices: tuple[Mapping[str, Any], ...]) -> Policy:
+    """Give the policy of the first overrides that fit: a page may show it while others do not."""
+    *others, last = choices
+    for overrides in others:
+        try:
+            return policy_of(*overrides)
+        except PolicyError:
+            continue
+    return policy_of(*last)

@@ -212,7 +212,10 @@ def _prompt(message: Message | None) -> tuple[str, tuple[str, ...]]:
     for block in wire.decode(message.content):
         source = block.get("source") or {}
         if block["type"] == "image" and source.get("type") == "base64":
-            images.append(f"data:{source['media_type']};base64,{source['data']}")
+            # What was imported may lack either; nothing of it can be shown then.
+            kind, data = source.get("media_type"), source.get("data")
+            if isinstance(kind, str) and kind.startswith("image/") and isinstance(data, str):
+                images.append(f"data:{kind};base64,{data}")
     return _text(message.content), tuple(images)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Max
@@ -176,7 +176,7 @@ def _paid(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
     # A compaction says at its end only what it has read.
     read = said.input if said.context else call.estimated_tokens
     came = min(ending.received_tokens, call.max_tokens)
-    return replace(said, input=read, output=max(said.output, came)), "estimated"
+    return said.cut(read, came), "estimated"
 
 
 def _record_result(

@@ -41,10 +41,13 @@ def guarded_tables() -> list[str]:
 
 
 def install_guards(using: str = "default", **_: Any) -> None:
-    """Put the triggers on every append-only table; repeating it changes nothing."""
+    """Put the triggers on every append-only table there is; repeating it changes nothing."""
     if connection.alias != using:
         return
-    statements = _postgresql() if connection.vendor == "postgresql" else _sqlite()
+    # Between two migrations, forward or back, a table may not be there yet or any more.
+    present = set(connection.introspection.table_names())
+    tables = [table for table in guarded_tables() if table in present]
+    statements = _postgresql(tables) if connection.vendor == "postgresql" else _sqlite(tables)
     with transaction.atomic(), connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
@@ -91,9 +94,9 @@ def _open_door(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
         database.connection.create_function(_DOOR, 0, lambda: int(is_open))
 
 
-def _postgresql() -> list[str]:
+def _postgresql(tables: list[str]) -> list[str]:
     rows = [_PG_FUNCTION]
-    for table in guarded_tables():
+    for table in tables:
         for verb in ("UPDATE", "DELETE", "TRUNCATE"):
             name, each = (
                 f"{table}_keep_{verb.lower()}",
@@ -107,9 +110,9 @@ def _postgresql() -> list[str]:
     return rows
 
 
-def _sqlite() -> list[str]:
+def _sqlite(tables: list[str]) -> list[str]:
     rows = []
-    for table in guarded_tables():
+    for table in tables:
         # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which
         # has no such function, may not insert at all.
         doors = {

@@ -201,6 +201,9 @@ def _cleaned(blocks: Iterable[Any]) -> Iterator[Any]:
             kept["content"] = list(_cleaned(kept["content"]))
         elif kept.get("type") == "tool_result" and kept.get("content", "") is None:
             kept["content"] = ""
+        if kept.get("type") == "compaction":
+            # Only the model and the account that made it would take it back; its words stay.
+            kept = {"type": "text", "text": str(kept.get("content") or "")}
         is_blank = _is_text(kept) and not str(kept["text"]).strip()
         if not is_blank and kept.get("type") not in THINKING:
             yield kept

@@ -16,6 +16,7 @@ from agentweb.emulator.catalogue import MODELS
 from agentweb.emulator.editing import edit_context
 from agentweb.emulator.units import Unit, total_tokens
 from conversations.context import native
+from conversations.context.desk import Desk
 from conversations.context.envelope import digest_of, envelope
 from conversations.context.estimate import FRAME, block_tokens
 from conversations.context.gauge import Gauge
@@ -165,6 +166,16 @@ def test_a_veto_keeps_the_api_from_clearing() -> None:
     prepared = shell.prepare(view, situation(clears=True), NATIVE)
     assert (prepared.clearing, prepared.cleared, prepared.recall) == (None, (), False)
     assert shell.kinds == ["clearing vetoed"]
+
+
+def test_what_to_clear_is_chosen_once_for_a_view() -> None:
+    desk = Desk(view_of(prompt("a"), *rounds(6)), situation(clears=True), NATIVE, 0)
+    chosen = desk.clearing
+    assert chosen[1].ids
+    assert desk.gauge.cleared == chosen[1].tokens
+    assert desk.clearing is chosen
+    desk.view = view_of(prompt("a"))
+    assert desk.clearing[1] == Cleared()
 
 
 def test_under_another_policy_nothing_is_cleared_any_more_and_that_is_said() -> None:

@@ -24,8 +24,5 @@ async def app(
     """The app with short waits; a test may set others before it goes on."""
     settings.ANTHROPIC_BASE_URL = emulator.url
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 0.05
-    settings.AGENTWEB_FIRST_EVENT_SECONDS = 0.4
-    settings.AGENTWEB_SILENCE_SECONDS = 0.4
-    settings.AGENTWEB_ATTEMPT_SECONDS = 3
     async with running(emulator, monkeypatch) as found:
         yield found

@@ -32,6 +32,11 @@ class Row:
     keeps: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def hurries(self) -> bool:
+        """Whether it is about a deadline."""
+        return self.name.startswith(("F15", "F16"))
+
 
 DONE = ("done", "end_turn", "")
 BUSY = ("failed", "", "overloaded")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ async def test_a_fault_ends_as_the_matrix_says_and_the_talk_goes_on(
     for name, value in row.settings.items():
         setattr(settings, f"AGENTWEB_{name}", value)
     async with app.chat() as chat:
-        turn = await chat.say(f"{row.words} emulator:fault={row.fault}")
+        async with app.hurrying() if row.hurries else nullcontext():
+            turn = await chat.say(f"{row.words} emulator:fault={row.fault}")
         assert (turn.state, turn.finish_reason, turn.error_code) == row.end
         assert await db(ApiCall.objects.filter(purpose="reply").count) == row.requests
         assert bool(await db(said, turn)) is row.keeps
@@ -183,11 +185,12 @@ async def test_f29_an_api_that_cannot_be_reached_is_said_and_then_reached(
         "tls": app.emulator.url.replace("http:", "https:"),
     }[where]
     async with app.chat() as chat:
-        await app.point_at(url)
-        turn = await chat.say("Hello")
+        async with app.hurrying():
+            await app.point_at(url)
+            turn = await chat.say("Hello")
         assert turn.state == "failed"
         assert turn.error_code in ("unreachable", "timeout")
-        await app.point_at(app.emulator.url)
+        assert await db(ApiCall.objects.count) == 4
         await check_everything(chat)
 
 

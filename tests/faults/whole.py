@@ -31,6 +31,7 @@ from tests.running import supervising, until
 from tests.web.fold import Page
 
 HOST = "127.0.0.1:8000"
+PATIENT, HASTY = Deadlines(20, 20, 60), Deadlines(0.4, 0.4, 3)
 FINAL = ("done", "failed", "cancelled", "interrupted")
 
 
@@ -136,6 +137,7 @@ class App:
     supervisor: Supervisor
     emulator: EmulatorServer
     clock: Clock
+    deadlines: Deadlines = PATIENT
     #: How often each tool call has run, by turn and id.
     runs: Counter[tuple[int, str]] = field(default_factory=Counter)
 
@@ -158,15 +160,21 @@ class App:
         """Use another address or account, with this app's clock for its circuit breaker."""
         old = self.supervisor._claude
         self.supervisor._claude = Claude(
-            api_key=key,
-            base_url=url,
-            deadlines=Deadlines(
-                conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds
-            ),
-            now=self.clock,
+            api_key=key, base_url=url, deadlines=self.deadlines, now=self.clock
         )
         if old is not None:
             await old.close()
+
+    @asynccontextmanager
+    async def hurrying(self) -> AsyncIterator[None]:
+        """Give up soon what does not come; only while it lasts, since a busy machine is slow."""
+        patient, self.deadlines = self.deadlines, HASTY
+        await self.point_at(self.emulator.url)
+        try:
+            yield
+        finally:
+            self.deadlines = patient
+            await self.point_at(self.emulator.url)
 
     @property
     def statuses(self) -> list[int]:
@@ -184,7 +192,7 @@ async def running(emulator: EmulatorServer, monkeypatch: Any) -> AsyncIterator[A
         monkeypatch.setattr(TurnTools, "run", counting(app.runs))
         await app.point_at(emulator.url)
         yield app
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while asyncio.all_tasks() - tasks - {asyncio.current_task()} or emulator.connections:
             await asyncio.sleep(0.01)
 

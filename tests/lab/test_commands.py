@@ -64,13 +64,17 @@ def test_json_has_every_conversation_and_the_totals(talk: str) -> None:
     assert found["model"] == "claude-sonnet-5-5"
 
 
-def test_windows_stand_side_by_side_and_a_markdown_table_has_a_row_for_each(talk: str) -> None:
+def test_windows_stand_side_by_side_and_markdown_has_a_row_for_each(
+    talk: str, tmp_path: Path
+) -> None:
     words = ("simulate", talk, "--policy", "tool-budget", "--window", "32000", "--window", "200000")
     code, out, _ = run(*words)
     assert code == 0
     assert ["window", "32,000", "200,000"] in [line.split() for line in out.splitlines()]
-    code, out, _ = run(*words, "--markdown")
+    code, out, _ = run(*words, "--markdown", "--dump-requests", f"{tmp_path}/out")
     assert code == 0
+    folders = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert folders == ["tool-budget_200000", "tool-budget_32000"]
     rows = [line.split(" | ")[:2] for line in out.splitlines()[2:]]
     assert rows == [["| 32,000", "`tool-budget`"], ["| 200,000", "`tool-budget`"]]
 

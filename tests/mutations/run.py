@@ -49,9 +49,13 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def failure(folder: Path) -> str:
-    """Run the tests of a copy; give the first failure, "" when all pass."""
-    tests = sorted((folder / "tests/context").glob("test_*.py"), key=lambda p: (p.name in _LAST, p))
+def failure(folder: Path, file: str = "") -> str:
+    """Run the tests of a copy, those of this file first; give the first failure, "" for none."""
+
+    def order(test: Path) -> tuple[bool, bool, Path]:
+        return test.name != f"test_{file}", test.name in _LAST, test
+
+    tests = sorted((folder / "tests/context").glob("test_*.py"), key=order)
     run = [sys.executable, "-B", "-m", "pytest", *_OPTIONS, *(str(test) for test in tests)]
     env = os.environ | {"AGENTWEB_STORIES": STORIES, "PYTHONPATH": str(folder)}
     try:
@@ -73,7 +77,7 @@ def noticed(mutation: Mutation, folder: Path) -> str:
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
     try:
-        return failure(folder)
+        return failure(folder, mutation.file)
     finally:
         path.write_text(text, encoding="utf-8")
 

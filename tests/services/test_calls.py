@@ -27,7 +27,7 @@ from conversations.queries.requests import rebuilt
 from conversations.services import calls, drafts, log, toolcalls, turns
 from conversations.services.leases import Lease
 from conversations.switch import Stopped
-from conversations.usage import Usage
+from conversations.usage import Usage, usage_from
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -178,6 +178,19 @@ def test_a_cut_call_that_said_nothing_of_its_input_costs_what_was_estimated() ->
     full = closed(lease, Ending("complete", Usage(asked, 30, 0, 0, 0), "end_turn"))
     assert row.cost_micros == full.cost_micros > 0
     assert row.cost_basis == "estimated"
+
+
+def test_a_cut_answer_that_told_its_iterations_is_billed_for_what_came_too() -> None:
+    lease = work.begun()
+    rows = [
+        {"type": "compaction", "input_tokens": 500, "output_tokens": 30},
+        {"type": "message", "input_tokens": 1_000, "output_tokens": 1},
+    ]
+    usage = usage_from({"input_tokens": 1_000, "output_tokens": 1, "iterations": rows})
+    row = closed(lease, Ending("truncated", usage, received_tokens=400))
+    full = closed(lease, Ending("complete", Usage(1_500, 430, 0, 0, 0), "end_turn"))
+    assert row.cost_micros == full.cost_micros
+    assert (row.input_tokens, row.output_tokens, row.cost_basis) == (1_500, 430, "estimated")
 
 
 def test_a_call_of_which_nothing_came_is_free() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 from django.utils import timezone
 
+from conversations.context import wire
 from conversations.models import (
     Blob,
     BudgetWindow,
@@ -19,9 +23,10 @@ from conversations.models import (
     LedgerEntry,
     Message,
     SearchText,
+    ToolCall,
 )
 from conversations.queries.found import found
-from conversations.services import calls, turns
+from conversations.services import calls, log, turns
 from conversations.services.audit import Tally, verify_everything
 from conversations.services.conversations import (
     bring_back_conversation,
@@ -243,3 +248,42 @@ def test_an_erasing_that_fails_erases_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert missing_guards() == []
     with pytest.raises(Exception, match="append-only"):
         Message.objects.filter(conversation=played.conversation)._raw_delete("default")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_text_that_is_just_being_named_again_is_not_taken_away() -> None:
+    played, other = records.played(), records.played("bob", result="something else")
+    digest = played.conversation.turns.get().tool_calls.get().output_id
+    deleted(played)
+    named, erased = threading.Event(), threading.Event()
+
+    def name_it() -> None:
+        with transaction.atomic():
+            assert log.keep_blob(wire.encode(records.LONG)) == digest
+            named.set()
+            # An eraser that did not wait would be done by now.
+            assert not erased.wait(0.5)
+            ToolCall.objects.filter(turn=other.turn).update(output_id=digest)
+
+    def erase_it() -> None:
+        named.wait(20)
+        assert erase_due(now=after(31)) == 1
+        erased.set()
+
+    found = work.crowd(2, lambda at: (name_it, erase_it)[at]())
+    assert work.failures(found) == []
+    assert Blob.objects.filter(pk=digest).exists()
+    connection.check_constraints()
+
+
+def test_the_commands_erase_what_is_due_or_all_of_one_user() -> None:
+    first, second = records.played(), records.played("bob")
+    deleted(first)
+    Conversation.objects.update(erase_at=timezone.now() - timedelta(days=1))
+    out = StringIO()
+    call_command("erase", stdout=out)
+    call_command("erase", "--everything-of", "bob", stdout=out)
+    assert out.getvalue() == "1 erased\n1 erased\n"
+    assert {row.owner for row in Erasure.objects.all()} == {first.user, second.user}
+    with pytest.raises(CommandError, match="no user 'eve'"):
+        call_command("erase", "--everything-of", "eve")

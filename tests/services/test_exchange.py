@@ -215,6 +215,16 @@ def test_what_no_other_request_may_carry_is_left_out() -> None:
     assert "cache_control" not in body
 
 
+def test_a_compaction_block_comes_in_as_its_words() -> None:
+    block = {"type": "compaction", "content": "What was so far.", "signature": "of another account"}
+    body = may_go_on(put(line(user(text("?")), answer(block, text("on")), user(text("go")))))
+    assert '{"type":"text","text":"What was so far."}' in body
+    assert "compaction" not in body
+    empty = {"type": "compaction", "content": None}
+    with pytest.raises(RecordError, match="first message must be the user's"):
+        put(line(answer(empty, text("on")), user(text("go")), id="other"))
+
+
 def test_a_null_result_is_an_empty_one() -> None:
     assert '"content":""' in may_go_on(
         put(line(user(text("?")), answer(use("t1")), user(result("t1", None))))

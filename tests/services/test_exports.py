@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from conversations.context import wire
 from conversations.models import Conversation, Message
@@ -149,3 +153,21 @@ def test_times_and_titles_of_a_record_are_taken_over_when_they_can_be_true() -> 
     assert put("c", title="  My\ntitle\0 ").title == "My title"
     assert put("d", title=7).title == "d · Hi"
     assert put("e", title="x" * 900).title == "x" * 200
+
+
+def test_the_command_writes_what_the_import_command_reads(tmp_path: Path) -> None:
+    played = records.played()
+    work.person("bob")
+    out = StringIO()
+    call_command("export_conversation", str(played.conversation.public_id), stdout=out)
+    whole_user = StringIO()
+    call_command("export_conversation", "--user", "ada", stdout=whole_user)
+    assert out.getvalue() == whole_user.getvalue()
+    file = tmp_path / "a.jsonl"
+    file.write_text(out.getvalue(), "utf-8")
+    call_command("import_conversation", str(file), "--user", "bob", stdout=StringIO())
+    copy = Conversation.objects.get(owner__username="bob")
+    assert contents(copy) == contents(played.conversation)
+    for wrong in ((), ("x",), (str(uuid4()),), ("--user", "eve"), ("x", "--user", "ada")):
+        with pytest.raises(CommandError):
+            call_command("export_conversation", *wrong)

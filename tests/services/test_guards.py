@@ -15,7 +15,12 @@ from django.db.models import ProtectedError
 
 from conversations import models
 from conversations.models import AppendOnly
-from conversations.services.guards import erasing, guarded_tables, missing_guards
+from conversations.services.guards import (
+    erasing,
+    guarded_tables,
+    install_guards,
+    missing_guards,
+)
 from tests.environment import DATABASE
 
 VERBS = ("update", "delete", "truncate" if DATABASE == "postgres" else "replace")
@@ -165,6 +170,19 @@ def test_a_dropped_trigger_is_missed_and_comes_back_with_migrate(verb: str) -> N
         assert missing_guards() == [table]
         call_command("migrate", verbosity=0)
         assert missing_guards() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_table_that_a_migration_has_not_made_yet_leaves_the_others_guarded() -> None:
+    table = models.Erasure._meta.db_table
+    execute(f'ALTER TABLE "{table}" RENAME TO "{table}_later"')
+    try:
+        install_guards()
+        assert set(missing_guards()) <= {table}
+    finally:
+        execute(f'ALTER TABLE "{table}_later" RENAME TO "{table}"')
+        install_guards()
+    assert missing_guards() == []
 
 
 @pytest.mark.django_db(transaction=True)

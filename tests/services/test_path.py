@@ -155,3 +155,16 @@ def test_what_was_cleared_counts_in_the_report() -> None:
     report = records.loaded(lease).report
     assert report is not None
     assert report.tokens == 4_950
+
+
+def test_of_several_iterations_the_last_is_the_context_as_in_the_turn_itself() -> None:
+    def part(kind: str, read: int) -> dict[str, object]:
+        return {"type": kind, "input_tokens": read, "output_tokens": 25}
+
+    rows = [part("compaction", 7_000), part("message", 900), part("message", 1_100)]
+    usage = usage_from({"input_tokens": 2_000, "output_tokens": 50, "iterations": rows})
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.complete(usage=usage))
+    report = records.loaded(lease).report
+    assert report is not None
+    assert report.tokens == usage.uncleared + usage.output == 1_150

@@ -16,6 +16,8 @@ from conversations.queries import transcripts
 from conversations.queries.listing import listing
 from conversations.queries.words import chip
 from conversations.services import drafts, log, toolcalls, turns
+from conversations.services.exchange import import_recording
+from conversations.services.recordings import recording_of
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +57,20 @@ def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
     assert turn.source == "Let me look.\n\nThe order is 4711-ÄÖ."
     results = ApiResult.objects.filter(call__turn=played.turn)
     assert turn.cost_micros == sum(result.cost_micros for result in results)
+
+
+def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
+    sources = [{}, {"media_type": "image/png"}, {"media_type": "text/html", "data": "AA"}]
+    sources += [{"media_type": 1, "data": "AA"}, {"media_type": "image/png", "data": "AA"}]
+    blocks = [{"type": "image", "source": {"type": "base64", **source}} for source in sources]
+    said = [{"role": "user", "content": [*blocks, {"type": "text", "text": "see"}]}]
+    record = {"id": "r1", "messages": [*said, {"role": "assistant", "content": "ok"}]}
+    conversation = import_recording(
+        user=work.person(), recording=recording_of(record), model=records.MODEL
+    )
+    (turn,) = transcripts.transcript(conversation).turns
+    assert turn.images == ("data:image/png;base64,AA",)
+    assert "see" in turn.prompt_html
 
 
 def test_pages_are_joined_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -348,3 +348,16 @@ def test_folders_made_deeper_than_a_path_are_not_walked(workspace: Workspace) ->
     workspace.write("x", b"")
     workspace.root.joinpath(*["d"] * 30).mkdir(parents=True)
     assert [entry.path for entry in workspace.entries()] == ["x"]
+
+
+def test_a_cleared_workspace_is_empty_and_goes_on(workspace: Workspace, outside: Path) -> None:
+    workspace.write("d/x", b"old")
+    (workspace.root / "link").symlink_to(outside)
+    (workspace.root / "cafe\u0301").write_text("x")
+    workspace.clear()
+    assert workspace.entries() == []
+    assert outside.is_dir()
+    left = {path.name for path in workspace.root.parent.iterdir()}
+    assert left <= {workspace.root.name, f".{workspace.root.name}.lock", "outside"}
+    workspace.write("d/x", b"new")
+    assert workspace.read("d/x") == b"new"

@@ -289,3 +289,17 @@ def test_search_without_script_is_a_page_and_with_htmx_a_part() -> None:
     assert "<script>zzz" not in none
     for odd in ("%00", "%ff", '"' * 50, "%", "x" * 4_000, "*", "'", "\\", "a&b|!", "%ed%a0%80"):
         assert client.get(f"/search/?q={odd}").status_code == 200, odd
+
+
+def test_staff_read_of_an_erasure_and_change_nothing() -> None:
+    conversation = talk(work.person(), "secret", deleted_at=timezone.now(), erase_at=timezone.now())
+    client_of(conversation.owner).post("/trash/empty/")
+    erasure = Erasure.objects.get()
+    client = client_of(work.person("root", is_staff=True, is_superuser=True))
+    base = "/admin/conversations/erasure/"
+    assert str(conversation.public_id).encode() in client.get(base).content
+    page = client.get(f"{base}{erasure.pk}/change/")
+    assert page.status_code == 200
+    assert b"secret" not in page.content
+    for path in (f"{base}add/", f"{base}{erasure.pk}/delete/"):
+        assert client.get(path).status_code == 403

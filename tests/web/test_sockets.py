@@ -24,6 +24,7 @@ from conversations.db import db
 from conversations.hub import KEPT, hub
 from conversations.models import Conversation, Draft, Turn, User
 from conversations.services import turns
+from conversations.services.conversations import delete_conversation
 from tests import records, work
 from tests.running import ended, queue, said, supervising, until
 from tests.web.fold import Page
@@ -318,6 +319,10 @@ def change_password(user: User) -> None:
     user.save()
 
 
+def delete_the_conversation(user: User) -> None:
+    delete_conversation(conversation=user.conversations.get())
+
+
 def become_another(user: User) -> None:
     eve = work.person("eve")
     for session in Session.objects.all():
@@ -328,7 +333,9 @@ def become_another(user: User) -> None:
         session.save()
 
 
-@pytest.mark.parametrize("change", [log_out, deactivate, change_password, become_another])
+@pytest.mark.parametrize(
+    "change", [log_out, deactivate, change_password, become_another, delete_the_conversation]
+)
 @pytest.mark.parametrize("is_busy", [False, True])
 async def test_who_may_no_longer_read_is_closed_within_a_period(
     change: Any, is_busy: bool, monkeypatch: Any

@@ -9,7 +9,7 @@ from django.test import Client
 
 from conversations.context.policy import PRESETS
 from conversations.jobs import job
-from conversations.models import ApiModel, Conversation
+from conversations.models import ApiModel, Conversation, User
 from conversations.queries.jobs import job_facts
 from conversations.services.pins import keep_in_full
 from tests import records, work
@@ -159,6 +159,30 @@ def test_a_stored_policy_that_fits_no_more_can_be_set_right(client: Client, play
         assert client.get(path(played)).status_code == 200, odd
     assert save(client, played).status_code == 302
     assert stored(played).policy == {}
+
+
+def test_a_persons_policy_that_fits_no_more_is_said_at_its_field(
+    client: Client, played: Played
+) -> None:
+    for odd in ({"low_water_percent": 95}, {"input_token_budget": -1}, {"preset": "gone"}):
+        User.objects.filter(pk=played.user.pk).update(policy=odd)
+        assert "as everywhere (adaptive)" in page(client, played), odd
+        response = save(client, played)
+        assert response.status_code == 400
+        assert response.content.count(b'role="alert"') == 1
+
+
+def test_a_number_that_is_nought_is_shown_as_set(client: Client, played: Played) -> None:
+    save(client, played, compact_above_percent="0")
+    assert '<details class="numbers" open>' in page(client, played)
+
+
+def test_a_field_names_the_element_of_its_error(client: Client, played: Played) -> None:
+    html = save(client, played, input_token_budget="-1").content.decode()
+    fields = {attrs.get("name"): attrs for tag, attrs in elements(html) if tag == "input"}
+    named = str(fields["input_token_budget"]["aria-describedby"]).split()
+    assert len(named) == 2
+    assert set(named) <= {attrs.get("id") for _, attrs in elements(html)}
 
 
 def test_hostile_instructions_are_text(client: Client, played: Played) -> None:

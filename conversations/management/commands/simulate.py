@@ -83,9 +83,11 @@ class Command(BaseCommand):
         dump = Path(options["dump_requests"]) if options["dump_requests"] else None
         found: list[tuple[str, Report]] = []
         sums = [Report(world.policy.name, world.window) for world in worlds]
+        is_many = len({world.window for world in worlds}) > 1
         for record in records:
             for world, total in zip(worlds, sums, strict=True):
-                watch = _writer(dump / _file_name(world.policy.name), record) if dump else None
+                name = f"{world.policy.name}{f'_{world.window}' * is_many}"
+                watch = _writer(dump / _file_name(name), record) if dump else None
                 found.append((record.id, simulate(record, world, watch)))
                 total.merge(found[-1][1])
         gauge = accuracy(chain.from_iterable(map(errors, records)))

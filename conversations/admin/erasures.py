@@ -1,0 +1,39 @@
+"""Erasures: whose conversations were erased and when, in numbers; there is nothing else to read."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from conversations.admin.base import DirectOwnerFilter, ReadOnly, link, pretty
+from conversations.context import wire
+from conversations.models import Erasure
+from conversations.templatetags.agentweb import dollars
+
+
+@admin.register(Erasure)
+class ErasureAdmin(ReadOnly):
+    heavy = ("usage",)
+    list_display = ("erased_at", "person", "conversation", "messages", "calls", "cost")
+    list_filter = (DirectOwnerFilter, "erased_at")
+    list_select_related = ("owner",)
+    date_hierarchy = "erased_at"
+    ordering = ("-pk",)
+    search_fields = ("owner__username", "conversation")
+    fieldsets = (
+        (None, {"fields": ("person", "conversation", "messages", "transformations", "calls")}),
+        ("Times", {"fields": ("begun_at", "deleted_at", "due_at", "erased_at")}),
+        ("Money", {"fields": ("cost", "by_day")}),
+        ("Chain", {"fields": ("links", "chain")}),
+    )
+
+    @admin.display(description="user", ordering="owner__username")
+    def person(self, row: Erasure) -> str:
+        return link(row.owner)
+
+    @admin.display(description="cost", ordering="cost_micros")
+    def cost(self, row: Erasure) -> str:
+        return dollars(row.cost_micros)
+
+    @admin.display(description="by day and model")
+    def by_day(self, row: Erasure) -> str:
+        return pretty(wire.encode(row.usage))
