@@ -26,6 +26,7 @@ from conversations.ports import NO_HEADERS, Ending, Head, Headers, Piece, Sendin
 from conversations.queries.conversations import conversation_by_id
 from conversations.queries.originals import original
 from conversations.queries.path import state
+from conversations.queries.pins import pins
 from conversations.services import calls, log, toolcalls
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease
@@ -51,6 +52,12 @@ class TurnLog:
     def _load(self) -> Loaded:
         return state(conversation_by_id(self._lease.conversation_id), self._model)
 
+    async def pins(self) -> frozenset[str | int]:
+        return await db(self._pins)
+
+    def _pins(self) -> frozenset[str | int]:
+        return pins(conversation_by_id(self._lease.conversation_id))
+
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
@@ -59,7 +66,8 @@ class TurnLog:
     def _record(
         self, change: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
-        if change.outcome in ("applied", "expected"):
+        is_asked = change.outcome == "applied" or (change.outcome == "expected" and change.reason)
+        if is_asked:
             reasons = veto_of(self._lease.conversation_id, change)
             if reasons:
                 return Veto(reasons)

@@ -59,7 +59,5 @@ class Loaded:
     #: When the last call of this conversation to this model was sent, in seconds since 1970; 0:
     #: there was none, so that nothing of it is in the prompt cache.
     called_at: float = 0.0
-    #: Ids of tool calls and numbers of messages that no step may touch.
-    pins: frozenset[str | int] = frozenset()
     #: The model that made the compaction block in view; "" when there is none or it is not known.
     compacted_by: str = ""

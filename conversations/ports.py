@@ -145,6 +145,13 @@ class Log(Protocol):
     """The conversation's log; every write is one transaction."""
 
     async def load(self) -> Loaded: ...
+    async def pins(self) -> frozenset[str | int]:
+        """Give what no step may touch: ids of tool calls and numbers of messages.
+
+        It is asked before each request, since people pin while a turn runs.
+        """
+        ...
+
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:

@@ -38,7 +38,8 @@ class Preparing:
     async def prepare(self, harder: int) -> tuple[Prepared, Loaded]:
         """Give what to send, and the conversation as it then stands; raises ContextError."""
         state = self.state
-        steps = pipeline.prepare(state.view, self._situation(), self.job.policy, harder=harder)
+        situation = self._situation(await self.ports.log.pins())
+        steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
         reply: Reply = None
         while True:
             self.ports.switch.check()
@@ -79,7 +80,7 @@ class Preparing:
             self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
         return veto
 
-    def _situation(self) -> Situation:
+    def _situation(self, pins: frozenset[str | int]) -> Situation:
         job, state = self.job, self.state
         return Situation(
             model=job.model,
@@ -91,7 +92,7 @@ class Preparing:
             rejected=state.rejected,
             rates=job.rates,
             cache_age=max(0, int(self.ports.now() - state.called_at)),
-            pins=state.pins,
+            pins=pins,
             clears=job.clears,
             compacts=job.compacts,
             compacted_by=state.compacted_by,

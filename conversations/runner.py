@@ -102,11 +102,12 @@ class Runner:
     async def _reply(self, state: Loaded) -> Got:
         """Prepare and ask; what the API cannot take is reduced, a bounded number of times."""
         harder = 0
-        overflow: tuple[ModelFailed, int] | None = None
+        overflow: tuple[ModelFailed, tuple[object, ...]] | None = None
         while True:
             prepared, state = await Preparing(self.job, self.ports, state).prepare(harder)
             # What could not be made smaller is not sent again.
-            if overflow is None or prepared.view.edits != overflow[1]:
+            sent = prepared.view.edits, prepared.cleared
+            if overflow is None or sent != overflow[1]:
                 try:
                     return await self._ask_for_reply(prepared, state)
                 except ModelFailed as error:
@@ -116,7 +117,7 @@ class Runner:
                         continue
                     if error.code != "overflow":
                         raise
-                    overflow = error, prepared.view.edits
+                    overflow = error, sent
             if self.overflows >= self.job.caps.overflows:
                 raise overflow[0]
             self.overflows += 1

@@ -110,7 +110,11 @@ class Desk:
         if isinstance(answer, Veto):
             self.clears = False
             yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
-            return
+            if not native.expected_ids(self.view):
+                return
+            # What was cleared before is not asked for either: a fact that no veto can change.
+            change = native.expectation(self.view, self.gauge, Clearing(), Cleared())
+            yield change
         self.view = change.made
 
     def propose(self, change: Transformation | None) -> Generator[Wish, Reply, None]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 
-from conversations.context import native, recallable, wire
+from conversations.context import native, recallable, rules, wire
 from conversations.context.edits import (
     Edit,
     SpliceBlocks,
@@ -28,7 +28,6 @@ from conversations.context.edits import (
 )
 from conversations.context.gauge import Gauge
 from conversations.context.policy import Policy
-from conversations.context.rules import cuts
 from conversations.context.situation import (
     REFUSED,
     CompactionReply,
@@ -62,7 +61,7 @@ def end_of(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
 
     Whole exchanges are compacted, unless a long turn is what fills the context.
     """
-    messages, positions = view.messages, cuts(view)
+    messages, positions = view.messages, rules.cuts(view)
     stay = pinned(view, positions, policy)
     if any(messages[at].shape.compactions for at in stay):
         return 0
@@ -99,6 +98,7 @@ def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> boo
 def compact(view: View, end: int, trigger: Trigger, gauge: Gauge, policy: Policy) -> Compacting:
     """Ask the API to compact the first messages, and put its block in their place."""
     prefix = view.head(end)
+    rules.check_head(prefix)
     behind = view.tokens - prefix.tokens
     tokens = max(0, gauge.tokens - behind * gauge.permille // 1000)
     reply = yield CompactionWanted(prefix, tokens)
@@ -124,7 +124,7 @@ def _flaw(reply: CompactionReply | None) -> str:
 
 
 def _replaced(view: View, end: int, trigger: Trigger, block: str, policy: Policy) -> Transformation:
-    stay = pinned(view, cuts(view), policy)
+    stay = pinned(view, rules.cuts(view), policy)
     gone = [at for at in range(end) if at not in stay and view.messages[at].seq != NUMBER]
     messages = tuple(view.messages[at] for at in gone)
     edits: list[Edit] = [SpliceMessages(NUMBER, NUMBER, ((NUMBER, "answer", wire.join([block])),))]

@@ -150,6 +150,8 @@ class _Desk(Desk):
             return
         # The request has the envelope of a reply: what another one signed must be gone.
         yield from self.propose(rebind(self.view, self.situation))
+        if rebind(self.view, self.situation) is not None:
+            return
         yield from self.summarise(ondemand.compact(self.view, end, trigger, self.gauge, policy))
 
     def trim(self) -> Generator[Wish, Reply, None]:

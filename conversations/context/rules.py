@@ -28,6 +28,15 @@ def check(view: View) -> None:
     state.finish()
 
 
+def check_head(view: View) -> None:
+    """Raise RuleError for the first rule that the beginning of a conversation breaks.
+
+    It may end with an answer, but with no call open.
+    """
+    state = view.learn("rules", _Turns, _Turns.read)
+    state.require_answers("messages")
+
+
 def cuts(view: View) -> list[int]:
     """Give the positions where the messages may be cut: no call is open there.
 
@@ -97,7 +106,7 @@ class _Turns:
             if self.ends_in_server_block and not self.open:
                 return
             raise RuleError("end", "messages", "the conversation must end with a user message")
-        self._require_answers("messages")
+        self.require_answers("messages")
 
     def _turn(self, where: str, role: str, shape: Shape) -> None:
         if role == "user":
@@ -109,7 +118,7 @@ class _Turns:
         elif not self.role and shape.first != "compaction":
             raise RuleError("first", where, "the first message must be the user's")
         else:
-            self._require_answers(where)
+            self.require_answers(where)
             self.open, self.answered = set(), set()
         self.role = role
 
@@ -137,7 +146,7 @@ class _Turns:
             raise RuleError("order", where, "tool results come first in their message")
         self.is_past_results = self.is_past_results or shape.others
 
-    def _require_answers(self, where: str) -> None:
+    def require_answers(self, where: str) -> None:
         missing = self.open - self.answered
         if missing:
             raise RuleError("unanswered", where, f"{_some(missing)} has no tool_result")

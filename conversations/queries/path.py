@@ -13,7 +13,6 @@ from conversations.context.view import Kind, Message, View
 from conversations.given import Loaded
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
-from conversations.queries.pins import pins
 from conversations.usage import usage_from
 
 #: Entries after which a refused summary may be tried again.
@@ -98,7 +97,6 @@ def state(conversation: Conversation, model: str) -> Loaded:
         last.call.binding if last else "",
         _rejected(entries),
         called_at,
-        pins(conversation),
         _compacted_by(conversation, entries, view),
     )
 

@@ -125,7 +125,8 @@ class Shell:
             if isinstance(wish, CompactionWanted):
                 reply = self.compacts(wish)
                 continue
-            is_refused = wish.kind in self.vetoes and wish.outcome in ("applied", "expected")
+            is_asked = wish.outcome == "applied" or (wish.outcome == "expected" and wish.reason)
+            is_refused = wish.kind in self.vetoes and is_asked
             reply = Veto("not now") if is_refused else None
             if not is_refused:
                 self.records.append(wish)

@@ -168,6 +168,15 @@ def test_a_veto_keeps_the_api_from_clearing() -> None:
     assert shell.kinds == ["clearing vetoed"]
 
 
+def test_a_vetoed_change_of_what_is_cleared_leaves_nothing_said_to_be_cleared() -> None:
+    view = view_of(prompt("a"), *rounds(6)).expecting(("t0", "t1"))
+    shell = Shell(vetoes=("clearing",))
+    prepared = shell.prepare(view, situation(clears=True), NATIVE)
+    assert (prepared.clearing, prepared.cleared) == (None, ())
+    assert prepared.view.cleared == ()
+    assert shell.kinds == ["clearing vetoed", "clearing expected"]
+
+
 def test_what_to_clear_is_chosen_once_for_a_view() -> None:
     desk = Desk(view_of(prompt("a"), *rounds(6)), situation(clears=True), NATIVE, 0)
     chosen = desk.clearing

@@ -47,7 +47,7 @@ async def test_a_warm_prompt_cache_is_kept_where_rewriting_would_not_pay() -> No
 
 async def test_what_is_pinned_is_left_alone() -> None:
     w = world(remembered(10, 150), now=1_000.0)
-    w.log.pins = frozenset({"old_0", "old_3"})
+    w.log.pinned = frozenset({"old_0", "old_3"})
     await w.run(says("Done."))
     assert w.log.recorded
     body = w.calls.bodies[-1]

@@ -77,7 +77,7 @@ class TwinLog:
     report: Report | None = None
     bound_to: str = ""
     called_at: float = 0.0
-    pins: frozenset[str | int] = frozenset()
+    pinned: frozenset[str | int] = frozenset()
     veto: Callable[[Transformation], str] = lambda _: ""
     fails: BaseException | None = None
 
@@ -114,7 +114,10 @@ class TwinLog:
 
     async def load(self) -> Loaded:
         view = self.view()
-        return Loaded(view, self.report, self.bound_to, self.rejected, self.called_at, self.pins)
+        return Loaded(view, self.report, self.bound_to, self.rejected, self.called_at)
+
+    async def pins(self) -> frozenset[str | int]:
+        return self.pinned
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None

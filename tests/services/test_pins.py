@@ -75,7 +75,7 @@ def test_a_shortened_result_comes_back_and_is_pinned_by_whom(played: Played) -> 
     assert row.tokens_after > row.tokens_before == before.tokens
     pin = Pin.objects.get()
     assert (pin.target, pin.is_pinned, pin.actor) == ("toolu_1", True, played.user)
-    assert state(now(played), records.MODEL).pins == {"toolu_1"}
+    assert pins(now(played)) == {"toolu_1"}
     assert clean()
 
 
@@ -126,12 +126,13 @@ def test_a_restored_original_outlives_the_next_reductions(played: Played) -> Non
         work.answered(lease)
     work.next_turn(now(played))
     found = state(now(played), records.MODEL)
-    assert found.pins == {"toolu_1"}
+    pinned = pins(now(played))
+    assert pinned == {"toolu_1"}
     tight = policy_from(
         "classic",
         {"input_token_budget": 1_000, "max_conversation_bytes": 4_000, "tool_policies": []},
     )
-    for held in (found.pins, frozenset()):
+    for held in (pinned, frozenset()):
         made = prepared(found.view, tight, held)
         assert made.size < found.view.size
         assert (wire.encode(LONG)[1:-1] in made.body) is bool(held)
