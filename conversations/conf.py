@@ -57,7 +57,7 @@ class Conf:
     trash_days: int = 30
     #: Bytes a file of conversations to import may have.
     max_import_bytes: int = 50_000_000
-    #: Bytes its conversations may have, unpacked; one alone a tenth of it.
+    #: Bytes its conversations may have, unpacked; one alone a twentieth of it.
     max_import_unpacked: int = 200_000_000
     #: Turns of one user that may run at the same time.
     max_live_turns: int = 4

@@ -35,6 +35,7 @@ DEFECTS: dict[str, tuple[tuple[str, str], ...]] = {
     "a stale figure that fires twice": ((ENGINE, "test_a_stale_figure_does_not_fire_twice"),),
     "a zone of exactly one assistant message leaving an orphan tool_result": (
         (ENGINE, "test_a_zone_of_any_size_leaves_no_orphan_in_either_direction"),
+        (ENGINE, "test_a_zone_of_one_message_is_left_alone_however_large"),
         (SUMMARY, "test_a_zone_of_fewer_than_two_messages_or_of_few_words_is_left_alone"),
     ),
     "a trim that deletes the first request": (

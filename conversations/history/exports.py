@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import zipfile
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,13 @@ from conversations.history.streams import download
 from conversations.queries.conversations import conversation_for
 from conversations.queries.exports import FORMS, all_of, file_name, record
 from conversations.views import person
+from tools.errors import ToolError
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from conversations.models import User
+
+logger = logging.getLogger("agentweb.exports")
 
 
 @login_required
@@ -83,7 +87,12 @@ def _account(user: User) -> bytes:
 
 
 def _read(workspace: Workspace, path: str) -> Content:
-    yield workspace.read(path)
+    """Give a file; one that went or changed since it was listed is replaced by a note."""
+    try:
+        yield workspace.read(path)
+    except (ToolError, OSError) as error:
+        logger.warning("a file of a workspace is missing in an export", exc_info=error)
+        yield b"This file could not be read when the archive was made.\n"
 
 
 class _Sink(io.RawIOBase):
@@ -109,9 +118,12 @@ class _Sink(io.RawIOBase):
 def _zipped(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
     """Give an archive while it is written, one file after the other."""
     sink = _Sink()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(sink, "w") as archive:
         for name, content in files:
-            with archive.open(zipfile.ZipInfo(name, _now()), "w", force_zip64=True) as file:
+            member = zipfile.ZipInfo(name, _now())
+            # A member has its own packing, not the archive's.
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w", force_zip64=True) as file:
                 for piece in content:
                     file.write(piece)
                     yield sink.taken()

@@ -7,11 +7,14 @@ is sent on when the page it stood on is no more what it was.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.contrib import messages
+from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -40,6 +43,15 @@ def current(request: HttpRequest) -> Conversation | None:
         return None
 
 
+@contextmanager
+def still_there() -> Iterator[None]:
+    """Answer that a conversation is not found when it was erased since it was looked up."""
+    try:
+        yield
+    except ObjectDoesNotExist as error:
+        raise Http404("erased") from error
+
+
 def notice(request: HttpRequest, text: str, *, undo: UUID | None = None) -> None:
     """Say on the next page what was done, with a way back for a deleted conversation."""
     messages.success(request, text, extra_tags=str(undo or ""))
@@ -55,8 +67,10 @@ def answered(
             _next(request)
             or ("list" if gone else reverse("chat_menu", args=[conversation.public_id]))
         )
-    if gone and path == reverse("chat", args=[conversation.public_id]):
-        return _sent_on(reverse("new_chat"))
+    chat = reverse("chat", args=[conversation.public_id])
+    if gone and path.startswith(chat):
+        # Its own pages are gone too: there is nothing to show again.
+        return _sent_on(reverse("new_chat" if path == chat else "list"))
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return _sent_on("")
     here = current(request)

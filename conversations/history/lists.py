@@ -44,5 +44,8 @@ def empty(request: HttpRequest) -> HttpResponse:
     user = person(request)
     empty_trash(owner_id=user.pk)
     count = erase_due(owner_id=user.pk)
-    notice(request, _("%d conversations were erased.") % count)
+    said = _("%d conversations were erased.") % count
+    if trash_of(user):
+        said += " " + _("What is still answering follows as soon as it has stopped.")
+    notice(request, said)
     return redirect("trash")

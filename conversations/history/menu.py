@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
-from conversations.history.frame import answered, frame, notice
-from conversations.queries.conversations import conversation_for
+from conversations.history.frame import answered, frame, notice, still_there
+from conversations.queries.conversations import conversation_for, is_stored
 from conversations.queries.listing import deleted_for, row_of
 from conversations.services import conversations as services
 from conversations.services.erase import erase_due
@@ -47,6 +47,7 @@ def _menu(
 
 @login_required
 @require_POST
+@still_there()
 def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
     conversation = conversation_for(person(request), public_id)
     try:
@@ -59,6 +60,7 @@ def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
+@still_there()
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Pin it (`on=1`) or not (`on=0`)."""
     conversation = conversation_for(person(request), public_id)
@@ -70,6 +72,7 @@ def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
+@still_there()
 def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Archive it (`on=1`) or not (`on=0`)."""
     conversation = conversation_for(person(request), public_id)
@@ -81,6 +84,7 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
+@still_there()
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Throw it away, with a way back."""
     conversation = conversation_for(person(request), public_id)
@@ -93,6 +97,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @login_required
 @require_POST
+@still_there()
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take it out of the trash and open it."""
     conversation = deleted_for(person(request), public_id)
@@ -108,5 +113,9 @@ def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     conversation = deleted_for(user, public_id)
     services.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
     erase_due(owner_id=user.pk)
-    notice(request, _("“%s” was erased.") % row_of(conversation).title)
+    title = row_of(conversation).title
+    if is_stored(conversation):
+        notice(request, _("“%s” will be erased as soon as its answer has stopped.") % title)
+    else:
+        notice(request, _("“%s” was erased.") % title)
     return redirect("trash")

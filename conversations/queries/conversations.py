@@ -30,6 +30,11 @@ def is_kept(conversation: Conversation) -> bool:
     return Conversation.objects.filter(pk=conversation.pk, deleted_at=None).exists()
 
 
+def is_stored(conversation: Conversation) -> bool:
+    """Say whether it is still there, in the trash or not."""
+    return Conversation.objects.filter(pk=conversation.pk).exists()
+
+
 def turn_for(user: User, public_id: UUID | str, number: int) -> Turn:
     rows = Turn.objects.select_related("conversation").filter(conversation__in=owned(user))
     return get_object_or_404(rows, conversation__public_id=public_id, number=number)

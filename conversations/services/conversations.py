@@ -103,4 +103,5 @@ def delete_everything(*, owner_id: int) -> list[Turn]:
 
 def _keep(conversation: Conversation, **values: object) -> None:
     # An update and not a save: `updated_at` says when something was said last.
-    Conversation.objects.filter(pk=conversation.pk).update(**values)
+    if not Conversation.objects.filter(pk=conversation.pk).update(**values):
+        raise Conversation.DoesNotExist("it was erased")

@@ -8,6 +8,7 @@ What is in the trash is erased when its time is over; a running turn is waited f
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 from typing import Any
 
@@ -36,18 +37,31 @@ from conversations.services.audit.texts import texts_of
 from conversations.services.guards import erasing
 from conversations.services.texts import claim_texts, orphaned_blobs, orphaned_envelopes
 
+logger = logging.getLogger("agentweb.erase")
+
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 #: Conversations that one run erases.
 MOST = 1_000
 
 
 def erase_due(*, owner_id: int | None = None, now: datetime | None = None) -> int:
-    """Erase what is due, each in a transaction of its own; give how many went."""
+    """Erase what is due, each in a transaction of its own; give how many went.
+
+    One that cannot be erased is logged and stands in nobody's way; the next run tries it again.
+    """
     rows = _due(now or timezone.now())
     if owner_id is not None:
         rows = rows.filter(owner_id=owner_id)
     keys = list(rows.order_by("erase_at").values_list("pk", flat=True)[:MOST])
-    return sum(erase_conversation(conversation_id=key, now=now) is not None for key in keys)
+    return sum(_is_erased(key, now) for key in keys)
+
+
+def _is_erased(conversation_id: int, now: datetime | None) -> bool:
+    try:
+        return erase_conversation(conversation_id=conversation_id, now=now) is not None
+    except Exception:
+        logger.exception("conversation %d could not be erased", conversation_id)
+        return False
 
 
 def _due(now: datetime) -> QuerySet[Conversation]:

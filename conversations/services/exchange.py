@@ -3,12 +3,13 @@
 A recording's own tools and system prompt belong to the agent that was recorded; here the system
 text becomes the conversation's instructions and our agent's tools are offered. Its public id is
 made from the user and the recorded id, so the database itself refuses the same record twice, also
-from two imports at once.
+from two imports at once. A record that the user exported from here is that conversation, as long as
+it is there.
 """
 
 from __future__ import annotations
 
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -22,6 +23,8 @@ from conversations.services.search import index_messages, index_title
 
 def import_recording(*, user: User, recording: Recording, model: str) -> Conversation:
     """Store a recording in one transaction; raises AlreadyImported when the user has it."""
+    if _is_exported(user, recording):
+        raise AlreadyImported(f"{recording.id} is the export of a conversation that is there")
     public_id = uuid5(user.public_id, f"recording:{recording.id}")
     opening = f"{recording.id} · {recording.opening}" if recording.opening else recording.id
     try:
@@ -41,6 +44,15 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
             raise
         raise AlreadyImported(f"{recording.id} was imported before, as {public_id}") from error
     return conversation
+
+
+def _is_exported(user: User, recording: Recording) -> bool:
+    """Say whether the record is the export of a conversation that the user has."""
+    try:
+        public_id = UUID(recording.id)
+    except ValueError:
+        return False
+    return Conversation.objects.filter(owner=user, public_id=public_id).exists()
 
 
 def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:

@@ -95,6 +95,10 @@ def recording_of(record: dict[str, Any]) -> Recording:
         return _recording(record)
     except ContextError as error:
         raise RecordError(str(error)) from error
+    except RecursionError as error:
+        raise RecordError("is nested too deeply") from error
+    except (TypeError, AttributeError) as error:
+        raise RecordError(f"holds a block that is none: {error}") from error
 
 
 def _recording(record: dict[str, Any]) -> Recording:
@@ -188,6 +192,8 @@ def _message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
     for block in content:
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             raise RecordError(f"messages.{at}: a content block is an object with a type")
+        if not all(isinstance(block.get(name, ""), str) for name in ("id", "tool_use_id")):
+            raise RecordError(f"messages.{at}: the id of a content block is a text")
     return str(role), list(_cleaned(content))
 
 
@@ -215,11 +221,7 @@ def _is_text(block: object) -> bool:
 
 def _entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:
     content = wire.join(wire.encode(block) for block in blocks)
-    try:
-        tokens = Message.parse(0, kind, content).tokens
-    except (TypeError, AttributeError) as error:
-        raise RecordError(f"a {kind} holds a block that is none: {error}") from error
-    return Entry(kind, content, tokens, tuple(calls))
+    return Entry(kind, content, Message.parse(0, kind, content).tokens, tuple(calls))
 
 
 def _demand_legal(entries: list[Entry]) -> None:

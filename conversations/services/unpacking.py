@@ -1,25 +1,36 @@
 """An uploaded file as the objects in it, read in portions and never unpacked to disk.
 
-An archive is looked into for its conversations only, its list of files is bounded before it is
-read, and what comes out is counted while it comes: a small file that unpacks to a huge one is
-stopped.
+An archive is looked into for its conversations only, its list of files is bounded while it is read,
+and what comes out is counted while it comes, in bytes and in time, for all files together: a small
+upload that unpacks to a huge one is stopped.
 """
 
 from __future__ import annotations
 
 import gzip
 import re
+import struct
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
 from typing import IO
 
 PORTION = 1 << 18
-#: Bytes of the list of files at the end of an archive.
-MOST_LISTING = 5_000_000
+#: Bytes of the list of files at the end of an archive, and files that are read of it.
+MOST_LISTING, MOST_MEMBERS = 5_000_000, 200
+#: Seconds for a whole upload; what was imported until then is kept.
+MOST_SECONDS = 240.0
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.jsonl?$", re.IGNORECASE)
-_STRUCTURE, _STRING = re.compile(rb'["{}]'), re.compile(rb'["\\]')
-_BROKEN = (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError)
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: Whole texts and what stands between them, up to a brace or a text that is not whole yet.
+_RUN = re.compile(rb'[^"{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}]*+)*+', re.DOTALL)
+#: The rest of a text, up to its quotation mark or a backslash that ends the portion.
+_TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+#: What the readers of the standard library raise for a file that is damaged or made up.
+_BROKEN = (
+    OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 
 
 class UploadError(Exception):
@@ -30,54 +41,93 @@ class UploadError(Exception):
         self.code, self.text = code, text
 
 
+class Allowance:
+    """What is left of the bytes and the time of one upload."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+        self._until = time.monotonic() + MOST_SECONDS
+
+    def spend(self, size: int) -> None:
+        """Count bytes that came out; raises UploadError when there are too many or it is late."""
+        self._left -= size
+        if self._left < 0:
+            raise UploadError("too_big", f"The conversations have more than {self._most:,} bytes.")
+        if time.monotonic() > self._until:
+            raise UploadError(
+                "too_long",
+                f"Reading was ended after {MOST_SECONDS:.0f} seconds. Upload the file again to go"
+                " on: what was imported is not imported twice.",
+            )
+
+    def portions(self, file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+        while portion := file.read(PORTION):
+            self.spend(len(portion))
+            yield portion
+
+
+class _Sparing:
+    """A file that gives no more at once than a list of files may have."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        # Whatever an archive says of its list, and wherever it says so: it is read at once.
+        found = self._file.read(MOST_LISTING + 1 if size < 0 else min(size, MOST_LISTING + 1))
+        if len(found) > MOST_LISTING or size > MOST_LISTING:
+            raise UploadError("too_many", "The archive has too many files in it.")
+        return found
+
+
 def objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
     """Give each JSON object of a file, an archive or a packed file; raises UploadError."""
+    allowance = Allowance(most)
     try:
-        yield from _objects(file, most, most_each)
+        for found in _objects(file, allowance, most_each):
+            allowance.spend(0)
+            yield found
     except _BROKEN as error:
         raise UploadError("broken", f"The file cannot be read: {error}") from error
 
 
-def _objects(file: IO[bytes], most: int, most_each: int) -> Iterator[bytes]:
+def _objects(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
     start = file.read(4)
     file.seek(0)
     if start == b"PK\x03\x04":
-        yield from _archived(file, most, most_each)
+        yield from _archived(file, allowance, most_each)
     elif start[:2] == b"\x1f\x8b":
         with gzip.GzipFile(fileobj=file) as unpacked:
-            yield from _values(_bounded(unpacked, most), most_each)
+            yield from _values(allowance.portions(unpacked), most_each)
     else:
-        yield from _values(_bounded(file, most), most_each)
+        yield from _values(allowance.portions(file), most_each)
 
 
-def _archived(file: IO[bytes], most: int, most_each: int) -> Iterator[bytes]:
-    _demand_small_listing(file)
-    with zipfile.ZipFile(file) as archive:
-        names = [name for name in archive.namelist() if _CONVERSATIONS.search(name)]
-        if not names:
-            raise UploadError("none", "The archive has no conversations.json or .jsonl in it.")
-        for name in sorted(names):
-            with archive.open(name) as member:
-                yield from _values(_bounded(member, most), most_each)
+def _archived(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
+    with zipfile.ZipFile(_Sparing(file)) as archive:
+        members = [each for each in archive.infolist() if _CONVERSATIONS.search(each.filename)]
+        _demand_plain(members)
+        for member in sorted(members, key=lambda each: each.filename):
+            with archive.open(member) as unpacked:
+                yield from _values(allowance.portions(unpacked), most_each)
 
 
-def _demand_small_listing(file: IO[bytes]) -> None:
-    file.seek(0, 2)
-    file.seek(max(0, file.tell() - 66_000))
-    tail = file.read()
-    file.seek(0)
-    at = tail.rfind(b"PK\x05\x06")
-    if at >= 0 and int.from_bytes(tail[at + 12 : at + 16], "little") > MOST_LISTING:
-        raise UploadError("too_many", "The archive has too many files in it.")
-
-
-def _bounded(file: IO[bytes] | gzip.GzipFile, most: int) -> Iterator[bytes]:
-    left = most
-    while portion := file.read(PORTION):
-        left -= len(portion)
-        if left < 0:
-            raise UploadError("too_big", f"The conversations have more than {most:,} bytes.")
-        yield portion
+def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
+    if not members:
+        raise UploadError("none", "The archive has no conversations.json or .jsonl in it.")
+    if len(members) > MOST_MEMBERS:
+        raise UploadError(
+            "too_many", f"The archive has more than {MOST_MEMBERS} files of conversations in it."
+        )
+    if len({member.filename for member in members}) < len(members):
+        raise UploadError("twice", "The archive has two files of conversations of one name.")
+    if any(member.compress_type not in _PACKINGS or member.flag_bits & 1 for member in members):
+        raise UploadError(
+            "packing",
+            "The archive is encrypted or packed in a way that is not read here; use an"
+            " ordinary zip file.",
+        )
 
 
 def _values(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
@@ -108,37 +158,39 @@ def _lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
 
 
 def _balanced(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Give each outermost object, found by its braces."""
-    held, at, start, depth, is_text = bytearray(), 0, -1, 0, False
+    """Give each outermost object, found by its braces; what is outside of objects is passed over.
+
+    A run of texts is one match: nothing that is written inside of them takes a step here.
+    """
+    held, at, depth, is_text = bytearray(), 0, 0, False
     for portion in portions:
         held += portion
-        while match := (_STRING if is_text else _STRUCTURE).search(held, at):
-            mark, at = match[0], match.end()
-            if mark == b"\\":
-                if at == len(held):
-                    at -= 1
-                    break
-                at += 1
-            elif mark == b'"':
+        while at < len(held):
+            if not depth:
+                start = held.find(b"{", at)
+                del held[: start if start >= 0 else len(held)]
+                at = depth = int(start >= 0)
+                continue
+            at = _end(_TEXT if is_text else _RUN, held, at)
+            mark = held[at : at + 1]
+            if not mark or mark == b"\\":
+                break
+            at += 1
+            if mark == b'"':
                 is_text = not is_text
-            elif mark == b"{":
-                start = match.start() if not depth else start
-                depth += 1
-            elif depth:
-                depth -= 1
-                if not depth:
-                    _demand_size(at - start, most_each)
-                    yield bytes(held[start:at])
-                    del held[:at]
-                    at, start = 0, -1
-        else:
-            at = len(held)
-        if not depth:
-            del held[:at]
-            at = 0
-        _demand_size(len(held), most_each)
+            else:
+                depth += 1 if mark == b"{" else -1
+            if not depth:
+                _demand_size(at, most_each)
+                yield bytes(held[:at])
+        _demand_size(len(held) if depth else 0, most_each)
     if depth:
         raise UploadError("cut", "The file ends in the middle of a conversation.")
+
+
+def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
+    match = pattern.match(held, at)
+    return match.end() if match else at
 
 
 def _demand_size(size: int, most: int) -> None:

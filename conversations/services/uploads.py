@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import IO, Any
 from uuid import UUID
 
@@ -21,6 +24,11 @@ from conversations.services.unpacking import UploadError, objects
 
 #: Conversations of one file, and of them those that are named in the report.
 MOST, NAMED = 5_000, 200
+#: One conversation may have this part of what all may have: unpacked, it takes many times as much.
+PART = 20
+_lock = Lock()
+#: Users whose upload this process is reading.
+_reading: set[int] = set()
 
 
 @dataclass(slots=True)
@@ -43,13 +51,32 @@ class Report:
 
 def import_upload(*, user: User, file: IO[bytes], size: int, model: str) -> Report:
     """Import a file's conversations; raises UploadError when none can be read at all."""
+    with _alone(user.pk):
+        return _import_file(user, file, size, model)
+
+
+@contextmanager
+def _alone(user_id: int) -> Iterator[None]:
+    """Read one upload of a user at a time; raises UploadError for the second."""
+    with _lock:
+        if user_id in _reading:
+            raise UploadError("busy", "Your last upload is still being read; wait for its end.")
+        _reading.add(user_id)
+    try:
+        yield
+    finally:
+        with _lock:
+            _reading.discard(user_id)
+
+
+def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
     if size > conf.max_import_bytes:
         most = conf.max_import_bytes // 1_000_000
         raise UploadError("too_big", f"The file has {size:,} bytes; at most {most} MB are read.")
     report = Report()
     most = conf.max_import_unpacked
     try:
-        for number, line in enumerate(objects(file, most=most, most_each=most // 10), 1):
+        for number, line in enumerate(objects(file, most=most, most_each=most // PART), 1):
             if number > MOST:
                 report.stopped = f"Only the first {MOST:,} conversations were read."
                 break

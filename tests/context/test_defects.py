@@ -19,6 +19,7 @@ from conversations.context.policy import PRESETS, policy_from
 from conversations.context.shorten import shorten
 from conversations.context.trim import trim
 from conversations.context.view import Message, View
+from conversations.context.zone import zone_of
 
 from .independent import violations
 from .talk import (
@@ -95,6 +96,16 @@ def test_a_zone_of_any_size_leaves_no_orphan_in_either_direction(tail: int, coun
     view = view_of(prompt("a"), *said)
     done = Shell(writes=keeping).prepare(view, situation(view, 90_000), policy).view
     assert violations(done.body) == []
+
+
+def test_a_zone_of_one_message_is_left_alone_however_large() -> None:
+    policy = policy_from("rebuild", {"protected_tail_messages": 2, "max_conversation_messages": 0})
+    view = view_of(prompt("a"), answer(PAGE * 9), prompt("b"), answer("c"), prompt("d"))
+    assert view.messages[1].tokens > policy.summary_max_tokens
+    shell = Shell(writes=keeping)
+    assert shell.prepare(view, situation(view, 90_000), policy).view.length == 3
+    short = view_of(prompt("a"), answer(PAGE * 9), prompt("b"), answer("c"))
+    assert zone_of(short, policy) is None
 
 
 def test_a_trim_keeps_the_first_request_and_every_pair() -> None:

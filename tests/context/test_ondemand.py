@@ -88,6 +88,15 @@ def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
     rules.check(after)
 
 
+def test_thinking_of_another_envelope_is_not_sent_to_be_compacted_for_a_veto() -> None:
+    view = view_of(prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"), *rounds(1, "u"))
+    shell = Shell(vetoes=("rebind",), compacts=giving(SIGNED))
+    with pytest.raises(RuleError) as caught:
+        shell.prepare(view, situation(compacts=True, bound_to="other"), NATIVE)
+    assert caught.value.rule == "thinking"
+    assert set(shell.kinds) == {"rebind vetoed"}
+
+
 def test_where_nothing_can_be_recalled_no_list_stands_beside_the_block() -> None:
     said = [part for _ in range(6) for part in (answer("so it is. " * 150), prompt("b"))]
     _, _, after = asked(view_of(prompt("a"), *said))

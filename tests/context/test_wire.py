@@ -61,3 +61,9 @@ def test_what_is_no_json_is_not_decoded(text: str) -> None:
 def test_a_digest_names_its_algorithm() -> None:
     assert wire.digest("é").startswith("sha256:4a99557e4033c3539de2eb65472017cad5f9557f7a0625a0")
     assert wire.decode("1.5") == 1.5
+
+
+def test_what_no_encoding_can_carry_is_replaced_where_text_enters() -> None:
+    assert wire.clean("a\ud800b\udfff") == "a\ufffdb\ufffd"
+    assert wire.encode(["\ud83d", "🎉"]) == '["\ufffd","🎉"]'
+    assert wire.digest(wire.encode("\udc00")) == wire.digest('"\ufffd"')

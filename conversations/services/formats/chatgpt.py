@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from conversations.services.formats.said import messages, texts
+from conversations.services.formats.said import messages, record_id, texts
 from conversations.services.recordings import RecordError
 
 ROLES = ("user", "assistant")
@@ -15,7 +15,7 @@ ROLES = ("user", "assistant")
 def record(found: dict[str, Any]) -> dict[str, Any]:
     """Give a conversation as a record; raises RecordError."""
     return {
-        "id": f"chatgpt:{found.get('conversation_id') or found.get('id')}",
+        "id": record_id("chatgpt", found, "conversation_id", "id"),
         "title": found.get("title"),
         "created_at": _time(found.get("create_time")),
         "updated_at": _time(found.get("update_time")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conversations.services.formats.said import listed, messages, texts
+from conversations.services.formats.said import listed, messages, record_id, texts
 
 ROLES = {"human": "user", "assistant": "assistant"}
 
@@ -13,7 +13,7 @@ ROLES = {"human": "user", "assistant": "assistant"}
 def record(found: dict[str, Any]) -> dict[str, Any]:
     """Give a conversation as a record; raises RecordError."""
     return {
-        "id": f"claude:{found.get('uuid')}",
+        "id": record_id("claude", found, "uuid"),
         "title": found.get("name"),
         "created_at": found.get("created_at"),
         "updated_at": found.get("updated_at"),

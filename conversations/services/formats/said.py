@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from conversations.context import wire
 from conversations.services.recordings import RecordError
 
 BEGINS = "(The conversation begins with an answer.)"
@@ -18,6 +19,13 @@ def messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     if found[0]["role"] != "user":
         found.insert(0, {"role": "user", "content": BEGINS})
     return found
+
+
+def record_id(program: str, found: dict[str, Any], *names: str) -> str:
+    """Name a record by its id there; without one by its content, so that no two are one."""
+    values = (found.get(name) for name in names)
+    own = next((value for value in values if isinstance(value, str) and value.strip()), "")
+    return f"{program}:{own or wire.digest(wire.encode(found))}"
 
 
 def texts(parts: Iterable[Any]) -> str:
