@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 #: A longer word is cut; nobody types it, and a tsvector takes no longer one than 2 kB.
 MOST_CHARS = 64
@@ -100,25 +101,28 @@ def asked(question: str) -> tuple[Asked, ...]:
     return tuple(found[:MOST_ASKED])
 
 
-def hits(text: str, question: tuple[Asked, ...]) -> list[tuple[int, int]]:
-    """Give the places in a text that a question found, first to last."""
-    row = list(terms(text))
-    found: list[tuple[int, int]] = []
-    for at in range(len(row)):
-        length = max((len(each.terms) for each in question if _is_at(row, at, each)), default=0)
-        if length and (not found or row[at].start >= found[-1][1]):
-            found.append((row[at].start, row[at + length - 1].end))
-    return found
+def hits(text: str, question: tuple[Asked, ...]) -> Iterator[tuple[int, int]]:
+    """Give the places in a text that a question found, first to last; cut only as far as asked."""
+    row = terms(text)
+    ahead = list(islice(row, max((len(each.terms) for each in question), default=0)))
+    behind = 0
+    while ahead:
+        length = max((len(each.terms) for each in question if _is_at(ahead, each)), default=0)
+        if length and ahead[0].start >= behind:
+            behind = ahead[length - 1].end
+            yield ahead[0].start, behind
+        ahead = [*ahead[1:], *islice(row, 1)]
 
 
-def _is_at(row: list[Term], at: int, wanted: Asked) -> bool:
-    last = at + len(wanted.terms) - 1
-    if last >= len(row):
+def _is_at(row: list[Term], wanted: Asked) -> bool:
+    """Say whether the row begins with what is wanted."""
+    *before, end = wanted.terms
+    if len(row) <= len(before) or any(
+        term.text != text for term, text in zip(row, before, strict=False)
+    ):
         return False
-    if any(row[at + n].text != term for n, term in enumerate(wanted.terms[:-1])):
-        return False
-    end = wanted.terms[-1]
-    return row[last].text.startswith(end) if wanted.is_prefix else row[last].text == end
+    last = row[len(before)].text
+    return last.startswith(end) if wanted.is_prefix else last == end
 
 
 @cache

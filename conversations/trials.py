@@ -57,26 +57,34 @@ class Trials:
             trial = self._found.get(user_id)
         return trial if trial is not None and trial.conversation_id == conversation_id else None
 
+    def admit(self, user_id: int, size: int) -> None:
+        """Raise TrialError when a trial of so many bytes would not begin now."""
+        if size > MOST_BYTES:
+            raise TrialError(
+                f"This conversation has {size:,} bytes; at most {MOST_BYTES:,} are"
+                " replayed here. The command below has no such limit."
+            )
+        with self._lock:
+            self._demand_room(user_id)
+
     def start(
         self, user_id: int, conversation_id: int, head: int, subject: Subject
     ) -> Future[None]:
         """Begin a trial; raises TrialError when one is running or too much is asked for."""
-        if subject.size > MOST_BYTES:
-            raise TrialError(
-                f"This conversation has {subject.size:,} bytes; at most {MOST_BYTES:,} are"
-                " replayed here. The command below has no such limit."
-            )
+        self.admit(user_id, subject.size)
         names = tuple(world.policy.name for world in subject.worlds)
         with self._lock:
-            running = [trial for trial in self._found.values() if trial.is_running]
-            mine = self._found.get(user_id)
-            if mine is not None and mine.is_running:
-                raise TrialError("Your last trial is still running; wait for it to end.")
-            if len(running) >= MOST_WAITING:
-                raise TrialError("Too many trials are waiting; try again in a minute.")
+            self._demand_room(user_id)
             trial = Trial(conversation_id, head, names, subject.own, actual=subject.actual)
             self._keep(user_id, trial)
         return self._pool.submit(self._run, user_id, trial, subject)
+
+    def _demand_room(self, user_id: int) -> None:
+        mine = self._found.get(user_id)
+        if mine is not None and mine.is_running:
+            raise TrialError("Your last trial is still running; wait for it to end.")
+        if sum(trial.is_running for trial in self._found.values()) >= MOST_WAITING:
+            raise TrialError("Too many trials are waiting; try again in a minute.")
 
     def _run(self, user_id: int, trial: Trial, subject: Subject) -> None:
         until = time.monotonic() + MOST_SECONDS

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from conversations.queries.conversations import conversation_for
-from conversations.queries.trials import TrialError, subject_of
+from conversations.queries.trials import TrialError, length_of, subject_of
 from conversations.trial_table import rows
 from conversations.trials import trials
 from conversations.views import person
@@ -40,6 +40,8 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def begin(user_id: int, conversation: Conversation) -> str:
     """Begin a trial; give what stands against it, "" when it runs."""
     try:
+        # Before anything is built: many requests at once must not each hold a long conversation.
+        trials.admit(user_id, length_of(conversation))
         subject = subject_of(conversation)
         trials.start(user_id, conversation.pk, conversation.head, subject)
     except TrialError as error:

@@ -79,8 +79,8 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     while desk.is_doubtful or desk.is_over:
         if not (yield from desk.count()):
             break
-        if desk.is_over:
-            yield from desk.settle()
+        # What is known better now is acted on now, not with the next call.
+        yield from desk.settle()
     if desk.is_over:
         raise WindowError(desk.gauge.seen, desk.room, situation.model)
     rules.check(desk.view)

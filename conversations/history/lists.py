@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.history.frame import current, frame, notice
-from conversations.queries.listing import listing
+from conversations.queries.listing import counts, listing
 from conversations.queries.listing import trash as trash_of
 from conversations.services.conversations import empty_trash
 from conversations.services.erase import erase_due
@@ -45,7 +45,7 @@ def empty(request: HttpRequest) -> HttpResponse:
     empty_trash(owner_id=user.pk)
     count = erase_due(owner_id=user.pk)
     said = _("%d conversations were erased.") % count
-    if trash_of(user):
+    if counts(user).trash:
         said += " " + _("What is still answering follows as soon as it has stopped.")
     notice(request, said)
     return redirect("trash")

@@ -93,7 +93,8 @@ def _found(row: SearchText, wanted: tuple[terms.Asked, ...]) -> Found:
 def pieces(text: str, wanted: tuple[terms.Asked, ...]) -> Iterator[Piece]:
     """Cut an excerpt around the first hit, the hits apart; plain text, for a template to escape."""
     places = terms.hits(text, wanted)
-    first = places[0][0] if places else 0
+    hit = next(places, None)
+    first = hit[0] if hit else 0
     start = 0 if first <= BEFORE * 2 else text.rfind(" ", 0, first - BEFORE) + 1
     start = max(start, first - 2 * BEFORE)
     end = min(len(text), start + EXCERPT)
@@ -102,13 +103,13 @@ def pieces(text: str, wanted: tuple[terms.Asked, ...]) -> Iterator[Piece]:
     at = start
     if start:
         yield Piece("… ")
-    for begin, stop in places:
-        if begin >= end:
-            break
+    while hit and hit[0] < end:
+        begin, stop = hit
         if begin > at:
             yield Piece(_flat(text[at:begin]))
         yield Piece(_flat(text[begin : min(stop, end)]), is_hit=True)
         at = min(stop, end)
+        hit = next(places, None)
     if at < end:
         yield Piece(_flat(text[at:end]))
     if end < len(text):

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from conversations.context import rules, wire
@@ -25,6 +26,7 @@ from conversations.lab.world import World
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
 from conversations.prices import PriceList, PriceMissing
+from conversations.queries.exports.entries import tip_path
 from conversations.queries.path import REMEMBERED, path
 from conversations.queries.policies import effective_policy, tool_rules
 from conversations.queries.prices import price_list
@@ -49,6 +51,14 @@ class Subject:
     size: int
     #: The name of the policy that the conversation has.
     own: str
+
+
+def length_of(conversation: Conversation) -> int:
+    """Count the characters of the shown path, the least bytes that a replay of it has."""
+    shown = tip_path(conversation)
+    rows = MessageRow.objects.filter(conversation=conversation)
+    lengths = rows.values_list("seq", Length("content"))
+    return sum(length for seq, length in lengths if seq in shown)
 
 
 def record_of(conversation: Conversation) -> Record:

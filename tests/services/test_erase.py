@@ -243,11 +243,30 @@ def test_an_erasing_that_fails_erases_nothing(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(Erasure, "save", broken)
     with pytest.raises(ZeroDivisionError):
-        erase_due(now=after(31))
+        erase_conversation(conversation_id=played.conversation.pk, now=after(31))
     assert work.everything() == before
     assert missing_guards() == []
     with pytest.raises(Exception, match="append-only"):
         Message.objects.filter(conversation=played.conversation)._raw_delete("default")
+
+
+def test_one_that_cannot_be_erased_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = records.played(), records.played("bob")
+    deleted(first)
+    deleted(second)
+    save = Erasure.save
+
+    def broken(row: Erasure, *args: Any, **values: Any) -> None:
+        if row.owner_id == first.user.pk:
+            raise ZeroDivisionError
+        save(row, *args, **values)
+
+    monkeypatch.setattr(Erasure, "save", broken)
+    assert erase_due(now=after(31)) == 1
+    assert Conversation.objects.get() == first.conversation
+    assert missing_guards() == []
+    monkeypatch.setattr(Erasure, "save", save)
+    assert erase_due(now=after(31)) == 1
 
 
 @pytest.mark.django_db(transaction=True)

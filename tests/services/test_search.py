@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
@@ -9,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from conversations import terms
 from conversations.context import wire
 from conversations.models import Conversation, Message, SearchText, User
-from conversations.queries.found import PAGE, Found, found
+from conversations.queries.found import PAGE, Found, found, pieces
 from conversations.services.conversations import (
     archive_conversation,
     bring_back_conversation,
@@ -244,3 +246,20 @@ def test_hits_lie_where_the_words_are() -> None:
     wanted = terms.asked("zurich")
     assert [text[a:b] for a, b in terms.hits(text, wanted)] == ["Zürich", "ZÜRICHSEE", "zurich"]
     assert wire.clean(text) == text
+
+
+def test_a_text_is_cut_only_as_far_as_its_hits_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = 0
+    whole = terms.terms
+
+    def counted(text: str) -> Iterator[terms.Term]:
+        nonlocal cut
+        for term in whole(text):
+            cut += 1
+            yield term
+
+    monkeypatch.setattr(terms, "terms", counted)
+    wanted = (terms.Asked(("walnut",), False), terms.Asked(("a", "walnut"), False))
+    shown = list(pieces("a walnut " * 5_000, wanted))
+    assert sum(piece.is_hit for piece in shown) > 10
+    assert 20 < cut < 200

@@ -10,6 +10,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
+from conversations import trials as module
 from conversations import trying
 from conversations.models import User
 from conversations.services.readings import READ
@@ -100,6 +101,26 @@ def test_a_running_trial_is_asked_after_until_it_is_done(
     response = client.post(path(played))
     assert response.status_code == 409
     assert b"still running" in response.content
+
+
+def test_what_will_not_begin_is_refused_before_it_is_read(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    monkeypatch.setattr(trying, "subject_of", read.append)
+    waiting = Trials()
+    monkeypatch.setattr(trying, "trials", waiting)
+    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    response = client_of(played.user).post(path(played))
+    assert response.status_code == 409
+    assert b"at most 10 are" in response.content
+    monkeypatch.undo()
+    monkeypatch.setattr(waiting, "_run", lambda *args: None)
+    monkeypatch.setattr(trying, "trials", waiting)
+    client_of(played.user).post(path(played))
+    monkeypatch.setattr(trying, "subject_of", read.append)
+    assert b"still running" in client_of(played.user).post(path(played)).content
+    assert read == []
 
 
 def test_what_cannot_be_replayed_is_said_on_the_page(trials: Trials) -> None:
