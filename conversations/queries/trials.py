@@ -114,6 +114,8 @@ def subject_of(conversation: Conversation) -> Subject:
             tokenizer=scaled(_scale(results)),
             recall_tools=recall,
             remembered=REMEMBERED,
+            clears=model.clears,
+            compacts=model.compacts,
         )
         for policy in _policies(own)
     )
@@ -131,9 +133,7 @@ def _policies(own: Policy) -> list[Policy]:
     """Give the conversation's own policy first, then the other presets as such."""
     # Presets are compared as such, without the numbers of the site, but with the tools' rules.
     rules = {"tool_policies": tool_rules()}
-    others = [policy_from(name, rules) for name in PRESETS if name != own.name]
-    # What the API clears by itself cannot be replayed.
-    return [policy for policy in (own, *others) if not policy.server_side]
+    return [own, *(policy_from(name, rules) for name in PRESETS if name != own.name)]
 
 
 def _results(conversation: Conversation) -> list[ApiResult]:

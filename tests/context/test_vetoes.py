@@ -8,7 +8,18 @@ from conversations.context.errors import RuleError
 from conversations.context.policy import PRESETS, policy_from
 
 from .independent import violations
-from .talk import THOUGHT, Shell, answer, blocks, prompt, situation, view_of
+from .talk import (
+    THOUGHT,
+    Shell,
+    answer,
+    blocks,
+    keeping,
+    prompt,
+    situation,
+    view_of,
+    writing,
+)
+from .test_pipeline import rounds
 
 BLOCK = {"type": "compaction", "content": "w"}
 
@@ -35,3 +46,15 @@ def test_the_words_of_a_compaction_block_are_never_longer_than_the_block(words: 
     assert violations(done.body) == []
     with pytest.raises(RuleError):
         Shell(vetoes=("summary",)).prepare(view, situation(), policy_from("classic"))
+
+
+def test_after_one_refusal_nothing_more_is_asked_of_the_model() -> None:
+    policy = policy_from("rebuild", {"round_summary_every": 4, "max_conversation_messages": 0})
+    view = view_of(prompt("a"), *rounds(12))
+    shell = Shell(writes=writing(None))
+    shell.prepare(view, situation(view, 90_000), policy)
+    assert shell.kinds == ["rounds rejected"]
+    assert len(shell.wanted) == 1
+    both = Shell(writes=keeping)
+    both.prepare(view, situation(view, 90_000), policy)
+    assert both.kinds[0] == "rounds applied"

@@ -57,7 +57,7 @@ def test_a_trial_tells_of_every_policy_that_can_be_replayed() -> None:
     assert not trial.is_running
     assert (trial.problem, trial.own) == ("", "adaptive")
     assert trial.names[0] == "adaptive"
-    assert set(trial.names) == {name for name in PRESETS if not PRESETS[name].server_side}
+    assert set(trial.names) == set(PRESETS)
     answers = Message.objects.filter(conversation=conversation, kind="answer").count()
     assert [report.calls for report in trial.reports] == [answers] * len(trial.names)
     assert [report.violations for report in trial.reports] == [[]] * len(trial.names)
