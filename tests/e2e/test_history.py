@@ -103,7 +103,8 @@ async def test_what_is_exported_can_be_imported_again(
         assert "a talk to export" in archive.read(name).decode()
 
     file = tmp_path / "conversations.json"
-    file.write_text(json.dumps([record | {"title": "The copy"}, {"title": "Bad"}]), "utf-8")
+    copy = record | {"id": "a-copy", "title": "The copy"}
+    file.write_text(json.dumps([copy, {"title": "Bad"}]), "utf-8")
     await page.set_input_files("[name=file]", file)
     await page.get_by_role("button", name="Import", exact=True).click()
     await expect(page.locator(".report")).to_contain_text("1 conversation imported")
