@@ -22,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
@@ -113,8 +114,7 @@ class Command(BaseCommand):
             data = Path(folder)
             broken = self._checks(data)
             tallies = [data / "sqlite.json", data / "postgres.json"]
-            broken += self._measured("sqlite", data, tallies[0])
-            broken += self._measured("postgres", data, tallies[1], *_present(ON_BOTH_DATABASES))
+            broken += self._both(data, tallies)
             broken += self._coverage(data)
             passed, failed, skipped = summed(tallies)
         if broken:
@@ -140,8 +140,24 @@ class Command(BaseCommand):
                     broken.append(check.name)
         return broken
 
-    def _measured(self, database: str, data: Path, tally: Path, *paths: str) -> list[str]:
-        """Run pytest under coverage on one database."""
+    def _both(self, data: Path, tallies: list[Path]) -> list[str]:
+        """Run the tests on both databases side by side; the second is shown when both are done."""
+        words = data / "postgres.txt"
+        with words.open("w+", encoding="utf-8") as told, ThreadPoolExecutor(1) as pool:
+            paths = _present(ON_BOTH_DATABASES)
+            other = pool.submit(self._measured, "postgres", data, tallies[1], told, *paths)
+            code, took = self._measured("sqlite", data, tallies[0], None)
+            self._line("tests on sqlite", code == 0, took)
+            broken = ["tests on sqlite"] if code else []
+            code, took = other.result()
+        self.stdout.write(words.read_text(encoding="utf-8", errors="replace"))
+        self._line("tests on postgres", code == 0, took)
+        return [*broken, "tests on postgres"] if code else broken
+
+    def _measured(
+        self, database: str, data: Path, tally: Path, told: IO[str] | None, *paths: str
+    ) -> tuple[int, float]:
+        """Run pytest under coverage on one database; give its exit code and seconds."""
         environment = {
             "AGENTWEB_TEST_DATABASE": database,
             "AGENTWEB_TEST_TALLY": str(tally),
@@ -157,9 +173,8 @@ class Command(BaseCommand):
             "--ds=tests.settings",
         )
         started = time.monotonic()
-        code = self._stream(*run, "-q", *paths, **environment)
-        self._line(f"tests on {database}", code == 0, time.monotonic() - started)
-        return [f"tests on {database}"] if code else []
+        code = self._stream(*run, "-q", *paths, told=told, **environment)
+        return code, time.monotonic() - started
 
     def _pytest(self, *arguments: str) -> int:
         return self._stream(*_PYTHON, "pytest", _SETTINGS, *arguments)
@@ -177,10 +192,14 @@ class Command(BaseCommand):
             self.stdout.write(report)
         return [] if good else ["coverage"]
 
-    def _stream(self, *words: str, **environment: str) -> int:
+    def _stream(self, *words: str, told: IO[str] | None = None, **environment: str) -> int:
+        """Run a program; what it says goes to the terminal or to `told`."""
         self.stdout.flush()
-        env = os.environ | environment
-        return subprocess.run(words, check=False, cwd=settings.BASE_DIR, env=env).returncode
+        done = subprocess.run(
+            words, check=False, cwd=settings.BASE_DIR, env=os.environ | environment,
+            stdout=told, stderr=subprocess.STDOUT if told else None,
+        )  # fmt: skip
+        return done.returncode
 
     def _line(self, name: str, good: bool, took: float | None) -> None:
         mark = self.style.SUCCESS("ok    ") if good else self.style.ERROR("FAILED")
