@@ -63,7 +63,7 @@ async def suffer(app: App, name: str) -> None:
 
 
 async def fill_pools() -> None:
-    """Make every thread of the database's pool, with its connection."""
+    """Make every thread of the database's pool, with its connection, and of the loop's own."""
     gate = threading.Barrier(THREADS)
 
     def work() -> None:
@@ -71,6 +71,10 @@ async def fill_pools() -> None:
         User.objects.count()
 
     await asyncio.gather(*(db(work) for _ in range(THREADS)))
+    # As many as Python gives a loop whose pool nobody has set.
+    workers = min(32, (os.cpu_count() or 1) + 4)
+    present = threading.Barrier(workers)
+    await asyncio.gather(*(asyncio.to_thread(present.wait, 10) for _ in range(workers)))
 
 
 async def held(app: App) -> Counter[str]:
@@ -80,9 +84,9 @@ async def held(app: App) -> Counter[str]:
             await asyncio.sleep(0.01)
     gc.collect()
     kinds = (Answer, EventReader, Switch, TurnStage, asyncio.Task)
-    counts: Counter[str] = Counter(
-        type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)
-    )
+    # Not isinstance: a lazy object of another test's page would wake when it is asked.
+    found = (type(each) for each in gc.get_objects())
+    counts: Counter[str] = Counter(kind.__name__ for kind in found if issubclass(kind, kinds))
     counts["descriptors"] = sum(1 for _ in Path("/proc/self/fd").iterdir())
     counts["threads"] = threading.active_count()
     return counts
