@@ -18,13 +18,13 @@ from functools import partial
 from .story import live
 
 #: Stories of every run, in so many tests; all of them; and how many one process takes at a time.
-SLICE, PARTS = int(os.environ.get("AGENTWEB_STORIES", "600")), 6
+SLICE, PARTS = int(os.environ.get("AGENTWEB_TEST_STORIES", "600")), 6
 ALL = 100_000
 _AT_ONCE = 500
 #: The limits at which texts are shortened.
 LIMITS = (
     range(64, 2_001)
-    if os.environ.get("AGENTWEB_THOROUGH")
+    if os.environ.get("AGENTWEB_TEST_THOROUGH")
     else (*range(64, 160, 5), *range(160, 2_001, 97))
 )
 

@@ -57,7 +57,7 @@ def failure(folder: Path, file: str = "") -> str:
 
     tests = sorted((folder / "tests/context").glob("test_*.py"), key=order)
     run = [sys.executable, "-B", "-m", "pytest", *_OPTIONS, *(str(test) for test in tests)]
-    env = os.environ | {"AGENTWEB_STORIES": STORIES, "PYTHONPATH": str(folder)}
+    env = os.environ | {"AGENTWEB_TEST_STORIES": STORIES, "PYTHONPATH": str(folder)}
     try:
         done = subprocess.run(
             run, check=False, cwd=folder, env=env, text=True, timeout=SECONDS,

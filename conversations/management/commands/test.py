@@ -106,7 +106,7 @@ class Command(BaseCommand):
         code = self._stream(*_PYTHON, module, *arguments)
         if code or not tests or arguments:
             return code
-        return self._stream(*_PYTHON, "pytest", _SETTINGS, "-q", *tests, AGENTWEB_THOROUGH="1")
+        return self._stream(*_PYTHON, "pytest", _SETTINGS, "-q", *tests, AGENTWEB_TEST_THOROUGH="1")
 
     def _everything(self) -> int:
         started = time.monotonic()
@@ -173,7 +173,7 @@ class Command(BaseCommand):
             "--ds=tests.settings",
         )
         started = time.monotonic()
-        code = self._stream(*run, "-q", *paths, told=told, **environment)
+        code = self._stream(*run, "-q", "--durations=12", *paths, told=told, **environment)
         return code, time.monotonic() - started
 
     def _pytest(self, *arguments: str) -> int:
