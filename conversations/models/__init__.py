@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conversations.models.attachments import Attachment
 from conversations.models.budgets import Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.catalogue import ApiModel, ModelPrice
@@ -17,7 +18,7 @@ from conversations.models.log import (
 from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.search import SearchText
-from conversations.models.turns import ALLOWED, LIVE, Draft, ToolCall, Turn, TurnState
+from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
 
 __all__ = [
     "ALLOWED",
@@ -26,6 +27,7 @@ __all__ = [
     "ApiModel",
     "ApiResult",
     "AppendOnly",
+    "Attachment",
     "Blob",
     "Budget",
     "BudgetWindow",
@@ -38,6 +40,7 @@ __all__ = [
     "Message",
     "ModelPrice",
     "Pin",
+    "QueuedPrompt",
     "Reservation",
     "SearchText",
     "ToolCall",

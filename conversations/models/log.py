@@ -47,12 +47,16 @@ class Conversation(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations"
     )
     title = models.CharField(max_length=200, blank=True)
+    #: Who gave the title: its first words, the model, or a person, whose name stays.
+    titled_by = models.CharField(max_length=6, default="words")
     model = models.CharField(max_length=100)
     instructions = models.TextField(blank=True)
     policy = models.JSONField(default=dict, blank=True)
     #: The last sequence number given out, and the entry at the end of the shown path (0: none).
     head = models.PositiveBigIntegerField(default=0)
     tip = models.PositiveBigIntegerField(default=0)
+    #: The number of the last turn of the shown path (0: none).
+    leaf = models.PositiveIntegerField(default=0)
     #: The end of the hash chain over this conversation's append-only rows.
     links = models.PositiveBigIntegerField(default=0)
     chain = models.CharField(max_length=80, blank=True)

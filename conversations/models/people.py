@@ -17,5 +17,8 @@ class User(AbstractUser):
         help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
     )
 
+    #: How pages look and act for this person; see preferences.py for the names.
+    preferences = models.JSONField(default=dict, blank=True)
+
     class Meta(AbstractUser.Meta):
         permissions = [("read_content", "Can read the content of other people's conversations")]

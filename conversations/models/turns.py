@@ -43,6 +43,10 @@ class Turn(models.Model):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="turns")
     number = models.PositiveIntegerField()
+    #: The turn before it on its path (0: none); turns with the same one are versions of each other.
+    parent = models.PositiveIntegerField(default=0)
+    #: The entry where its path ended when another one was shown (0: it never was).
+    tip = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=14, choices=TurnState.choices, default=TurnState.QUEUED)
     finish_reason = models.CharField(max_length=20, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
@@ -71,11 +75,15 @@ class Turn(models.Model):
             models.CheckConstraint(
                 condition=models.Q(state__in=TurnState.values), name="turn_state"
             ),
+            models.CheckConstraint(
+                condition=models.Q(parent__lt=models.F("number")), name="turn_parent"
+            ),
         ]
         indexes = [
+            models.Index(fields=["conversation", "parent"], name="turn_versions"),
             models.Index(
                 fields=["lease_until"], condition=models.Q(state__in=LIVE), name="turn_live_lease"
-            )
+            ),
         ]
 
     def __str__(self) -> str:
@@ -84,6 +92,30 @@ class Turn(models.Model):
     @property
     def is_live(self) -> bool:
         return self.state in LIVE
+
+
+class QueuedPrompt(models.Model):
+    """A message sent while an answer was on its way; the first becomes the next turn."""
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.PROTECT, related_name="queued_prompts"
+    )
+    client_id = models.UUIDField()
+    payload_digest = models.CharField(max_length=80)
+    #: Wire text of the content, as a prompt has it.
+    content = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation", "client_id"], name="queuedprompt_client_id"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"queued {self.pk}"
 
 
 class Draft(models.Model):

@@ -41,7 +41,7 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
         raise KeepError("too_long", f"A title has at most {MOST_TITLE_CHARS} characters.")
     row = locked(conversation.pk)
     row.title = title
-    _keep(row, title=title)
+    _keep(row, title=title, titled_by="person")
     index_title(conversation=row)
     return title
 

@@ -62,6 +62,7 @@ def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
         Turn(
             conversation=conversation,
             number=number,
+            parent=number - 1,
             state="done",
             finish_reason="end_turn" if exchange.is_answered else "truncated",
             payload_digest=wire.digest(exchange.entries[0].content),
@@ -70,6 +71,8 @@ def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
         )
         for number, exchange in enumerate(exchanges, 1)
     )
+    conversation.leaf = len(turns)
+    conversation.save(update_fields=["leaf"])
     rows = []
     for turn, exchange in zip(turns, exchanges, strict=True):
         for entry in exchange.entries:

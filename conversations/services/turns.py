@@ -104,7 +104,8 @@ def queue_turn(
     # Everything is judged under these locks: parallel sends of one id are one turn, and no insert
     # ever waits at the index of live turns for a worker that in turn waits for the conversation.
     _lock_owner(conversation.owner_id)
-    if locked(conversation.pk).deleted_at is not None:
+    row = locked(conversation.pk)
+    if row.deleted_at is not None:
         raise SendError("deleted", "This conversation is in the trash; bring it back first.")
     digest = wire.digest(content)
     sent = Turn.objects.filter(conversation=conversation, client_id=client_id).first()
@@ -120,10 +121,12 @@ def queue_turn(
     turn = Turn.objects.create(
         conversation=conversation,
         number=(last or 0) + 1,
+        parent=row.leaf,
         client_id=client_id,
         payload_digest=digest,
         retry_of=retry_of,
     )
+    Conversation.objects.filter(pk=row.pk).update(leaf=turn.number)
     append_message(
         conversation_id=conversation.pk,
         turn_id=turn.pk,

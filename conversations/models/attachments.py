@@ -1,0 +1,51 @@
+"""Attachments: files that a person put into a message.
+
+The bytes are kept once, as base64 in a Blob, however often the same file is sent. A prompt names
+the blob where the request will hold the data, so the log stays small and a page never loads them.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+from conversations.models.log import Blob, Conversation
+
+
+class Attachment(models.Model):
+    """An uploaded file; without a conversation it has not been sent yet."""
+
+    public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="attachments"
+    )
+    conversation = models.ForeignKey(
+        Conversation, null=True, on_delete=models.PROTECT, related_name="attachments"
+    )
+    name = models.CharField(max_length=255)
+    media_type = models.CharField(max_length=60)
+    size = models.PositiveBigIntegerField()
+    #: Pixels of an image, pages of a PDF; None where it is neither.
+    width = models.PositiveIntegerField(null=True)
+    height = models.PositiveIntegerField(null=True)
+    pages = models.PositiveIntegerField(null=True)
+    #: Estimated tokens as a content block.
+    estimate = models.PositiveIntegerField()
+    #: Base64 of the bytes; the text itself where it is text.
+    data = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "-created_at"]),
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(conversation=None),
+                name="attachment_unsent",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
