@@ -30,7 +30,10 @@ VENV = HOME / ".venv"
 PYTHON, STAMP = VENV / "bin" / "python", VENV / "agentweb.stamp"
 RUNTIME, DEV = HOME / "requirements.lock", HOME / "requirements-dev.lock"
 SERVING = ("django", "channels", "daphne", "celery", "anthropic", "httpx2", "nh3")
-TESTING = ("pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter")
+TESTING = (
+    "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",
+    "axe_playwright_python",
+)  # fmt: skip
 NO_NETWORK = ("Connection", "connection", "Network", "name resolution", "No matching distribution")
 
 

@@ -83,7 +83,7 @@ def pretty(text: str) -> str:
         shown = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except ValueError:
         shown = text
-    return format_html('<pre class="record">{}</pre>', shown)
+    return format_html('<pre class="record" tabindex="0">{}</pre>', shown)
 
 
 def step(before: int, after: int) -> str:
