@@ -102,7 +102,8 @@ class ModelPriceAdmin(ModelAdmin):
     def formfield_for_dbfield(self, field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Name date and time each: the label of a pair of boxes belongs to neither."""
         found: Any = super().formfield_for_dbfield(field, request, **kwargs)
-        for box, word in zip(getattr(found.widget, "widgets", ()), ("date", "time"), strict=False):
+        pair = getattr(getattr(found, "widget", None), "widgets", ())
+        for box, word in zip(pair, ("date", "time"), strict=False):
             box.attrs["aria-label"] = f"{found.label}, {word}"
         return found
 
