@@ -1,0 +1,83 @@
+"""Places: numbers to coordinates, with round numbers at the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from conversations.charts.shapes import HEIGHT, WIDTH, Limit, Mark, Rule, Tick, Word
+
+#: Words under the base line, and steps above it, at most.
+MOST_WORDS, MOST_STEPS = 5, 4
+
+Show = Callable[[int], str]
+
+
+def commas(number: int) -> str:
+    return f"{number:,}"
+
+
+def nice_step(highest: int, most: int = MOST_STEPS) -> int:
+    """Give the least of 1, 2, 5, 10, 20, ... that reaches the highest number in so many steps."""
+    step = 1
+    while step * most < highest:
+        power = 10 ** (len(str(step)) - 1)
+        step = next(power * factor for factor in (2, 5, 10) if power * factor > step)
+    return step
+
+
+def top(values: Sequence[int | None]) -> int:
+    """Give the number of the top line; it is never 0."""
+    highest = max((value for value in values if value is not None), default=0)
+    step = nice_step(highest)
+    return max(1, -(-highest // step)) * step
+
+
+def ticks(top: int, show: Show) -> tuple[Tick, ...]:
+    numbers = range(0, top + 1, nice_step(top))
+    return tuple(Tick(placed(down(number, top)), show(number)) for number in numbers)
+
+
+def line(values: Sequence[int | None], top: int, *, is_backwards: bool = False) -> str:
+    """Write the path through the middles of the columns; a lone point becomes a dot."""
+    step, parts, is_drawing = WIDTH / max(len(values), 1), [], False
+    for at, value in enumerate(values):
+        if value is None:
+            is_drawing = False
+            continue
+        column = len(values) - 1 - at if is_backwards else at
+        x, y = placed(step * (column + 0.5)), placed(down(value, top))
+        parts.append(f"L{x} {y}" if is_drawing else f"M{x} {y}h0")
+        is_drawing = True
+    return "".join(parts)
+
+
+def down(value: int, top: int) -> float:
+    return HEIGHT - value * HEIGHT / top
+
+
+def placed(place: float) -> str:
+    return f"{round(place, 2):g}"
+
+
+def across(marks: Sequence[Mark], columns: int) -> tuple[Rule, ...]:
+    step = 100 / max(columns, 1)
+    return tuple(Rule(placed(step * mark.at), mark.text, mark.href) for mark in marks)
+
+
+def along(limits: Sequence[Limit], top: int) -> tuple[Rule, ...]:
+    return tuple(Rule(placed(down(limit.value, top)), limit.text) for limit in limits)
+
+
+def words(labels: Sequence[str]) -> tuple[Word, ...]:
+    """Choose labels evenly, the first among them; one at the right end stays within the drawing."""
+    every = -(-len(labels) // MOST_WORDS) or 1
+    step, found = 100 / max(len(labels), 1), []
+    for at in range(0, len(labels), every):
+        middle = step * (at + 0.5)
+        is_last = middle > 94 and at
+        found.append(
+            Word(placed(step * (at + 1)), "end", labels[at])
+            if is_last
+            else Word(placed(middle), "middle", labels[at])
+        )
+    return tuple(found)
