@@ -18,8 +18,10 @@ from conversations.rendering.markdown import MAX_BLOCK, Parsed, TooCostly, parse
 from conversations.rendering.plain import plain, printable
 from conversations.rendering.sanitise import clean
 
-#: Tails up to this many characters are rendered each time; longer ones are cut or wait.
+#: Tails up to this many characters are rendered each time; longer ones wait.
 SHORT = 800
+#: Code and lists of more characters are closed in part.
+WHOLE = 400
 _EMPTY = SafeString("")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -65,7 +67,7 @@ class Incremental:
         closed = _safe(to_html(tokens[:last], env)) if last else _EMPTY
         if last:
             self._text, self._is_continued = "".join(lines[line:]), False
-        if len(self._text) > SHORT and (cut := self._cut(tokens[last:], lines)):
+        if len(self._text) > WHOLE and (cut := self._cut(tokens[last:], lines)):
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())

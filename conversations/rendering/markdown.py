@@ -21,12 +21,14 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-from conversations.rendering import links, tables
+from conversations.rendering import formulas, links, tables
 from conversations.rendering.code import LANGUAGES, Allowance, highlighted
 from conversations.rendering.plain import plain, printable
 
 #: Most characters of a text, and of one paragraph of it, that are parsed at all.
 MAX_SOURCE, MAX_BLOCK = 200_000, 20_000
+#: Most characters of all formulas of a text; what is beyond is shown as it was written.
+MAX_MATH = 12_000
 #: What is opened at this level has content that the parser does not follow.
 _DEEPEST = 19
 
@@ -98,6 +100,7 @@ def _parser() -> MarkdownIt:
     md.core.ruler.after("inline", "links", links.finish)
     md.core.ruler.after("links", "tables", tables.finish)
     md.add_render_rule("fence", _fence)
+    formulas.use(md)
     return md
 
 
@@ -110,7 +113,7 @@ def parse(text: str) -> Parsed:
     if size > MAX_SOURCE:
         raise TooCostly
     env: dict[str, Any] = {"lines": 2_000 + size // 2, "steps": 2_000 + size // 3}
-    env["allowance"] = Allowance(size)
+    env |= {"allowance": Allowance(size), "formulas": MAX_MATH}
     tokens = _MD.parse(text, env)
     if any(token.nesting == 1 and token.level >= _DEEPEST for token in tokens):
         raise TooCostly

@@ -1,19 +1,23 @@
 """The second wall: the tags, attributes and class names that model text may have in the page.
 
 Class names are closed lists, so text of a model cannot dress up as a part of the page; there are no
-ids (no DOM clobbering), no images, styles or data attributes (nothing loads, nothing acts).
+ids (no DOM clobbering), no images, styles or data attributes (nothing loads, nothing acts). Of
+MathML there is what `mathml` writes, value by value: no links, no actions, and none of the elements
+in which HTML begins again inside of it (annotation-xml, mglyph, malignmark).
 """
 
 from __future__ import annotations
 
 import nh3
 
+from conversations.rendering import mathml
 from conversations.rendering.code import CLASSES, LANGUAGES
 
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "a", "span", "div"),
     *("ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6"),
     *("table", "thead", "tbody", "tr", "th", "td"),
+    *mathml.ELEMENTS,
 }
 _ALIGNMENTS = {"start", "center", "end"}
 
@@ -21,15 +25,19 @@ _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     clean_content_tags={"script", "style"},
     attributes={"a": {"href"}, "ol": {"start"}, "*": set()},
-    tag_attribute_values={tag: {"dir": {"auto"}} for tag in ("ul", "ol", "blockquote")},
+    tag_attribute_values={
+        **{tag: {"dir": {"auto"}} for tag in ("ul", "ol", "blockquote")},
+        **mathml.ATTRIBUTES,
+    },
     allowed_classes={
         "p": {"plain"},
         "pre": {"more"},
-        "div": {"table"},
+        "div": {"table", "formula"},
         "span": {"host", *CLASSES},
         "code": {f"language-{name}" for name in LANGUAGES},
         "th": _ALIGNMENTS,
         "td": _ALIGNMENTS,
+        **mathml.CLASSES,
     },
     url_schemes={"http", "https", "mailto"},
     url_relative="deny",

@@ -40,7 +40,7 @@ def acting(text: str) -> list[str]:
         source = attrs.get("src") or ""
         if tag == "script" and not source.startswith("/static/"):
             found.append(f"script {source}")
-        if tag in {"iframe", "object", "embed", "base", "video", "audio", "style", "math"}:
+        if tag in {"iframe", "object", "embed", "base", "video", "audio", "style"}:
             found.append(tag)
         if tag == "img" and not source.startswith("data:image/"):
             found.append(f"img {source}")

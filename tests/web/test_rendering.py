@@ -10,7 +10,7 @@ from time import thread_time
 import pytest
 
 from conversations import rendering
-from conversations.rendering import Incremental, clean, plain, render
+from conversations.rendering import Incremental, clean, mathml, plain, render
 from tests.web.tags import acting, attributes, elements, names
 
 ATTACKS = (
@@ -44,6 +44,7 @@ ATTACKS = (
 TAGS = {"a", "p", "br", "hr", "em", "strong", "s", "code", "pre", "span", "div", "blockquote"} | {
     *("ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6"),
     *("table", "thead", "tbody", "tr", "th", "td"),
+    *mathml.ELEMENTS,
 }
 
 
@@ -168,12 +169,19 @@ SHAPES = {
     "table": "| cell | another |\n",
     "brackets": "![",
     "quote": "> quoted words\n",
+    "formulas": "The sum $\\sum_i x_i^2$ is $y$, so\n\n$$\nx = \\frac{1}{2}\n$$\n\n",
+    "one open formula": "a_1 + b_2 = \n",
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_cost_of_an_answer_is_linear_in_its_length(shape: str) -> None:
-    opening = {"code": "```python\n", "table": "| a | b |\n|---|---|\n"}.get(shape, "")
+    openings = {
+        "code": "```python\n",
+        "table": "| a | b |\n|---|---|\n",
+        "one open formula": "$$\n",
+    }
+    opening = openings.get(shape, "")
 
     def cost(size: int) -> float:
         return _fed(opening + SHAPES[shape] * (size // len(SHAPES[shape])))[1].parsed / size

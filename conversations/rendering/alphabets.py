@@ -1,0 +1,33 @@
+"""Letters and digits in another style as the characters that Unicode has for them."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+#: The styles of MathML, by the words that stand in the names of the characters.
+STYLES = {
+    "bold": "BOLD", "italic": "ITALIC", "bold-italic": "BOLD ITALIC", "script": "SCRIPT",
+    "fraktur": "FRAKTUR", "double-struck": "DOUBLE-STRUCK", "sans-serif": "SANS-SERIF",
+    "sans-serif-italic": "SANS-SERIF ITALIC", "monospace": "MONOSPACE",
+}  # fmt: skip
+
+
+def styled(text: str, style: str) -> str:
+    words = STYLES.get(style, "")
+    return "".join(_styled(character, words) for character in text) if words else text
+
+
+@lru_cache(maxsize=512)
+def _styled(character: str, style: str) -> str:
+    """Give a character in a style; some have been there longer, under other names."""
+    name = unicodedata.name(character, "")
+    for word in ("LATIN ", "GREEK ", "LETTER "):
+        name = name.replace(word, "")
+    older = {"FRAKTUR": "BLACK-LETTER"}.get(style, style)
+    for known in (f"MATHEMATICAL {style} {name}", f"{older} {name}"):
+        try:
+            return unicodedata.lookup(known)
+        except KeyError:
+            continue
+    return {"ITALIC SMALL H": "ℎ"}.get(f"{style} {name}", character)
