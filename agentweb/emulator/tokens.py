@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
-import struct
 from dataclasses import dataclass
 
 from agentweb.emulator import wire
 from agentweb.emulator.catalogue import Tokenizer
+from agentweb.emulator.media import image_size, pdf_pages
 
 _LOWER = b"abcdefghijklmnopqrstuvwxyz"
 _UPPER = _LOWER.upper()
@@ -105,10 +104,10 @@ def count_image(source: wire.Object) -> int:
     if source.get("type") != "base64":
         return _IMAGE_TOKENS
     try:
-        head = base64.b64decode(str(source.get("data", ""))[:65_536] + "===")
+        head = base64.b64decode(str(source.get("data", ""))[:524_288] + "===")
     except (ValueError, binascii.Error):
         return _IMAGE_TOKENS
-    size = _image_size(head)
+    size = image_size(head)
     if size is None:
         return _IMAGE_TOKENS
     width, height = size
@@ -118,24 +117,10 @@ def count_image(source: wire.Object) -> int:
     return max(1, min(_IMAGE_TOKENS, width * height // 750))
 
 
-def _image_size(head: bytes) -> tuple[int, int] | None:
-    if head.startswith(b"\x89PNG") and len(head) >= 24:
-        width, height = struct.unpack(">II", head[16:24])
-        return int(width), int(height)
-    if head.startswith(b"GIF8") and len(head) >= 10:
-        width, height = struct.unpack("<HH", head[6:10])
-        return int(width), int(height)
-    if head.startswith(b"\xff\xd8"):
-        found = re.search(rb"\xff[\xc0-\xc3]..\x08(..)(..)", head, re.DOTALL)
-        if found:
-            return int.from_bytes(found[2], "big"), int.from_bytes(found[1], "big")
-    return None
-
-
 def count_pdf(source: wire.Object) -> int:
     data = str(source.get("data", ""))
     try:
         raw = base64.b64decode(data + "===") if source.get("type") == "base64" else b""
     except (ValueError, binascii.Error):
         raw = b""
-    return _PDF_PAGE_TOKENS * max(1, len(re.findall(rb"/Type\s*/Page\b", raw)))
+    return _PDF_PAGE_TOKENS * pdf_pages(raw)

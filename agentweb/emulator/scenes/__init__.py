@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentweb.emulator.scenes.citing import cite
 from agentweb.emulator.scenes.jobsearch import job_search
 from agentweb.emulator.scenes.longform import long_answer
+from agentweb.emulator.scenes.looking import look
 from agentweb.emulator.scenes.results import tell_results
 from agentweb.emulator.scenes.scene import Scene
 from agentweb.emulator.scenes.searching import run_code, search_web
@@ -19,6 +20,7 @@ SCENES: tuple[Scene, ...] = (
     search_web,
     run_code,
     cite,
+    look,
     job_search,
     tell_results,
     use_tools,

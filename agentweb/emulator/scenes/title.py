@@ -1,7 +1,8 @@
-"""A short title from the user's own words."""
+"""A short title from the user's own words, which may be quoted as JSON."""
 
 from __future__ import annotations
 
+import json
 import re
 
 from agentweb.emulator.scenes.background import wants_title
@@ -22,7 +23,8 @@ _FEWEST, _MOST = 3, 6
 def name_conversation(request: Request) -> Reply | None:
     if not wants_title(request):
         return None
-    words = _NOISE.sub(" ", request.prompts[0] if request.prompts else "").split()[:60]
+    first = request.prompts[0] if request.prompts else ""
+    words = _NOISE.sub(" ", _unquoted(first)).split()[:60]
     telling = [word.strip(".-'") for word in words if word.lower().strip(".-'") not in _STOP]
     chosen = [word for word in telling if word][:_MOST]
     if len(chosen) < _FEWEST:
@@ -31,3 +33,13 @@ def name_conversation(request: Request) -> Reply | None:
         chosen = [*chosen, "with", "the", "emulator"][:_MOST]
     title = " ".join(chosen)
     return say(title[:1].upper() + title[1:])
+
+
+def _unquoted(text: str) -> str:
+    """The first words quoted in a JSON object; the text itself if it is none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    quoted = found.values() if isinstance(found, dict) else ()
+    return next((value for value in quoted if isinstance(value, str)), text)

@@ -16,6 +16,7 @@ from agentweb.emulator.errors import ApiError, Invalid
 from agentweb.emulator.validation.cache_marks import check_cache_marks
 from agentweb.emulator.validation.compaction import ON_DEMAND_BETA, check_compaction, check_finished
 from agentweb.emulator.validation.legacy import check_thinking_start
+from agentweb.emulator.validation.media import check_media
 from agentweb.emulator.validation.messages import check_end, check_messages
 from agentweb.emulator.validation.pairing import check_pairs
 from agentweb.emulator.validation.params import (
@@ -68,6 +69,7 @@ def _check_rules(body: wire.Object, model: Model, betas: frozenset[str], *, coun
     check_effort(body, model)
     check_tools(body, model)
     check_messages(body)
+    check_media(body, model)
     check_system_messages(body, model, betas)
     if body.get("compaction"):
         check_finished(body["messages"])
