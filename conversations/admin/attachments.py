@@ -1,0 +1,46 @@
+"""Attachments: whose they are and how large; their names and what is in them is content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from conversations.admin.base import DirectOwnerFilter, ReadOnly, link, short_id
+from conversations.admin.reading import opened
+from conversations.models import Attachment
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(ReadOnly):
+    heavy = ("name",)
+    list_display = ("created_at", "person", "place", "media_type", "size", "measures", "estimate")
+    list_filter = ("media_type", DirectOwnerFilter, "created_at")
+    list_select_related = ("owner", "conversation")
+    date_hierarchy = "created_at"
+    ordering = ("-pk",)
+    search_fields = ("conversation__public_id", "owner__username", "media_type")
+    fields = ("person", "place", "media_type", "size", "measures", "estimate", "created_at")
+
+    @admin.display(description="user", ordering="owner__username")
+    def person(self, row: Attachment) -> str:
+        return link(row.owner)
+
+    @admin.display(description="conversation")
+    def place(self, row: Attachment) -> str:
+        return link(row.conversation, short_id(row.conversation)) if row.conversation else "unsent"
+
+    @admin.display(description="pixels or pages")
+    def measures(self, row: Attachment) -> str:
+        if row.width:
+            return f"{row.width:,} × {row.height:,}"
+        return f"{row.pages:,} pages" if row.pages else "–"
+
+    def review(self, request: HttpRequest, row: Attachment) -> dict[str, Any]:
+        # One that was not sent belongs to no conversation, so it is its owner's alone.
+        if row.conversation is None or not opened(
+            request, row.conversation, "an attachment's name"
+        ):
+            return {"is_closed": True}
+        return {"name": row.name}

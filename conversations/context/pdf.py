@@ -1,0 +1,45 @@
+"""What a PDF says about itself without being opened: its pages, and whether it is locked.
+
+Pages are leaves of type `Page`. Newer files keep them in packed streams of objects, so those are
+unpacked too, all together up to a bound: a small file that unpacks to a huge one is not followed.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+
+#: Bytes that all streams of objects together may have, unpacked.
+MOST_UNPACKED = 20_000_000
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z0-9])")
+_LOCKED = re.compile(rb"/Encrypt\s*(?:\d{1,9}\s+\d{1,5}\s+R|<<)")
+_OBJECTS = re.compile(rb"/ObjStm(?![A-Za-z0-9])[^>]{0,300}>{2}\s{0,4}stream\r?\n")
+
+
+def is_pdf(data: bytes) -> bool:
+    return data.startswith(b"%PDF-")
+
+
+def is_locked(data: bytes) -> bool:
+    """Say whether it asks for a password, as far as that shows."""
+    return _LOCKED.search(data) is not None
+
+
+def pages(data: bytes) -> int:
+    """Count the pages; 1 where none is found."""
+    found = len(_PAGE.findall(data))
+    return found + sum(len(_PAGE.findall(part)) for part in _unpacked(data)) or 1
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    left = MOST_UNPACKED
+    for match in _OBJECTS.finditer(data):
+        try:
+            part = zlib.decompressobj().decompress(data[match.end() :], left)
+        except zlib.error:
+            continue
+        left -= len(part)
+        yield part
+        if left <= 0:
+            return

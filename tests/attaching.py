@@ -1,0 +1,38 @@
+"""Files that a person attaches, for tests of what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from conversations.context.view import View
+from conversations.models import Attachment, Conversation, Turn, User
+from conversations.queries.path import state
+from conversations.services import attachments, turns
+from tests import pictures, records
+
+PNG, PDF = pictures.png(64, 48), pictures.pdf(3)
+NOTES = "Zeile ÄÖ 漢字\nsecond line".encode()
+
+
+def kept(user: User, data: bytes = PNG, name: str = "cat.png", **more: Any) -> Attachment:
+    return attachments.store_attachment(owner_id=user.pk, name=name, data=data, **more)
+
+
+def started(user: User, *files: Attachment, text: str = "Look.") -> Turn:
+    """Begin a conversation with files."""
+    return turns.start_conversation(
+        owner_id=user.pk,
+        model=records.MODEL,
+        text=text,
+        client_id=uuid4(),
+        attachments=[file.public_id for file in files],
+    )
+
+
+def chat(turn: Turn) -> Conversation:
+    return Conversation.objects.get(pk=turn.conversation_id)
+
+
+def view_of(turn: Turn) -> View:
+    return state(chat(turn), records.MODEL).view

@@ -1,0 +1,191 @@
+"""Files told by their bytes: what is taken, how large it is, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.context import images, media, pdf, wire
+from conversations.context.described import described, text_of
+from conversations.context.estimate import IMAGE, PAGE, block_tokens
+from conversations.context.media import Media, MediaError, look
+from conversations.context.transcript import told
+from conversations.context.view import Kind, Message
+from tests import pictures
+
+from .talk import result, text
+
+
+def code(data: bytes, *, is_typed: bool = False) -> str:
+    with pytest.raises(MediaError) as caught:
+        look(data, is_typed=is_typed)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (pictures.png(64, 48), Media("image/png", 64, 48)),
+        (pictures.gif(3, 7), Media("image/gif", 3, 7)),
+        (pictures.jpeg(320, 200), Media("image/jpeg", 320, 200)),
+        (pictures.webp(b"VP8 ", 30, 20), Media("image/webp", 30, 20)),
+        (pictures.webp(b"VP8L", 31, 21), Media("image/webp", 31, 21)),
+        (pictures.webp(b"VP8X", 4_000, 3_000), Media("image/webp", 4_000, 3_000)),
+        (pictures.pdf(3), Media("application/pdf", pages=3)),
+        (pictures.pdf(7, packed=True), Media("application/pdf", pages=7)),
+        (b"%PDF-1.7 no page is found", Media("application/pdf", pages=1)),
+        ("Zeilen\nmit ÄÖ 漢字 🎉\t".encode(), Media("text/plain", text="Zeilen\nmit ÄÖ 漢字 🎉\t")),
+        (b"\xef\xbb\xbfwith a mark", Media("text/plain", text="with a mark")),
+    ],
+)
+def test_a_file_is_what_its_bytes_say(data: bytes, found: Media) -> None:
+    assert look(data) == found
+
+
+def test_what_a_camera_writes_before_the_frame_is_passed_over() -> None:
+    long = b"\xff\xe1\xff\xff" + b"x" * 65_533
+    data = pictures.jpeg(4_032, 3_024, before=long * 3 + b"\xff")
+    assert look(data) == Media("image/jpeg", 4_032, 3_024)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "empty"),
+        (b" \n\t ", "empty"),
+        ("\ufeff\u2003".encode(), "empty"),
+        (b"\x89PNG\r\n\x1a\n<html><script>alert(1)</script>", "broken"),
+        (b"GIF89a", "broken"),
+        (pictures.gif(0, 5), "broken"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "broken"),
+        (b"RIFF\0\0\0\0WEBPXXXX" + b"\0" * 30, "broken"),
+        (pictures.webp(b"VP8 ").replace(b"\x9d\x01\x2a", b"xxx"), "broken"),
+        (pictures.webp(b"VP8L").replace(b"\x2f", b"x"), "broken"),
+        (b"\xff\xd8\xff\xda\x00\x02", "broken"),
+        (pictures.jpeg(8_001, 10), "pixels"),
+        (pictures.webp(b"VP8X", 60_000, 60_000), "pixels"),
+        (pictures.png() + b"\0" * media.MOST_IMAGE, "large"),
+        (pictures.pdf() + b"\0" * media.MOST_PDF, "large"),
+        (b"a" * (media.MOST_TEXT + 1), "large"),
+        (pictures.locked_pdf(), "locked"),
+        (pictures.pdf(601), "pages"),
+        (b"\xff\xfe\x00a", "type"),
+        (b"MZ\x90\x00\x03", "type"),
+        (b"PK\x03\x04 a zip", "type"),
+        (b"a\x00b", "type"),
+        (b"a\x1ab", "type"),
+        (b"<svg xmlns='x' onload='alert(1)'/>", "markup"),
+        (b"\n <!DOCTYPE html><p>", "markup"),
+        (b"<?xml version='1.0'?><svg/>", "markup"),
+        (b"\xef\xbb\xbf<HTML>", "markup"),
+        (b"<!-- x --><script>", "markup"),
+    ],
+)
+def test_anything_else_is_refused_by_a_code(data: bytes, reason: str) -> None:
+    assert code(data) == reason
+
+
+def test_a_text_that_a_person_typed_may_be_markup() -> None:
+    assert look(b"<html>of mine", is_typed=True).text == "<html>of mine"
+    assert code(b"\0", is_typed=True) == "type"
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_break_the_look(data: bytes) -> None:
+    try:
+        found = look(data)
+    except MediaError as error:
+        assert error.code  # noqa: PT017 - either is an answer
+    else:
+        assert found.media_type in media.TYPES
+
+
+@given(st.sampled_from(["png", "jpeg", "gif", "webp", "pdf"]), st.binary(max_size=60), st.data())
+def test_no_head_breaks_the_look(kind: str, rest: bytes, data: st.DataObject) -> None:
+    whole = getattr(pictures, kind)()
+    cut = data.draw(st.integers(0, len(whole)))
+    head = whole[:cut] + rest
+    size = images.pixels(head)
+    assert size is None or len(size) == 2
+    assert pdf.pages(head) >= 1
+
+
+def test_packed_objects_are_followed_up_to_a_bound_and_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = pictures.pdf(2, packed=True)
+    assert pdf.pages(one + one[8:]) == 4
+    broken = one.replace(b"stream\n", b"stream\nxx", 1)
+    assert pdf.pages(broken + one) == 2
+    bomb = zlib.compress(b"/Type /Page " * 100_000)
+    head = b"%PDF-1.5 << /Type /ObjStm >> stream\n"
+    monkeypatch.setattr(pdf, "MOST_UNPACKED", 1_200)
+    assert pdf.pages(head + bomb + b" " + head + bomb) == 100
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"%PDF-" + b"/Type" * 200_000,
+        b"%PDF-" + b"/Type " + b" " * 1_000_000,
+        b"%PDF-" + b"/ObjStm" * 100_000,
+        b"%PDF-" + b"/ObjStm " + b">>" * 100_000,
+        b"%PDF-" + b"/Encrypt 1 " * 100_000,
+        b" " * 900_000 + b"x",
+    ],
+)
+def test_a_file_that_was_made_to_be_slow_is_not(data: bytes) -> None:
+    try:
+        look(data)
+    except MediaError:
+        assert data.startswith(b"%PDF-")
+
+
+def parsed(seq: int, kind: Kind, *blocks: object) -> Message:
+    return Message.parse(seq, kind, wire.encode(blocks))
+
+
+def source(data: bytes, media_type: str) -> dict[str, str]:
+    return {
+        "type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode(),
+    }  # fmt: skip
+
+
+def test_a_file_weighs_by_its_pixels_and_its_pages() -> None:
+    picture = {"type": "image", "source": source(pictures.webp(b"VP8X", 750, 100), "image/webp")}
+    assert block_tokens(picture) == 4 + 100
+    assert block_tokens({"type": "image", "source": source(b"?", "image/webp")}) == 4 + IMAGE
+    paper = {"type": "document", "source": source(pictures.pdf(5, packed=True), "application/pdf")}
+    assert block_tokens(paper) == 4 + 5 * PAGE
+
+
+def test_a_file_is_told_in_words() -> None:
+    picture = {"type": "image", "source": source(pictures.png(64, 48), "image/png")}
+    assert described(picture) == "[image, PNG 64 × 48]"
+    assert described({"type": "image", "source": source(b"?", "image/png")}) == "[image]"
+    paper = {"type": "document", "source": source(pictures.pdf(2), "application/pdf"), "title": "a"}
+    assert described(paper) == '[document, "a", 2 pages]'
+    assert described({**paper, "source": source(b"%PDF-", "application/pdf")}).endswith(", 1 page]")
+    plain = {"type": "text", "media_type": "text/plain", "data": "words"}
+    assert described({"type": "document", "source": plain}) == "[document]"
+    assert text_of({"type": "document", "source": plain}) == "words"
+    assert text_of(paper) is None
+    assert [text_of({"type": "document"}), described({"type": "image"})] == [None, "[image]"]
+
+
+def test_a_summary_is_told_of_files_what_it_can_be_told() -> None:
+    picture = {"type": "image", "source": source(pictures.png(64, 48), "image/png")}
+    plain = {"type": "text", "media_type": "text/plain", "data": "First line. " * 400}
+    blocks = [picture, {"type": "document", "source": plain, "title": "notes.txt"}, text("Look.")]
+    inside = result("t", [picture, text("seen")])
+    [said, seen] = told([parsed(1, "prompt", *blocks), parsed(2, "results", inside)])
+    assert said.text.startswith(
+        '[user]\n[image, PNG 64 × 48 left out]\n[document, "notes.txt"] First'
+    )
+    assert len(said.text) < 1_000
+    assert said.text.endswith("Look.")
+    assert "[image, PNG 64 × 48 left out]\nseen" in seen.text

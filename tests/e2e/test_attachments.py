@@ -1,0 +1,168 @@
+"""A person attaches files by button, clipboard and mouse; they are sent, and they stay."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests import pictures
+from tests.e2e.conftest import Snap, Watch
+from tests.e2e.people import CHAT, ended, set_up
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+#: Gives the page files as a clipboard or a mouse would.
+GIVE = """([kind, selector, files, text]) => {
+  const data = new DataTransfer();
+  for (const [name, type, base64] of files) {
+    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+    data.items.add(new File([bytes], name, { type }));
+  }
+  if (text) data.setData("text/plain", text);
+  const bubbles = { bubbles: true, cancelable: true };
+  const event = kind === "paste"
+    ? new ClipboardEvent(kind, { ...bubbles, clipboardData: data })
+    : new DragEvent(kind, { ...bubbles, dataTransfer: data });
+  document.querySelector(selector).dispatchEvent(event);
+}"""
+
+
+def file(name: str, kind: str, data: bytes) -> dict[str, Any]:
+    return {"name": name, "mimeType": kind, "buffer": data}
+
+
+async def give(page: Page, event: str, *files: dict[str, Any], text: str = "") -> None:
+    sent = [[f["name"], f["mimeType"], base64.b64encode(f["buffer"]).decode()] for f in files]
+    where = "textarea[name=text]" if event == "paste" else "#main"
+    await page.evaluate(GIVE, [event, where, sent, text])
+
+
+def chip(page: Page, name: str) -> Any:
+    return page.locator("#waiting .file-chip", has_text=name)
+
+
+async def new_chat(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await page.goto(f"{served.url}/c/new/")
+
+
+CAT = file("cat.png", "image/png", pictures.png(640, 480))
+PAPER = file("report.pdf", "application/pdf", pictures.pdf(3))
+
+
+async def test_files_come_in_by_every_way_and_are_sent_and_stay(
+    page: Page, served: Served, snap: Snap
+) -> None:
+    await new_chat(page, served)
+    await page.set_input_files("#file-input", [CAT, PAPER])
+    await expect(chip(page, "cat.png").locator("img")).to_be_visible()
+    await expect(chip(page, "report.pdf")).to_contain_text("3 pages")
+    await give(page, "paste", file("image.png", "image/png", pictures.png(80, 60, (120, 30, 90))))
+    await give(page, "dragover", CAT)
+    await expect(page.get_by_text("Drop to attach")).to_be_visible()
+    await snap("files dropping")
+    await give(page, "drop", file("notes.txt", "text/plain", b"First line of the notes."))
+    await expect(page.get_by_text("Drop to attach")).to_be_hidden()
+    await expect(page.locator("#waiting .file-chip[data-file]")).to_have_count(4)
+    await expect(page.locator("#waiting-sum")).to_contain_text("+ about")
+    await snap("files waiting")
+    await chip(page, "notes.txt").get_by_role("button", name="Remove notes.txt").click()
+    await expect(page.locator("#waiting .file-chip")).to_have_count(3)
+    await page.reload()
+    await expect(page.locator("#waiting .file-chip[data-file]")).to_have_count(3)
+    await page.fill("textarea[name=text]", "What is this?")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(CHAT)
+    section = await ended(page, 1)
+    await expect(section).to_contain_text("a PNG image, 640 × 480 pixels")
+    await expect(section).to_contain_text("a PDF named “report.pdf” with 3 pages")
+    await expect(page.locator("#waiting .file-chip")).to_have_count(0)
+    await page.reload()
+    image = page.locator("#turn-1 img.attached").first
+    await image.scroll_into_view_if_needed()
+    await expect(image).to_be_visible()
+    assert await image.evaluate(
+        "async (node) => { await node.decode(); return node.naturalWidth; }"
+    )
+    await expect(page.locator("#turn-1 .file-card")).to_contain_text("report.pdf")
+    await snap("files sent")
+    await page.goto(f"{served.url}/c/new/")
+    await expect(page.locator("#waiting .file-chip")).to_have_count(0)
+    await page.goto(f"{served.url}/files/")
+    await expect(page.locator(".file-rows li")).to_have_count(3)
+    await snap("files page")
+
+
+async def test_a_file_alone_is_a_message_and_a_second_one_follows(
+    page: Page, served: Served
+) -> None:
+    await new_chat(page, served)
+    await page.set_input_files("#file-input", [CAT])
+    await expect(chip(page, "cat.png").locator("img")).to_be_visible()
+    await page.locator("#send").click()
+    await page.wait_for_url(CHAT)
+    await expect(await ended(page, 1)).to_contain_text("I see one file")
+    await page.set_input_files("#file-input", [PAPER])
+    # Sent at once: the form waits for the upload.
+    await page.locator("textarea[name=text]").press("Enter")
+    await expect(await ended(page, 2)).to_contain_text("report.pdf")
+    await expect(page.locator("#waiting .file-chip")).to_have_count(0)
+    await expect(page.locator("#composer-error")).to_be_empty()
+
+
+async def test_a_long_paste_becomes_a_file_and_can_be_text_again(
+    page: Page, served: Served, snap: Snap
+) -> None:
+    await new_chat(page, served)
+    await give(page, "paste", text="Short enough.")
+    await expect(page.locator("#waiting .file-chip")).to_have_count(0)
+    long = "A line of a long text that somebody pasted.\n" * 300
+    await give(page, "paste", text=long)
+    pasted = chip(page, "pasted text.txt")
+    await expect(pasted).to_contain_text("tokens")
+    assert await page.input_value("textarea[name=text]") == ""
+    await snap("files long paste")
+    await pasted.get_by_role("button", name="Insert as text instead").click()
+    await expect(page.locator("#waiting .file-chip")).to_have_count(0)
+    assert await page.input_value("textarea[name=text]") == long
+
+
+async def test_what_cannot_be_taken_is_said_before_it_is_uploaded(
+    page: Page, served: Served, watch: Watch, snap: Snap
+) -> None:
+    await new_chat(page, served)
+    await page.set_input_files(
+        "#file-input",
+        [
+            file("huge.txt", "text/plain", b"a" * 1_000_001),
+            file("film.mp4", "video/mp4", b"0000"),
+        ],
+    )
+    await expect(chip(page, "huge.txt")).to_contain_text("at most 1 MB are taken")
+    await expect(chip(page, "film.mp4")).to_contain_text("Files of this kind are not taken")
+    assert not [url for url in watch.requests if url.endswith("/files/")]
+    await page.set_input_files("#file-input", [file("liar.png", "image/png", b"<svg/>")])
+    await expect(chip(page, "liar.png")).to_contain_text("HTML, SVG or XML are not taken")
+    await snap("files refused")
+    await page.fill("textarea[name=text]", "Send it anyway.")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#composer-error")).to_contain_text("Remove it or try again")
+    for _ in range(3):
+        await page.locator("#waiting [data-remove]").first.click()
+    await expect(page.locator("#waiting .file-chip")).to_have_count(0)
+    watch.errors.clear()  # the browser writes down every refusal of the server
+
+
+async def test_a_photo_is_scaled_down_to_what_many_of_them_may_have(
+    page: Page, served: Served
+) -> None:
+    await new_chat(page, served)
+    photo = file("photo.png", "image/png", pictures.png(4_000, 3_000))
+    await page.set_input_files("#file-input", [photo])
+    await expect(chip(page, "photo.png")).to_contain_text("2000 × 1500", timeout=30_000)
+    await expect(chip(page, "photo.png")).to_contain_text("scaled down")
+    await chip(page, "photo.png").locator("[data-remove]").click()
