@@ -1,0 +1,93 @@
+"""Forks: a new conversation that goes on from a turn, and what the model sees there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations.context import wire
+from conversations.models import ApiCall, Conversation, Message, ToolCall
+from conversations.queries import transcripts
+from conversations.queries.originals import original
+from conversations.queries.pins import pins
+from conversations.services.conversations import delete_conversation
+from conversations.services.erase import erase_conversation
+from conversations.services.forks import fork_conversation
+from conversations.services.pins import keep_in_full
+from conversations.services.versions import show_version
+from tests import records, work
+from tests.branches import again, clean, edited, fresh, refused, say, shown, talk, turn, view
+
+pytestmark = pytest.mark.django_db
+
+
+def texts(conversation: Conversation) -> list[Any]:
+    found = transcripts.transcript(fresh(conversation)).turns
+    return [(one.number, one.prompt_html, one.source, one.created_at) for one in found]
+
+
+def test_a_fork_gives_the_model_the_same_view_to_the_byte() -> None:
+    played = records.played()
+    first = played.conversation
+    keep_in_full(conversation_id=first.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    copy = fork_conversation(turn=played.turn)
+    assert wire.digest(view(copy).body) == wire.digest(view(first).body)
+    assert original(copy.pk, "toolu_1") == records.LONG
+    assert pins(copy) == {"toolu_1"}
+    assert texts(copy) == texts(first)
+    assert (copy.title, copy.model, copy.owner) == (first.title, first.model, first.owner)
+    assert not ApiCall.objects.filter(conversation=copy).exists()
+    assert ToolCall.objects.filter(turn__conversation=copy).count() == 1
+    assert clean()
+
+
+def test_both_go_on_by_themselves() -> None:
+    first = talk("one", "two")
+    before = view(first).body
+    copy = fork_conversation(turn=turn(first, 1))
+    assert shown(copy) == [1]
+    say(work.next_turn(copy, "another way"))
+    again(copy, 1)
+    assert shown(copy) == [3]
+    assert view(first).body == before
+    say(work.next_turn(fresh(first), "three"))
+    assert shown(first) == [1, 2, 3]
+    assert clean()
+
+
+def test_a_fork_of_a_version_has_its_path_and_the_versions_from_before_it() -> None:
+    first = talk("one", "two", "three")
+    edited(first, 2, "zwei")
+    say(work.next_turn(fresh(first), "drei"))
+    bodies = {}
+    for number in (1, 2, 3, 4, 5):
+        copy = fork_conversation(turn=turn(first, number))
+        bodies[number] = view(copy).body
+        assert shown(copy)[-1] == number
+        assert "two" in bodies[number] or number not in (2, 3)
+    assert shown(copy) == [1, 4, 5]
+    assert bodies[5] == view(first).body
+    show_version(turn=turn(copy, 2))
+    assert shown(copy) == [1, 2, 3]
+    show_version(turn=turn(first, 2))
+    assert view(copy).body == view(first).body == bodies[3]
+    assert clean()
+
+
+def test_a_running_turn_is_not_forked() -> None:
+    lease = work.next_turn(talk("one"))
+    with refused("busy"):
+        fork_conversation(turn=work.turn_of(lease))
+    assert shown(fork_conversation(turn=turn(work.conversation_of(lease), 1))) == [1]
+
+
+def test_a_fork_outlives_the_first_one() -> None:
+    played = records.played()
+    copy = fork_conversation(turn=played.turn)
+    delete_conversation(conversation=played.conversation)
+    Conversation.objects.filter(pk=played.conversation.pk).update(erase_at=copy.created_at)
+    assert erase_conversation(conversation_id=played.conversation.pk) is not None
+    assert original(copy.pk, "toolu_1") == records.LONG
+    assert Message.objects.filter(conversation=copy).exists()
+    assert clean()
