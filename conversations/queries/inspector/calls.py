@@ -1,0 +1,162 @@
+"""One call with all that is known of it: figures, parameters, messages, proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context import wire
+from conversations.context.prefix import Kept, kept
+from conversations.context.view import View
+from conversations.models import ApiCall, ApiModel, Conversation
+from conversations.queries.inspector.composition import Composition, composition, weighed
+from conversations.queries.inspector.outlook import Outlook
+from conversations.queries.inspector.parameters import Parameters, parameters
+from conversations.queries.inspector.projection import Projection, projection, turns_of
+from conversations.queries.inspector.spine import Called, Spine
+from conversations.queries.inspector.traced import Proof, Traced, proof, traced, unless_damaged
+from conversations.queries.path import path, step
+from conversations.queries.pins import pins
+from conversations.usage import Usage, usage_from
+
+#: The window of a model that is no more in the catalogue.
+WINDOW = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What the cache could give back of the call before; None where the envelope differs."""
+
+    kept: Kept | None
+    blocks: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether nothing of the request before was changed."""
+        return self.kept is not None and self.kept.blocks >= self.blocks
+
+
+@dataclass(frozen=True, slots=True)
+class CallPage:
+    """A call; where its rows are damaged `problem` says so, and what needs them is None."""
+
+    call: Called
+    row: ApiCall
+    before: Called | None
+    previous: Called | None
+    next: Called | None
+    window: int
+    parameters: Parameters | None
+    projection: Projection | None
+    composition: Composition | None
+    proof: Proof | None
+    prefix: Prefix | None
+    usage: Usage | None
+    cleared: int
+    messages: int
+    is_own: bool
+    problem: str
+
+    @property
+    def error_percent(self) -> int | None:
+        """By how much the estimate missed the report, in percent of it; too low is negative."""
+        reported = self.call.tokens_in
+        if not reported or not self.row.estimated_tokens:
+            return None
+        return round((self.row.estimated_tokens - reported) * 100 / reported)
+
+
+def call_row(conversation: Conversation, found: Spine, n: int) -> ApiCall | None:
+    """Give the row of the call with that number; None when there is none."""
+    named = found.call(n)
+    if named is None:
+        return None
+    rows = ApiCall.objects.select_related("envelope", "messages", "turn", "result")
+    row = rows.filter(pk=named.id).first()
+    if row is not None:
+        # The same object, so that nothing of it is read again.
+        row.conversation = conversation
+    return row
+
+
+def window_of(model: str) -> int:
+    """Give the window of a model."""
+    window = ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
+    return window or WINDOW
+
+
+def call_page(
+    found: Spine, call: Called, row: ApiCall, ahead: Outlook | None, *, start: int = 0
+) -> CallPage:
+    """Gather everything about a call; damage is told, not raised."""
+    made, problem = unless_damaged(lambda: traced(row))
+    params, flaw = unless_damaged(lambda: parameters(row.envelope))
+    before = found.before(call)
+    shown, window = None, window_of(row.model)
+    if made is not None:
+        shown, torn = unless_damaged(lambda: _projection(row, made, start))
+        problem = problem or torn
+    near = [one for one in found.calls if one.is_on_path or not call.is_on_path]
+    return CallPage(
+        call=call,
+        row=row,
+        before=before,
+        previous=next((one for one in reversed(near) if one.n < call.n), None),
+        next=next((one for one in near if one.n > call.n), None),
+        window=window,
+        parameters=params,
+        projection=shown,
+        composition=_composition(call, row, made, window, ahead) if shown and made else None,
+        proof=proof(row, made.found) if shown and made else None,
+        prefix=_prefix(row, before, made) if shown and made else None,
+        usage=_usage(row),
+        cleared=len(made.found.view.cleared) if made else 0,
+        messages=made.found.messages if made else 0,
+        is_own=made.is_own if made else False,
+        problem=problem or flaw,
+    )
+
+
+def _projection(row: ApiCall, made: Traced, start: int) -> Projection:
+    held = pins(row.conversation, row.sent_at)
+    turns = {} if made.is_own else turns_of(row.conversation)
+    return projection(made.found, turns, held, start=start, is_own=made.is_own)
+
+
+def _composition(
+    call: Called, row: ApiCall, made: Traced, window: int, ahead: Outlook | None
+) -> Composition:
+    return composition(
+        weighed(made.found.view, row.overhead_tokens),
+        window,
+        total=call.tokens_in,
+        cached_percent=call.cached_percent,
+        ahead=ahead,
+    )
+
+
+def _usage(row: ApiCall) -> Usage | None:
+    result = getattr(row, "result", None)
+    if result is None or result.input_tokens is None:
+        return None
+    usage, _ = unless_damaged(lambda: usage_from(wire.decode(result.usage)))
+    return usage
+
+
+def _prefix(row: ApiCall, before: Called | None, made: Traced) -> Prefix | None:
+    """Compare with the call before, whose path is the beginning of this one's."""
+    if before is None or made.is_own:
+        return None
+    earlier = ApiCall.objects.filter(pk=before.id).values_list("binding", flat=True).first()
+    view, _ = unless_damaged(lambda: _view(row.conversation, before.tip))
+    if view is None:
+        return None
+    blocks = sum(len(message.blocks) for message in view.messages)
+    same = kept(view, made.found.view) if earlier == row.binding else None
+    return Prefix(same, blocks)
+
+
+def _view(conversation: Conversation, tip: int) -> View:
+    view = View()
+    for entry in path(conversation, tip):
+        view = step(view, entry)
+    return view

@@ -1,0 +1,85 @@
+"""Two texts word by word, in bounded time: what is too far apart is shown side by side.
+
+Most changed blocks were made shorter, so nearly all of both is one common beginning and end. What
+is left between is compared only while the work is small; a page has a purse of it for all its
+blocks together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+#: Pairs of words that a page may compare in all, and of unchanged text what is shown at each side.
+PURSE, CONTEXT = 1_500_000, 160
+#: Characters of a removed or added piece that are shown.
+LONGEST = 4_000
+_WORD = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of text; `cut` characters of it are not shown, where `tail` goes on behind them."""
+
+    kind: Literal["same", "gone", "new"]
+    text: str
+    cut: int = 0
+    tail: str = ""
+
+
+@dataclass(slots=True)
+class Purse:
+    """The work that is left."""
+
+    left: int = PURSE
+
+
+def compared(before: str, after: str, purse: Purse) -> tuple[Piece, ...] | None:
+    """Give the pieces of both texts in order; None when they are too long and too different."""
+    start = _common(before, after)
+    # Not from within a word on.
+    start = start if before == after else before.rfind(" ", 0, start) + 1
+    end = _common(before[start:][::-1], after[start:][::-1])
+    old, new = _middle(before, start, end), _middle(after, start, end)
+    olds, news = _WORD.findall(old), _WORD.findall(new)
+    work = len(olds) * len(news)
+    if work > purse.left:
+        return None
+    purse.left -= work
+    pieces = [_same(before[:start])]
+    matcher = SequenceMatcher(None, olds, news)
+    for what, i, j, k, m in matcher.get_opcodes():
+        if what == "equal":
+            pieces.append(_same("".join(olds[i:j])))
+        else:
+            pieces += [_changed("gone", "".join(olds[i:j])), _changed("new", "".join(news[k:m]))]
+    pieces.append(_same(before[len(before) - end :] if end else ""))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _common(one: str, other: str) -> int:
+    """Count the characters at the front that two texts have in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
+def _middle(text: str, start: int, end: int) -> str:
+    return text[start : len(text) - end]
+
+
+def _same(text: str) -> Piece:
+    if len(text) <= 2 * CONTEXT + 80:
+        return Piece("same", text)
+    return Piece("same", text[:CONTEXT], len(text) - 2 * CONTEXT, text[-CONTEXT:])
+
+
+def _changed(kind: Literal["gone", "new"], text: str) -> Piece:
+    if len(text) <= LONGEST:
+        return Piece(kind, text)
+    half = LONGEST // 2
+    return Piece(kind, text[:half], len(text) - 2 * half, text[-half:])

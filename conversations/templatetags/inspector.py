@@ -1,0 +1,46 @@
+"""Addresses within the inspector, and its numbers as people read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.template import Context
+from django.utils.translation import gettext as _
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def inspected(context: Context, name: str, *args: Any) -> str:
+    """Give the address of a page of the inspector, for its owner or for review."""
+    return str(context["subject"].address(name, *args))
+
+
+@register.filter
+def signed(number: int) -> str:
+    """Show a difference with its sign."""
+    return f"+{number:,}" if number > 0 else f"−{-number:,}" if number < 0 else "0"
+
+
+@register.filter
+def status_words(status: str) -> str:
+    """Say how a call stands."""
+    words = {
+        "complete": _("complete"),
+        "stopped": _("stopped"),
+        "truncated": _("cut off"),
+        "refused": _("refused"),
+        "error": _("error"),
+        "lost": _("lost"),
+        "running": _("running"),
+        "in doubt": _("in doubt"),
+    }
+    return words.get(status, status)
+
+
+@register.filter
+def purpose_words(purpose: str) -> str:
+    """Say what a call was for."""
+    words = {"reply": _("Reply"), "summary": _("Summary"), "title": _("Title")}
+    return words.get(purpose, purpose)

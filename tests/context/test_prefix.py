@@ -1,0 +1,51 @@
+"""The prefix: what two requests have in common from the front, and no block more."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.context import edits
+from conversations.context.edits import SpliceBlocks, SpliceMessages
+from conversations.context.prefix import Kept, kept
+from conversations.context.view import Message, View
+
+from .talk import answer, content, prompt, result, results, use, view_of
+
+TALK = view_of(
+    prompt("one", "two"), answer(use("t1")), results(result("t1", "long")), answer("end")
+)
+
+
+def test_a_view_that_only_grew_keeps_all_of_the_one_before() -> None:
+    grown = TALK.append(Message.parse(9, "prompt", content(["more"])))
+    assert kept(TALK, grown) == Kept(5, TALK.tokens)
+    assert kept(grown, TALK) == Kept(5, TALK.tokens)
+    assert kept(View(), TALK) == Kept(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("edit", "blocks"),
+    [
+        (SpliceBlocks(1, 0, 1, ('{"type":"text","text":"other"}',)), 0),
+        (SpliceBlocks(1, 2, 0, ('{"type":"text","text":"summary"}',)), 2),
+        (SpliceBlocks(3, 0, 1, (content([result("t1", "l")])[1:-1],)), 3),
+        (SpliceMessages(2, 3), 2),
+        (SpliceMessages(2, 2), 2),
+    ],
+)
+def test_an_edit_ends_the_prefix_where_it_stands(
+    edit: SpliceBlocks | SpliceMessages, blocks: int
+) -> None:
+    after = edits.apply(TALK, "compaction", [edit])
+    found = kept(TALK, after)
+    assert found.blocks == blocks
+    sent = [block for message in after.messages for block in message.blocks]
+    assert 0 <= found.tokens <= TALK.tokens
+    assert found.tokens >= sum(block.tokens for block in sent[:blocks])
+
+
+def test_messages_without_blocks_are_not_sent_and_do_not_count() -> None:
+    bare = edits.apply(TALK, "trim", [SpliceBlocks(4, 0, 1)])
+    assert kept(TALK, bare).blocks == 4
+    grown = bare.append(Message.parse(9, "prompt", content(["more"])))
+    assert kept(bare, grown).blocks == 4

@@ -1,0 +1,152 @@
+"""The inspector in a browser: the course of a conversation, one call, and what changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from agentweb.demo import site
+from agentweb.demo.workspace import PROMPTS, workspace_files
+from agentweb.emulator.server import Server
+from tests.e2e.conftest import Serve, artefact
+from tests.e2e.people import ended, set_up, start_chat
+from tests.e2e.served import Served
+from tools.workspace import Workspace
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+WIDE = {"width": 1400, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def jobs() -> Iterator[Server]:
+    """The small site of job pages, on loopback."""
+    running = site.start()
+    yield running
+    running.stop()
+
+
+def ready(served: Served, jobs: Server) -> None:
+    workspace = Workspace(Path(served.data) / "workspaces" / "1")
+    for name, text in workspace_files(site.list_url(jobs.url)).items():
+        workspace.write(name, text.encode())
+
+
+async def test_the_inspector_shows_what_the_model_saw_and_what_was_taken(
+    page: Page, serve_app: Serve, jobs: Server
+) -> None:
+    port = jobs.url.rsplit(":", 1)[1]
+    served = serve_app(
+        AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}",
+        AGENTWEB_EMULATOR_DELAY_MS="1",
+        AGENTWEB_POLICY="tool-budget",
+    )
+    await page.set_viewport_size(WIDE)
+    await set_up(page, served)
+    ready(served, jobs)
+    await start_chat(page, served, PROMPTS[0])
+    await ended(page, 1)
+    chat = page.url
+    await the_drawer_opens_and_closes_by_key(page)
+    await the_timeline_has_calls_and_changes(page, chat)
+    await a_call_shows_a_result_beside_its_original(page)
+    await a_difference_is_found_by_choosing_two_calls(page, chat)
+    await everything_fits_a_phone(page, chat)
+
+
+async def the_drawer_opens_and_closes_by_key(page: Page) -> None:
+    drawer = page.locator("#inspector")
+    await expect(drawer).to_be_hidden()
+    await page.locator("#transcript").focus()
+    await page.keyboard.press("i")
+    await expect(drawer).to_be_visible()
+    await expect(drawer.locator(".call").first).to_be_visible()
+    await expect(drawer.locator(".makeup-bar")).to_be_visible()
+    await page.screenshot(path=artefact("inspector 1 drawer"))
+    await page.keyboard.press("Escape")
+    await expect(drawer).to_be_hidden()
+    # In the message box it is a letter.
+    await page.focus("textarea[name=text]")
+    await page.keyboard.press("i")
+    await expect(drawer).to_be_hidden()
+    await page.fill("textarea[name=text]", "")
+    await page.locator("#meter summary").click()
+    await expect(page.locator("#meter .makeup-bar")).to_be_visible()
+    await page.locator("#meter summary").click()
+
+
+async def the_timeline_has_calls_and_changes(page: Page, chat: str) -> None:
+    await page.goto(f"{chat}inspect/")
+    await expect(page.locator(".call").first).to_be_visible()
+    await expect(page.locator(".change-row").first).to_contain_text("Context reduced")
+    await expect(page.locator(".makeup-bar").first).to_be_visible()
+    charts = page.locator(".charts .chart-plot")
+    await page.locator(".charts .lazy").last.scroll_into_view_if_needed()
+    await expect(charts).to_have_count(4)
+    table = page.locator(".chart-table").first
+    await table.locator("summary").click()
+    await expect(table.locator("tbody tr").first).to_be_visible()
+    await page.screenshot(path=artefact("inspector 2 timeline"), full_page=True)
+
+
+async def a_call_shows_a_result_beside_its_original(page: Page) -> None:
+    await page.locator(".who-calls").first.click()
+    await expect(page.locator("h1")).to_contain_text("Call ")
+    await expect(page.locator(".proofs .holds")).to_have_count(
+        await page.locator(".proofs li").count()
+    )
+    short = page.locator(".sent-row.is-shortened").first
+    await expect(short).to_contain_text("characters")
+    await short.locator("summary").click()
+    await expect(short.locator("pre.before")).to_be_visible()
+    after = await short.locator("pre.after").inner_text()
+    before = await short.locator("pre.before").inner_text()
+    assert len(after) < len(before)
+    assert "recall" in after
+    await page.screenshot(path=artefact("inspector 3 call"), full_page=True)
+    await page.get_by_role("link", name="Raw request").click()
+    await expect(page.locator("pre.json")).to_contain_text('"messages"')
+    await expect(page.locator("main")).to_contain_text("equals the recorded digest")
+    async with page.expect_download() as saved:
+        await page.get_by_role("link", name="Download the exact bytes").click()
+    assert re.fullmatch(r"call-\d+\.json", (await saved.value).suggested_filename)
+
+
+async def a_difference_is_found_by_choosing_two_calls(page: Page, chat: str) -> None:
+    await page.goto(f"{chat}inspect/")
+    await loaded(page)
+    calls = page.locator(".call:not(.is-aside)")
+    await calls.last.locator("input[name=a]").check()
+    await calls.first.locator("input[name=b]").check()
+    await page.locator(".charts .lazy").last.scroll_into_view_if_needed()
+    await expect(page.locator(".charts .chart-plot")).to_have_count(4)
+    await page.get_by_role("button", name="Compare the two chosen calls").click()
+    await expect(page.locator("h1")).to_contain_text("From call 1 to call")
+    await expect(page.locator(".differs").first).to_be_visible()
+    # Since something was reduced, what is gone can be recalled.
+    await expect(page.locator("main")).to_contain_text("tool recall")
+    await page.screenshot(path=artefact("inspector 4 difference"), full_page=True)
+
+
+async def loaded(page: Page) -> None:
+    """Wait for what comes by itself: a request that a new page cuts off is an error."""
+    await expect(page.locator(".makeup-bar").first).to_be_visible()
+
+
+async def everything_fits_a_phone(page: Page, chat: str) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("", "calls/3/", "diff/2..5/", "calls/3/request/"):
+        await page.goto(f"{chat}inspect/{path}")
+        await expect(page.locator("h1")).to_be_visible()
+        if not path:
+            await loaded(page)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    # Without room for a drawer the key leads to the page.
+    await page.goto(chat)
+    await page.locator("#transcript").focus()
+    await page.keyboard.press("i")
+    await page.wait_for_url("**/inspect/")
+    await loaded(page)
