@@ -1,0 +1,108 @@
+"""Conversations for tests of what a person does to the context, and the deeds in one line each."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from conversations.context import wire
+from conversations.context.view import View
+from conversations.models import Conversation, Proposal, Transformation
+from conversations.ports import Ending, Sending, Sent
+from conversations.queries.path import path, step
+from conversations.queries.previews import offer
+from conversations.services import byhand, proposals, titles
+from conversations.services.audit import Tally, verify_everything
+from conversations.services.calls import Timing
+from conversations.services.handmade import HandError
+from conversations.usage import Usage
+from tests import records, work
+from tests.records import LONG, Played
+
+WORDS = "They read the file and spoke of order 4711. " * 3
+
+
+def talk(played: Played, turns: int = 4, seed: int = 0) -> Played:
+    """Go on for some turns, some of them with a tool."""
+    chance = random.Random(seed)
+    for at in range(turns):
+        lease = work.next_turn(now(played), f"And then {at}? " + "words " * 100)
+        if at < 2 or chance.random() < 0.6:
+            use = f"toolu_{at + 2}"
+            sent = work.opened(lease)
+            records.close(lease, sent.call, work.asks(use))
+            long = [{"type": "tool_result", "tool_use_id": use, "content": LONG * (at + 1)}]
+            records.log.store_results(lease=lease, content=wire.encode(long), estimate=900)
+        work.answered(lease)
+    return played
+
+
+def now(played: Played) -> Conversation:
+    return Conversation.objects.get(pk=played.conversation.pk)
+
+
+def view(played: Played) -> View:
+    found = View()
+    for entry in path(now(played)):
+        found = step(found, entry)
+    return found
+
+
+def digest(played: Played) -> str:
+    return wire.digest(view(played).body)
+
+
+def who(played: Played) -> dict[str, int]:
+    return {"conversation_id": played.conversation.pk, "actor_id": played.user.pk}
+
+
+def compact(played: Played, wanted: Any = "results") -> Transformation:
+    made = offer(now(played), wanted).preview
+    assert made is not None
+    row = byhand.compact(**who(played), wanted=wanted, digest=made.digest)
+    assert digest(played) == made.digest
+    return row
+
+
+def refused(act: Any) -> HandError:
+    before = work.everything()
+    with pytest.raises(HandError) as caught:
+        act()
+    assert work.everything() == before
+    return caught.value
+
+
+def clean() -> bool:
+    return list(verify_everything(Tally())) == []
+
+
+def asking(played: Played, target: int = 0) -> tuple[proposals.Errand, Sent]:
+    """Ask for a summary, up to the open call."""
+    key, is_new = proposals.ask(**who(played), target=target)
+    errand = proposals.errand(proposal_id=key)
+    assert is_new
+    assert errand is not None
+    wanted = next(errand.steps)
+    text = wire.encode([{"role": "user", "content": [{"type": "text", "text": wanted.text}]}])
+    sending = Sending("summary", records.ENVELOPE, text, 500, None, 1)
+    return errand, proposals.open_proposed(errand=errand, sending=sending)
+
+
+def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
+    """Have words proposed, and give the digest of what applying them would make."""
+    errand, sent = asking(played, target)
+    ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
+    titles.close_title(call_id=sent.call, ending=ending, timing=Timing(5, 50))
+    proposals.answer(proposal_id=errand.proposal_id, text=text, change=None)
+    made = offer(now(played), "summary").proposed
+    assert made is not None
+    assert made.preview is not None, made.reason
+    return made.preview.digest
+
+
+def summarise(played: Played) -> Transformation:
+    row = proposals.apply(**who(played), digest=proposed(played))
+    assert not Proposal.objects.exists()
+    return row
