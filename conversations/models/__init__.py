@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from conversations.models.attachments import Attachment
-from conversations.models.budgets import Budget, BudgetWindow, LedgerEntry, Reservation
+from conversations.models.budgets import Budget, BudgetWindow, Grant
 from conversations.models.calls import ApiCall, ApiResult, Envelope
+from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
 from conversations.models.erasures import Erasure
+from conversations.models.ledger import Crossing, LedgerEntry, Reservation
 from conversations.models.log import (
     AppendOnly,
     Blob,
@@ -17,6 +19,7 @@ from conversations.models.log import (
 )
 from conversations.models.people import User
 from conversations.models.pins import Pin
+from conversations.models.proposals import Proposal
 from conversations.models.search import SearchText
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
 
@@ -33,19 +36,23 @@ __all__ = [
     "BudgetWindow",
     "Chained",
     "Conversation",
+    "Crossing",
     "Draft",
     "Envelope",
     "Erasure",
+    "Grant",
     "LedgerEntry",
     "Message",
     "ModelPrice",
     "Pin",
+    "Proposal",
     "QueuedPrompt",
     "Reservation",
     "SearchText",
     "ToolCall",
     "Transformation",
     "Turn",
+    "TurnCap",
     "TurnState",
     "User",
 ]

@@ -48,4 +48,4 @@ class Attachment(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.name
+        return f"attachment {self.public_id}"

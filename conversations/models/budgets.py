@@ -1,106 +1,210 @@
-"""Money: budgets, their windows, what is reserved, and the ledger. Integer micro-dollars.
+"""Budgets: what the site, a group or a person may use, in money, tokens or turns.
 
 Windows are rows made on first use, so nothing has to reset them. `spent` and `held` move in the
-transaction of the fact they belong to; the ledger says the same in entries that never change.
+transaction of the fact they belong to (models/ledger.py says the same in entries that never
+change), and `limit` is what was allowed when something was held last. The database refuses a window
+in which spent plus held would pass it; a limit that is lowered or a grant that ends touches no
+window, it refuses the next call.
 """
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.auth.models import Group
+from django.core.validators import MaxValueValidator
 from django.db import models
+from django.utils import timezone
 
-from conversations.models.calls import ApiCall
 from conversations.models.log import AppendOnly
+from conversations.validators import demand_percents, demand_zone
+
+#: More than any limit needs; sums of such limits still fit the database's integers.
+MOST = 10**15
+_FITS = (MaxValueValidator(MOST),)
+
+
+def _subject(scope: str) -> models.Q:
+    return models.Q(scope=scope, group__isnull=scope != "group", user__isnull=scope != "user")
+
+
+def _one_active(scope: str, subject: str = "") -> models.UniqueConstraint:
+    names = (subject, "kind", "unit", "period") if subject else ("kind", "unit", "period")
+    return models.UniqueConstraint(
+        fields=names,
+        condition=models.Q(scope=scope, is_active=True),
+        name=f"one_active_{scope}_budget",
+        violation_error_message="There is an active budget of this kind, unit and period.",
+    )
 
 
 class Budget(models.Model):
+    class Scope(models.TextChoices):
+        SITE = "site", "the site"
+        GROUP = "group", "a group"
+        USER = "user", "a user"
+
+    class Kind(models.TextChoices):
+        POOL = "pool", "shared by all"
+        PER_MEMBER = "per_member", "for each member"
+
+    class Unit(models.TextChoices):
+        MONEY = "money", "money (micro-dollars)"
+        TOKENS = "tokens", "tokens"
+        TURNS = "turns", "turns"
+
     class Period(models.TextChoices):
+        HOUR = "hour"
         DAY = "day"
+        WEEK = "week"
         MONTH = "month"
         LIFETIME = "lifetime"
 
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="budgets"
+    scope = models.CharField(max_length=5, choices=Scope.choices, default=Scope.USER)
+    group = models.ForeignKey(
+        Group, null=True, blank=True, on_delete=models.CASCADE, related_name="budgets"
     )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="budgets",
+    )
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.PER_MEMBER)
+    unit = models.CharField(max_length=6, choices=Unit.choices, default=Unit.MONEY)
     period = models.CharField(max_length=10, choices=Period.choices, default=Period.MONTH)
-    limit_micros = models.PositiveBigIntegerField(help_text="1,000,000 is one dollar.")
+    time_zone = models.CharField(
+        max_length=64,
+        default="UTC",
+        validators=[demand_zone],
+        help_text="Where its days begin at midnight, such as Europe/Vienna.",
+    )
+    limit = models.PositiveBigIntegerField(
+        validators=_FITS, help_text="Of money in micro-dollars: 1,000,000 is one dollar."
+    )
+    soft_percents = models.CharField(
+        max_length=40,
+        default="50,80,95",
+        blank=True,
+        validators=[demand_percents],
+        help_text="At these shares of the limit people are told, once in each window.",
+    )
     is_active = models.BooleanField(default=True)
     note = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["user", "period"],
-                condition=models.Q(is_active=True),
-                name="one_active_budget_per_period",
-            )
+            models.CheckConstraint(
+                name="budget_subject",
+                condition=_subject("site") | _subject("group") | _subject("user"),
+                violation_error_message="Name the group or the user of the scope, and no other.",
+            ),
+            # What is set for one person is that person's own allowance.
+            models.CheckConstraint(
+                name="budget_kind",
+                condition=~models.Q(scope="user") | models.Q(kind="per_member"),
+                violation_error_message="What is set for one person is no pool.",
+            ),
+            models.CheckConstraint(
+                name="budget_choices",
+                condition=models.Q(
+                    kind__in=("pool", "per_member"),
+                    unit__in=("money", "tokens", "turns"),
+                    period__in=("hour", "day", "week", "month", "lifetime"),
+                ),
+            ),
+            models.CheckConstraint(name="budget_limit", condition=models.Q(limit__lte=MOST)),
+            _one_active("site"),
+            _one_active("group", "group"),
+            _one_active("user", "user"),
         ]
 
     def __str__(self) -> str:
-        return f"${self.limit_micros / 1_000_000:,.2f} a {self.period}"
+        return f"{self.amount} a {self.period}"
+
+    @property
+    def amount(self) -> str:
+        """The limit in its unit."""
+        is_money = self.unit == Budget.Unit.MONEY
+        return f"${self.limit / 1_000_000:,.2f}" if is_money else f"{self.limit:,} {self.unit}"
 
 
 class BudgetWindow(models.Model):
+    """What one budget, or one member under it, has used between two moments."""
+
     budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="windows")
+    #: Whose it is, under an allowance; None: of a pool.
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="windows"
+    )
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField(null=True)
-    spent_micros = models.PositiveBigIntegerField(default=0)
-    held_micros = models.PositiveBigIntegerField(default=0)
-    overrun_micros = models.PositiveBigIntegerField(default=0)
+    #: What was allowed when something was held or entered last.
+    limit = models.PositiveBigIntegerField(default=0)
+    spent = models.PositiveBigIntegerField(default=0)
+    held = models.PositiveBigIntegerField(default=0)
+    #: What calls cost above what they held.
+    overrun = models.PositiveBigIntegerField(default=0)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["budget", "starts_at"], name="window_start"),
+            models.UniqueConstraint(
+                fields=["budget", "starts_at"],
+                condition=models.Q(user__isnull=True),
+                name="window_of_pool",
+            ),
+            models.UniqueConstraint(fields=["user", "budget", "starts_at"], name="window_of_user"),
             models.CheckConstraint(
-                condition=models.Q(spent_micros__gte=0, held_micros__gte=0),
+                condition=models.Q(spent__gte=0, held__gte=0, overrun__gte=0),
                 name="window_not_negative",
             ),
+            models.CheckConstraint(
+                condition=models.Q(limit__gte=models.F("spent") + models.F("held")),
+                name="window_within_limit",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["held"], condition=models.Q(held__gt=0), name="window_holds"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.budget} from {self.starts_at:%Y-%m-%d}"
+        return f"{self.budget} from {self.starts_at:%Y-%m-%d %H:%M}"
 
 
-class Reservation(models.Model):
-    """What one call holds in one window until it is settled or released."""
+class Grant(AppendOnly):
+    """More than the limit of a budget, for all it is for or one person, until it expires."""
 
-    call = models.ForeignKey(ApiCall, on_delete=models.PROTECT, related_name="reservations")
-    window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="reservations")
-    micros = models.PositiveBigIntegerField()
-    is_open = models.BooleanField(default=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["call", "window"], name="reservation_call_window")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.micros} for {self.call_id}"
-
-
-class LedgerEntry(AppendOnly):
-    class Kind(models.TextChoices):
-        RESERVE = "reserve"
-        SETTLE = "settle"
-        RELEASE = "release"
-        ADJUST = "adjust"
-
-    window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="entries")
-    call = models.ForeignKey(ApiCall, null=True, on_delete=models.PROTECT, related_name="entries")
-    kind = models.CharField(max_length=8, choices=Kind.choices)
-    micros = models.BigIntegerField()
-    reason = models.CharField(max_length=200, blank=True)
+    budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="grants")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="grants",
+    )
+    amount = models.PositiveBigIntegerField(validators=_FITS)
+    starts_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=200)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        verbose_name_plural = "ledger entries"
         constraints = [
-            models.UniqueConstraint(fields=["call", "window", "kind"], name="ledger_once")
+            models.CheckConstraint(
+                name="grant_amount", condition=models.Q(amount__gte=1, amount__lte=MOST)
+            ),
+            models.CheckConstraint(
+                name="grant_ends",
+                condition=models.Q(expires_at=None)
+                | models.Q(expires_at__gt=models.F("starts_at")),
+            ),
+            models.CheckConstraint(name="grant_reason", condition=~models.Q(reason="")),
         ]
+        indexes = [models.Index(fields=["budget", "expires_at"], name="grant_running")]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.micros}"
+        return f"{self.amount:,} more"

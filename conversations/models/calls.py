@@ -88,7 +88,8 @@ class ApiResult(Chained):
     cache_read_tokens = models.PositiveBigIntegerField(null=True)
     cache_write_tokens = models.PositiveBigIntegerField(null=True)
     cost_micros = models.PositiveBigIntegerField()
-    #: exact, estimated (cut stream, lost call) or none (released).
+    #: exact, estimated (cut stream, lost call, no figures), clamped (a figure was impossible and
+    #: was read as the nearest that is not) or none (released).
     cost_basis = models.CharField(max_length=10)
     first_event_ms = models.PositiveIntegerField(null=True)
     duration_ms = models.PositiveIntegerField()

@@ -26,6 +26,9 @@ class ApiModel(models.Model):
         help_text="Whether the API compacts conversations with it when it is asked to.",
     )
     is_enabled = models.BooleanField(default=True)
+    #: As the API tells it: active, deprecated or retired; "" before it was asked.
+    lifecycle = models.CharField(max_length=12, blank=True)
+    retires_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         verbose_name = "model"
@@ -59,7 +62,7 @@ class ModelPrice(models.Model):
                 fields=["model", "kind", "above_tokens"],
                 condition=models.Q(effective_to=None),
                 name="one_open_price",
-            )
+            ),
         ]
 
     def __str__(self) -> str:

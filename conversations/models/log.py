@@ -79,7 +79,7 @@ class Conversation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.title or "New chat"
+        return f"conversation {self.public_id}"
 
 
 class Blob(AppendOnly):
@@ -181,7 +181,9 @@ class Transformation(Chained):
             models.UniqueConstraint(fields=["conversation", "seq"], name="transformation_seq"),
             models.CheckConstraint(
                 name="transformation_shrinks",
+                # A person may give back what was taken, and put other words in a summary.
                 condition=models.Q(kind="restore")
+                | models.Q(kind="summary", actor__isnull=False)
                 | models.Q(outcome="applied", bytes_after__lt=models.F("bytes_before"))
                 | models.Q(~models.Q(outcome="applied"), edits="[]"),
             ),

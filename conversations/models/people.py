@@ -16,7 +16,11 @@ class User(AbstractUser):
         blank=True,
         help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
     )
-
+    is_exempt = models.BooleanField(
+        "exempt from budgets",
+        default=False,
+        help_text="Nothing is held or refused; what calls cost is recorded all the same.",
+    )
     #: How pages look and act for this person; see preferences.py for the names.
     preferences = models.JSONField(default=dict, blank=True)
 

@@ -7,6 +7,7 @@ a correction of the window, and what had settled above its reservation is spent 
 from __future__ import annotations
 
 from django.db.models import F
+from django.db.models.functions import Greatest
 
 from conversations.models import BudgetWindow, Conversation, LedgerEntry, Reservation
 
@@ -24,23 +25,24 @@ def close_accounts(*, conversation: Conversation) -> None:
 
 def _close(window: BudgetWindow, conversation: Conversation) -> None:
     final = LedgerEntry.objects.filter(window=window, call__conversation=conversation)
-    costs = dict(final.filter(kind__in=("settle", "release")).values_list("call_id", "micros"))
+    costs = dict(final.filter(kind__in=("settle", "release")).values_list("call_id", "amount"))
     total = held = over = 0
     rows = Reservation.objects.filter(window=window, call__conversation=conversation)
-    for call_id, micros, is_open in rows.values_list("call_id", "micros", "is_open"):
+    for call_id, amount, is_open in rows.values_list("call_id", "amount", "is_open"):
         # A call in doubt: what it held stays spent.
-        cost = micros if is_open else costs.get(call_id, 0)
+        cost = amount if is_open else costs.get(call_id, 0)
         total += cost
-        held += micros if is_open else 0
-        over += max(0, cost - micros)
+        held += amount if is_open else 0
+        over += max(0, cost - amount)
     BudgetWindow.objects.filter(pk=window.pk).update(
-        spent_micros=F("spent_micros") + held + over,
-        held_micros=F("held_micros") - held,
-        overrun_micros=F("overrun_micros") - over,
+        spent=F("spent") + held + over,
+        held=F("held") - held,
+        overrun=F("overrun") - over,
+        limit=Greatest("limit", F("spent") + F("held") + over),
     )
     LedgerEntry.objects.create(
         window=window,
         kind=LedgerEntry.Kind.ADJUST,
-        micros=total,
+        amount=total,
         reason=f"calls of the erased conversation {conversation.public_id}",
     )

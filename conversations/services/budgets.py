@@ -1,115 +1,125 @@
-"""Money: held before a call, settled with its answer, in the transactions of those facts.
+"""Holding and settling: what a call may use at most is held before it, what it used settles it.
 
-A window's row is updated only where the new total stays within the limit, so what is spent plus
-what is held never passes it, whatever runs in parallel. What settles above its reservation goes to
-`overrun`: never lost, never in the way.
+Both happen in the transaction of their fact, under the lock of every window they touch. A window
+takes a hold only where spent, held and overrun stay within what is allowed at that moment, so what
+is spent plus what is held never passes the limit, whatever runs in parallel; a constraint of the
+database says the same. What settles above its reservation goes to `overrun`: never lost, never in
+the way.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from django.db.models import F, Q
-from django.utils import timezone
+from django.db.models import Exists, OuterRef, Q
 
-from conversations.models import Budget, BudgetWindow, LedgerEntry, Reservation
-from conversations.ports import Refused
-from conversations.templatetags.agentweb import dollars
+from conversations.models import ApiCall, BudgetWindow, LedgerEntry, Reservation
+from conversations.services.crossings import tell_crossings
+from conversations.services.refusals import over_limit
+from conversations.services.windows import Slot
 
-
-def window_bounds(period: str, now: datetime) -> tuple[datetime, datetime | None]:
-    """Give the calendar window of `period` that holds `now`, in UTC."""
-    day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    match period:
-        case Budget.Period.DAY:
-            return day, day + timedelta(days=1)
-        case Budget.Period.MONTH:
-            first = day.replace(day=1)
-            return first, (first + timedelta(days=32)).replace(day=1)
-        case _:
-            return datetime(2000, 1, 1, tzinfo=UTC), None
+Kind = LedgerEntry.Kind
 
 
-def open_windows(user_id: int) -> list[BudgetWindow]:
-    """Give the user's present windows, made on first use, locked in the order of their ids."""
-    now = timezone.now()
-    wanted = [
-        BudgetWindow(budget=budget, starts_at=starts, ends_at=ends)
-        for budget in Budget.objects.filter(user_id=user_id, is_active=True).order_by("pk")
-        for starts, ends in (window_bounds(budget.period, now),)
-    ]
-    if not wanted:
-        return []
-    BudgetWindow.objects.bulk_create(wanted, ignore_conflicts=True)
-    present = Q()
-    for row in wanted:
-        present |= Q(budget=row.budget_id, starts_at=row.starts_at)
-    rows = BudgetWindow.objects.select_for_update(of=("self",)).select_related("budget")
-    return list(rows.filter(present).order_by("pk"))
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a call uses in each unit; a turn counts with the first of its calls that is paid."""
+
+    money: int
+    tokens: int
+    turns: int = 1
+
+    def of(self, unit: str) -> int:
+        return {"money": self.money, "tokens": self.tokens, "turns": self.turns}[unit]
 
 
-def room(windows: list[BudgetWindow]) -> int | None:
-    """Give what may still be held in every window, in micro-dollars; None without a limit."""
-    if not windows:
-        return None
-    return min(_left(window) for window in windows)
+def room(slots: Iterable[Slot], unit: str) -> int | None:
+    """Give what may still be held in all windows of a unit; None without a limit."""
+    found = (slot.standing.left for slot in slots if slot.place.rule.unit == unit)
+    return min(found, default=None)
 
 
-def hold_micros(*, windows: list[BudgetWindow], call_id: int, micros: int) -> None:
-    """Hold the amount in every window, or raise Refused."""
-    for window in windows:
-        most = window.budget.limit_micros - F("held_micros") - F("overrun_micros") - micros
-        fits = BudgetWindow.objects.filter(pk=window.pk, spent_micros__lte=most)
-        if not fits.update(held_micros=F("held_micros") + micros):
-            raise over_budget(window, micros)
-    Reservation.objects.bulk_create(
-        Reservation(call_id=call_id, window=window, micros=micros) for window in windows
-    )
-    _enter(windows, call_id, LedgerEntry.Kind.RESERVE, micros)
-
-
-def settle(*, call_id: int, cost_micros: int) -> None:
-    """Turn what a call holds into what it cost; a second settlement changes nothing."""
-    held = list(
-        Reservation.objects.select_for_update(of=("self",))
-        .select_related("window")
-        .filter(call_id=call_id, is_open=True)
-        .order_by("window_id")
-    )
-    if not held:
+def hold_amounts(*, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts) -> None:
+    """Hold what the call may use in every window, or raise Refused."""
+    if not slots:
         return
-    for row in held:
-        within = min(cost_micros, row.micros)
-        BudgetWindow.objects.filter(pk=row.window_id).update(
-            held_micros=F("held_micros") - row.micros,
-            spent_micros=F("spent_micros") + within,
-            overrun_micros=F("overrun_micros") + cost_micros - within,
-        )
-    Reservation.objects.filter(pk__in=[row.pk for row in held]).update(is_open=False)
-    kind = LedgerEntry.Kind.SETTLE if cost_micros else LedgerEntry.Kind.RELEASE
-    _enter([row.window for row in held], call_id, kind, cost_micros)
+    counted = _counted(call) if any(slot.place.rule.unit == "turns" for slot in slots) else ()
+    rows = []
+    for slot in slots:
+        rule = slot.place.rule
+        is_counted = rule.unit == "turns" and _turn_key(slot.window) in counted
+        amount = 0 if is_counted else worst.of(rule.unit)
+        if amount > slot.standing.left:
+            raise over_limit(slot.standing, amount)
+        slot.window.held += amount
+        slot.window.limit = slot.standing.limit
+        rows.append(Reservation(call=call, window=slot.window, amount=amount))
+    BudgetWindow.objects.bulk_update([row.window for row in rows], ["held", "limit"])
+    Reservation.objects.bulk_create(rows)
+    _enter(call, Kind.RESERVE, [(row.window, row.amount) for row in rows])
 
 
-def over_budget(window: BudgetWindow, micros: int) -> Refused:
-    """Say which budget does not allow a call of so much, what is used of it, and until when."""
-    limit = window.budget.limit_micros
-    kind = {"day": "daily", "month": "monthly", "lifetime": "lifetime"}[window.budget.period]
-    ends = window.ends_at
-    reset = f" It starts anew on {ends.day} {ends:%B %Y}, UTC." if ends else ""
-    return Refused(
-        "budget",
-        f"The {kind} budget of {dollars(limit)} does not allow another call:"
-        f" {dollars(limit - _left(window))} is spent or held, and this call may cost up to"
-        f" {dollars(micros)}.{reset}",
+def _counted(call: ApiCall) -> set[tuple[object, ...]]:
+    """Find where the call's turn counts already."""
+    settled = LedgerEntry.objects.filter(
+        call=OuterRef("call"), window=OuterRef("window"), kind=Kind.SETTLE, amount__gt=0
     )
+    rows = Reservation.objects.filter(
+        Q(is_open=True) | Exists(settled), call__turn=call.turn_id, window__budget__unit="turns"
+    )
+    return {_turn_key(row.window) for row in rows.select_related("window__budget")}
 
 
-def _left(window: BudgetWindow) -> int:
-    used = window.spent_micros + window.held_micros + window.overrun_micros
-    return window.budget.limit_micros - used
+def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
+    """Name where a turn counts once, although it goes on in the next window or allowance."""
+    if window.user_id is None:
+        return (window.budget_id,)
+    return window.user_id, window.budget.period
 
 
-def _enter(windows: list[BudgetWindow], call_id: int, kind: str, micros: int) -> None:
+def settle(*, call: ApiCall, used: Amounts | None) -> None:
+    """Turn what a call holds into what it used, None: nothing; repeated it changes nothing."""
+    if used is None:
+        _close(call, Kind.RELEASE, lambda _: 0)
+    else:
+        _close(call, Kind.SETTLE, lambda row: _used(used, row))
+
+
+def settle_in_full(*, call: ApiCall) -> None:
+    """Keep spent what a call holds of which nobody knows more."""
+    _close(call, Kind.SETTLE, lambda row: row.amount)
+
+
+def _used(used: Amounts, row: Reservation) -> int:
+    unit = row.window.budget.unit
+    return min(row.amount, used.turns) if unit == "turns" else used.of(unit)
+
+
+def _close(call: ApiCall, kind: Kind, amount_of: Callable[[Reservation], int]) -> None:
+    mine = BudgetWindow.objects.filter(reservations__call=call)
+    windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
+    # Read behind the lock: whoever settled it meanwhile is done.
+    rows = list(
+        Reservation.objects.filter(call=call, is_open=True).select_related("window__budget")
+    )
+    if not rows:
+        return
+    closed = []
+    for row in rows:
+        window, amount = windows[row.window_id], amount_of(row)
+        within = min(amount, row.amount)
+        window.held -= row.amount
+        window.spent += within
+        window.overrun += amount - within
+        closed.append((window, amount))
+    BudgetWindow.objects.bulk_update(windows.values(), ["held", "spent", "overrun"])
+    Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(is_open=False)
+    _enter(call, kind, closed)
+    tell_crossings(user_id=call.conversation.owner_id, windows=set(windows))
+
+
+def _enter(call: ApiCall, kind: Kind, rows: Iterable[tuple[BudgetWindow, int]]) -> None:
     LedgerEntry.objects.bulk_create(
-        LedgerEntry(window=window, call_id=call_id, kind=kind, micros=micros) for window in windows
+        LedgerEntry(window=window, call=call, kind=kind, amount=amount) for window, amount in rows
     )

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 from django.db import transaction
 from django.db.models import Max
-from django.utils import timezone
 
 from conversations.context import wire
 from conversations.context.envelope import Envelope as Parameters
 from conversations.context.envelope import body
 from conversations.context.view import Message as ViewMessage
 from conversations.models import ApiCall, ApiResult, Envelope, Message, ToolCall, Turn
-from conversations.ports import Ending, Refused, Sending, Sent
-from conversations.prices import PriceList, PriceMissing
+from conversations.ports import Ending, Sending, Sent
 from conversations.queries.prices import price_list
-from conversations.services import budgets
+from conversations.services.admission import admission, inactive, worst_cost
+from conversations.services.budgets import Amounts, hold_amounts, settle, settle_in_full
 from conversations.services.chain import append, locked
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
@@ -24,11 +23,6 @@ from conversations.services.log import append_message, keep_blob, storable
 from conversations.services.texts import share_texts
 from conversations.switch import Stopped
 from conversations.usage import Usage
-
-#: An answer is not asked for with less room than this, in tokens.
-LEAST_OUTPUT = 1_024
-#: What an estimate may be too low by, in percent, where money depends on it.
-MARGIN = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +38,21 @@ def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call and hold the most it can cost; raises Refused."""
     hold(lease)
     _demand_wanted(lease)
-    model = str(dict(sending.envelope.parameters)["model"])
-    prices = price_list(model, timezone.now())
-    windows = budgets.open_windows(lease.user_id)
-    try:
-        envelope = _affordable(sending, prices, budgets.room(windows))
-        worst = prices.worst(_padded(sending), envelope.max_tokens)
-    except PriceMissing as error:
-        raise Refused(error.code, str(error)) from error
-    text = envelope.text
+    return admit(lease=lease, sending=sending)
+
+
+def admit(*, lease: Lease, sending: Sending) -> Sent:
+    """Record a call that may be made, if the budget allows it; raises Refused."""
+    # Locked in one order everywhere: turn, conversation, windows. Else a call on a turn that is
+    # over and the running turn of its conversation could wait for each other.
+    locked(lease.conversation_id)
+    found = admission(lease=lease, sending=sending)
+    text = found.envelope.text
     sent = body(text, sending.messages)
-    call = _record(lease, sending, envelope, text, sent, model)
-    if windows:
-        budgets.hold_micros(windows=windows, call_id=call.pk, micros=worst)
-    is_limited = envelope.max_tokens < sending.envelope.max_tokens
-    return Sent(call.pk, sent, is_limited, model, envelope.headers)
+    call = _record(lease, sending, found.envelope, text, sent, found.model)
+    hold_amounts(slots=found.slots, call=call, worst=found.worst)
+    is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
+    return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
 
 
 def _demand_wanted(lease: Lease) -> None:
@@ -68,20 +62,7 @@ def _demand_wanted(lease: Lease) -> None:
     if stop is not None:
         raise Stopped("user")
     if not is_active:
-        raise Refused("inactive", "This account is not active any more.")
-
-
-def _padded(sending: Sending) -> int:
-    return sending.estimated_tokens * (100 + MARGIN) // 100
-
-
-def _affordable(sending: Sending, prices: PriceList, room: int | None) -> Parameters:
-    """Shrink the answer's limit to what the budget still allows, but not below a minimum."""
-    envelope = sending.envelope
-    if room is None or prices.worst(_padded(sending), envelope.max_tokens) <= room:
-        return envelope
-    most = prices.affordable_output(_padded(sending), room)
-    return envelope.limited(min(envelope.max_tokens, max(LEAST_OUTPUT, most)))
+        raise inactive()
 
 
 def _record(
@@ -139,11 +120,38 @@ def close_call(
             )
             for position, use in enumerate(ending.tools)
         )
-    paid, basis = _paid(call, ending)
-    cost = price_list(call.model, call.sent_at).cost(paid) if paid else 0
-    _record_result(call, ending, answer, paid, cost, basis, timing)
-    budgets.settle(call_id=call_id, cost_micros=cost)
+    settle_call(call=call, ending=ending, answer=answer, timing=timing)
     return answer
+
+
+def settle_call(*, call: ApiCall, ending: Ending, answer: Message | None, timing: Timing) -> None:
+    """Record how a call ended and what it cost; the caller has stored what is kept of it."""
+    paid, basis = _paid(call, ending)
+    counts = paid
+    if ending.status == "complete" and (paid is None or not paid.spent.total):
+        # An answer without figures is not free; its counts stay unknown.
+        came = min(ending.received_tokens, call.max_tokens)
+        paid, basis, counts = Usage(call.estimated_tokens, came, 0, 0, 0), "estimated", None
+    if ending.usage is not None and ending.usage.is_clamped:
+        basis = "clamped"
+    cost = price_list(call.model, call.sent_at).cost(paid) if paid else 0
+    _record_result(call, ending, answer, counts, cost, basis, timing)
+    settle(call=call, used=Amounts(cost, paid.spent.total) if paid else None)
+
+
+def lose_call(*, call: ApiCall) -> None:
+    """Mark a call in doubt as lost; what it held stays spent."""
+    held = call.reservations.filter(window__budget__unit="money").values_list("amount", flat=True)
+    cost = held.first()
+    result = ApiResult(
+        call=call,
+        status="lost",
+        cost_micros=worst_cost(call) if cost is None else cost,
+        cost_basis="estimated",
+        duration_ms=0,
+    )
+    append(result, locked(call.conversation_id))
+    settle_in_full(call=call)
 
 
 def _store_answer(lease: Lease, ending: Ending) -> Message | None:
@@ -170,7 +178,7 @@ def _paid(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
     said = ending.usage
     if said is None:
         return None, "none"
-    if ending.stop_reason:
+    if ending.stop_reason and said.is_final:
         # The reason comes with the final figures, whatever happens behind it.
         return said, "exact"
     # A compaction says at its end only what it has read.

@@ -142,7 +142,7 @@ class Buyer:
             if compacts:
                 self.compactions.add(sent.call)
             try:
-                return (await attempt(ports, sent, shows=False))[0]
+                return (await attempt(ports, sent))[0]
             except Stopped:
                 return None
             except ModelFailed as failure:

@@ -62,13 +62,11 @@ def check_rows() -> None:
     assert not ToolCall.objects.filter(state__in=("planned", "started")).exists()
     for window in BudgetWindow.objects.all():
         entries = LedgerEntry.objects.filter(window=window, kind="settle")
-        settled = entries.aggregate(sum=Sum("micros"))["sum"] or 0
-        assert window.held_micros == 0
-        assert window.spent_micros + window.overrun_micros == settled
+        settled = entries.aggregate(sum=Sum("amount"))["sum"] or 0
+        assert window.held == 0
+        assert window.spent + window.overrun == settled
     paid = ApiResult.objects.aggregate(sum=Sum("cost_micros"))["sum"] or 0
-    spent = sum(
-        window.spent_micros + window.overrun_micros for window in BudgetWindow.objects.all()
-    )
+    spent = sum(window.spent + window.overrun for window in BudgetWindow.objects.all())
     assert spent == paid or not Budget.objects.exists()
     for conversation in Conversation.objects.all():
         check_log(conversation)

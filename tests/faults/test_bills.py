@@ -162,7 +162,7 @@ def check(row: ApiResult, bill: Bill | None, fault: str, *, compacts: bool) -> t
         return "compacted" if compacts else "exact", 0
     assert row.cost_basis == "estimated", (row.pk, fault)
     if compacts:
-        assert 0 < row.cost_micros <= row.call.reservations.first().micros, (row.pk, fault)
+        assert 0 < row.cost_micros <= row.call.reservations.first().amount, (row.pk, fault)
         return "unsaid", bill.cost_micros - row.cost_micros
     if fault in IN_FLIGHT:
         assert row.cost_micros <= bill.cost_micros, (row.pk, fault)
@@ -177,10 +177,10 @@ def check_money(paid: int) -> None:
     """Every window of every budget says what the ledger says, and nothing is held."""
     for budget in Budget.objects.all():
         windows = BudgetWindow.objects.filter(budget=budget)
-        assert all(window.held_micros == 0 for window in windows)
-        assert paid == sum(row.spent_micros + row.overrun_micros for row in windows)
+        assert all(window.held == 0 for window in windows)
+        assert paid == sum(row.spent + row.overrun for row in windows)
         settled = LedgerEntry.objects.filter(window__budget=budget, kind="settle")
-        assert paid == sum(settled.values_list("micros", flat=True))
+        assert paid == sum(settled.values_list("amount", flat=True))
     assert Budget.objects.count() == len(PERIODS)
     assert not ApiCall.objects.filter(result=None).exists()
     assert list(verify_everything(Tally())) == []

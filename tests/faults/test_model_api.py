@@ -151,7 +151,7 @@ async def test_f27_a_loop_ends_at_the_budget(app: App) -> None:
         assert (turn.state, turn.finish_reason, turn.error_code) == ("failed", "budget", "budget")
         assert 2 < len(app.statuses) < 40
         spent = await db(BudgetWindow.objects.get)
-        assert spent.spent_micros + spent.overrun_micros == app.emulator.emulator.billed_micros
+        assert spent.spent + spent.overrun == app.emulator.emulator.billed_micros
         await db(check_rows)
 
 

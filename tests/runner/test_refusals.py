@@ -198,3 +198,28 @@ async def test_what_is_too_long_and_cannot_be_made_smaller_is_not_sent_again() -
     assert (finish.state, finish.reason, finish.code) == ("failed", "context", "overflow")
     assert len(world.calls.bodies) == 1
     await check_usable(world)
+
+
+async def test_where_the_budget_allows_no_other_call_no_tool_runs_and_the_history_stays_valid() -> (
+    None
+):
+    world = World()
+    world.calls.ends[1] = Refused("budget", "The monthly budget is used up.")
+    finish = await world.run(calls("toolu_1", "toolu_2"))
+    assert (finish.state, finish.reason, finish.code) == ("failed", "budget", "budget")
+    assert finish.text == "The monthly budget is used up."
+    assert world.tools.ran == []
+    assert [state for state, _ in world.tools.log] == ["denied", "denied"]
+    kind, results = world.log.said[-1]
+    assert kind == "results"
+    assert [block["tool_use_id"] for block in results] == ["toolu_1", "toolu_2"]
+    assert {block["content"] for block in results} == {"Not run, stopped: budget"}
+    assert all(block["is_error"] for block in results)
+    await check_usable(world)
+
+
+async def test_a_turn_that_has_cost_what_it_may_ends_like_one_that_loops() -> None:
+    world = World()
+    world.calls.refuses[1] = Refused("turn_money", "This turn may cost $1.00.")
+    finish = await world.run(says("Never."))
+    assert (finish.state, finish.reason, finish.code) == ("failed", "loop_limit", "turn_money")

@@ -133,7 +133,7 @@ async def test_a_paused_turn_is_sent_back_as_it_is_a_bounded_number_of_times() -
 
     world = World(job(pauses=2))
     finish = await world.run(*map(paused, range(3)))
-    assert (finish.state, finish.reason) == ("done", "truncated")
+    assert (finish.state, finish.reason) == ("done", "pause_turn")
     assert len(world.calls.bodies) == 3
     assert json.loads(world.calls.bodies[1])["messages"][1]["content"][0] == {
         "type": "server_tool_use",
@@ -147,7 +147,7 @@ async def test_a_paused_turn_is_sent_back_as_it_is_a_bounded_number_of_times() -
 async def test_a_pause_that_cannot_be_sent_back_ends_the_turn() -> None:
     world = World()
     finish = await world.run(says("I am still at it.", "pause_turn"))
-    assert (finish.state, finish.reason) == ("done", "truncated")
+    assert (finish.state, finish.reason) == ("done", "pause_turn")
     await check_usable(world)
 
 

@@ -146,6 +146,12 @@ class TwinCalls:
     #: Raised instead of opening the call of that number.
     refuses: dict[int, Refused] = field(default_factory=dict)
     on_close: Callable[[Ending], Awaitable[object]] | None = None
+    #: Raised when the call of that number asks to be followed by another one.
+    ends: dict[int, Refused] = field(default_factory=dict)
+
+    async def demand(self, sent: Sent) -> None:
+        if sent.call in self.ends:
+            raise self.ends[sent.call]
 
     async def open(self, sending: Sending) -> Sent:
         number = len(self.sendings) + 1

@@ -1,9 +1,13 @@
-"""Measure this installation. `bench context`: the engine beside what others do before each call."""
+"""Measure this installation: `context`, the engine beside what others do before each call;
+`stream`, a streamed answer beside a plain relay; `pages`, long conversations beside short ones;
+`budgets`, opening a call beside one INSERT and one UPDATE."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.management import CommandError
@@ -13,10 +17,15 @@ from conversations.context.policy import PRESETS
 from conversations.lab import bench
 
 SIZES = "100,500,1000,10000,50000"
+LENGTHS = "5000,10000,20000,40000"
 
 
 class Command(BaseCommand):
-    help = "Measures: `bench context` the context engine's time and memory by length of history."
+    help = (
+        "Measures: `bench context` the context engine's time and memory by length of history,"
+        " `bench stream` a streamed answer, `bench pages` the pages of long conversations,"
+        " `bench budgets` the opening of calls."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         subjects = parser.add_subparsers(dest="subject", required=True)
@@ -25,9 +34,35 @@ class Command(BaseCommand):
         context.add_argument("--runs", type=int, default=3, metavar="N", help="medians of so many")
         context.add_argument("--policy", default=_default(), metavar="NAME", help="of the session")
         context.add_argument("--window", type=int, default=200_000, metavar="N")
-        context.add_argument("--json", action="store_true", help="print one JSON object")
+        stream = subjects.add_parser("stream", help="a streamed answer")
+        stream.add_argument("--lengths", type=_sizes, default=LENGTHS, metavar="N,N,...")
+        stream.add_argument("--step", type=int, default=32, metavar="N", help="characters a frame")
+        stream.add_argument("--tabs", type=int, default=4, metavar="N", help="that watch it")
+        pages = subjects.add_parser("pages", help="long conversations, and many")
+        pages.add_argument("--entries", type=int, default=10_000, metavar="N")
+        pages.add_argument("--conversations", type=int, default=2_000, metavar="N")
+        pages.add_argument("--runs", type=int, default=5, metavar="N", help="medians of so many")
+        budgets = subjects.add_parser("budgets", help="opening and closing calls")
+        budgets.add_argument("--runs", type=int, default=50, metavar="N", help="medians of so many")
+        for subject in (context, stream, pages, budgets):
+            subject.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        measures: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "context": self._context, "stream": self._stream, "pages": self._pages,
+            "budgets": self._budgets,
+        }  # fmt: skip
+        self._is_quiet = bool(options["json"])
+        found = measures[options["subject"]](options)
+        if options["json"]:
+            self.stdout.write(json.dumps(found))
+
+    def _say(self, text: str) -> None:
+        if not self._is_quiet:
+            self.stdout.write(text)
+            self.stdout.flush()
+
+    def _context(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["policy"] not in PRESETS:
             known = ", ".join(PRESETS)
             text = f"there is no policy {options['policy']!r}; there are {known}"
@@ -38,32 +73,95 @@ class Command(BaseCommand):
         rows: list[bench.Row] = []
         for size in options["sizes"]:
             rows.append(bench.measure(size, policy, options["window"], options["runs"]))
-            if not options["json"]:
-                self._line(rows[-1])
-        if options["json"]:
-            named = {"policy": policy.name, "window": options["window"], "runs": options["runs"]}
-            self.stdout.write(json.dumps(named | bench.data(rows)))
-            return
+            for line in _context_lines(rows[-1]):
+                self._say(line)
         orders = (f"{name} {order:.2f}" for name, order in bench.growth(rows).items())
-        self.stdout.write("growth order (0 constant, 1 linear): " + ", ".join(orders))
+        self._say("growth order (0 constant, 1 linear): " + ", ".join(orders))
+        named = {"policy": policy.name, "window": options["window"], "runs": options["runs"]}
+        return named | bench.data(rows)
 
-    def _line(self, row: bench.Row) -> None:
-        calm, whole = row.calm, row.session
-        self.stdout.write(
-            f"{row.messages:,} messages: one call {calm.decide:.3f} ms, joining"
-            f" {calm.body_bytes / 1e6:.1f} MB {calm.join:.1f} ms, first look {calm.first:.0f} ms"
+    def _stream(self, options: dict[str, Any]) -> dict[str, Any]:
+        from conversations.bench import ground, stream, words
+
+        if options["step"] < 1 or options["tabs"] < 1:
+            raise CommandError("--step and --tabs must be at least 1", returncode=2)
+        rows = []
+        with ground.ground():
+            for shape in (*words.SHAPES, "thinking"):
+                for length in options["lengths"]:
+                    measured = stream.measure(shape, length, options["step"], options["tabs"])
+                    rows.append(asyncio.run(measured).data)
+                    self._say(_STREAM_LINE.format(**rows[-1]))
+        return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
+
+    def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
+        from conversations.bench import ground, pages
+
+        if min(options["entries"], options["conversations"], options["runs"]) < 1:
+            raise CommandError("--entries, --conversations and --runs are at least 1", returncode=2)
+        entries, runs = options["entries"], options["runs"]
+        kinds: dict[str, Callable[[], list[pages.Page]]] = {
+            "talk": lambda: pages.conversation_pages(max(1, entries // 2), 0, runs),
+            "agent": lambda: pages.conversation_pages(max(1, entries // 20), 9, runs),
+            "lists": lambda: pages.list_pages(options["conversations"], runs),
+        }
+        found: dict[str, list[dict[str, Any]]] = {}
+        with ground.ground():
+            for kind, measured in kinds.items():
+                found[kind] = [page.data for page in measured()]
+                for line in _page_lines(kind, found[kind]):
+                    self._say(line)
+        return {name: options[name] for name in ("entries", "conversations", "runs")} | found
+
+    def _budgets(self, options: dict[str, Any]) -> dict[str, Any]:
+        from conversations.bench import budgets, ground
+
+        if options["runs"] < 1:
+            raise CommandError("--runs must be at least 1", returncode=2)
+        with ground.ground():
+            rows = [row.data for row in budgets.measure(options["runs"])]
+        for row in rows:
+            self._say(_BUDGET_LINE.format(**row))
+        return {"runs": options["runs"], "rows": rows}
+
+
+_BUDGET_LINE = (
+    "{budgets:3} budgets: a call is opened in {open:6.2f} ms ({statements} statements) and closed"
+    " in {close:6.2f} ms; opening takes {ratio:.1f} times one INSERT and UPDATE ({floor:.2f} ms)"
+)
+_STREAM_LINE = (
+    "{shape:15} {characters:7,} characters: {milliseconds_per_1000:6.2f} ms per 1,000,"
+    " {processor_ratio:5.1f} times the relay's; {bytes_per_character:5.2f} bytes per character,"
+    " {bytes_ratio:4.2f} times; {parsed_per_character:5.1f} parsed; a tab more"
+    " {tab_milliseconds_per_1000:.2f} ms per 1,000 (relay {relay_tab_milliseconds_per_1000:.2f})"
+)
+
+
+def _page_lines(kind: str, pages: Iterable[dict[str, Any]]) -> Iterable[str]:
+    for page in pages:
+        yield (
+            f"{kind:6} {page['name']:18} {page['milliseconds']:9.1f} ms,"
+            f" {page['processor']:8.1f} of them ours, {page['ratio']:6.2f} times the shortest's"
+            f" {page['floor']:6.1f} ms; {page['queries']:3} statements, {page['size']:9,} bytes"
         )
-        self.stdout.write(
-            f"  session: {whole.calls:,} calls in {whole.seconds:.2f} s, per call mean"
-            f" {whole.mean:.3f}, late {whole.late:.3f}, p95 {whole.p95:.3f}, most"
-            f" {whole.most:.0f} ms, {whole.megabytes:.0f} MB"
+
+
+def _context_lines(row: bench.Row) -> Iterable[str]:
+    calm, whole = row.calm, row.session
+    yield (
+        f"{row.messages:,} messages: one call {calm.decide:.3f} ms, joining"
+        f" {calm.body_bytes / 1e6:.1f} MB {calm.join:.1f} ms, first look {calm.first:.0f} ms"
+    )
+    yield (
+        f"  session: {whole.calls:,} calls in {whole.seconds:.2f} s, per call mean"
+        f" {whole.mean:.3f}, late {whole.late:.3f}, p95 {whole.p95:.3f}, most"
+        f" {whole.most:.0f} ms, {whole.megabytes:.0f} MB"
+    )
+    for name, spent in row.floors.items():
+        yield (
+            f"  {name:20} {spent:10.3f} ms  {row.ratios[name]:,.0f} times ours,"
+            f" {row.amortised[name]:,.0f} times with all reductions of a session"
         )
-        for name, spent in row.floors.items():
-            self.stdout.write(
-                f"  {name:20} {spent:10.3f} ms  {row.ratios[name]:,.0f} times ours,"
-                f" {row.amortised[name]:,.0f} times with all reductions of a session"
-            )
-        self.stdout.flush()
 
 
 def _default() -> str:
@@ -76,5 +174,5 @@ def _sizes(text: str) -> list[int]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers") from None
     if not sizes or sizes[0] < 2:
-        raise argparse.ArgumentTypeError("a conversation has at least 2 messages")
+        raise argparse.ArgumentTypeError("a list of numbers of at least 2")
     return sizes

@@ -1,0 +1,101 @@
+"""Which budgets count for a person, where each comes from, and how it stands.
+
+Pools count all of them: the site's and those of the person's groups. Of the allowances one counts
+for each unit and period: the person's own, else the largest of the groups', else the site's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+#: Nearest to the person last.
+_SCOPES = ("site", "group", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A budget as data; `group` is the name of its group, `percents` where its use is told."""
+
+    id: int
+    scope: str
+    kind: str
+    unit: str
+    period: str
+    zone: str
+    limit: int
+    percents: tuple[int, ...] = ()
+    group: str = ""
+    note: str = ""
+
+    @property
+    def is_pool(self) -> bool:
+        return self.kind == "pool"
+
+    @property
+    def source(self) -> str:
+        """Say where it comes from."""
+        match self.scope, self.is_pool:
+            case "site", True:
+                return "shared by everybody"
+            case "site", False:
+                return "the same for everybody"
+            case "group", True:
+                return f"shared by group {self.group}"
+            case "group", False:
+                return f"from group {self.group}"
+            case _:
+                return "set for this person"
+
+
+def effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Choose what counts, of the active budgets of the site, the person's groups and the person."""
+    pools: list[Rule] = []
+    chosen: dict[tuple[str, str], Rule] = {}
+    for rule in rules:
+        if rule.is_pool:
+            pools.append(rule)
+        else:
+            key = rule.unit, rule.period
+            chosen[key] = max(chosen.get(key, rule), rule, key=_rank)
+    return tuple(sorted((*pools, *chosen.values()), key=lambda rule: rule.id))
+
+
+def _rank(rule: Rule) -> tuple[int, int, int]:
+    return _SCOPES.index(rule.scope), rule.limit, -rule.id
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a budget stands in its present window.
+
+    `limit` counts grants in, `spent` what settled above its reservation. An allowance also counts
+    what the person used in the same time under another one, so that a change of it gives nothing
+    away.
+    """
+
+    rule: Rule
+    starts_at: datetime
+    ends_at: datetime | None
+    limit: int
+    spent: int
+    held: int
+
+    @property
+    def left(self) -> int:
+        """What may still be held; below 0 when more is used than is allowed by now."""
+        return self.limit - self.spent - self.held
+
+    @property
+    def percent(self) -> int:
+        return share(self.spent, self.limit)
+
+    @property
+    def is_over(self) -> bool:
+        return self.spent >= self.limit
+
+
+def share(spent: int, limit: int) -> int:
+    """Give what is spent as whole percent, 100 at most."""
+    return min(100, spent * 100 // limit) if limit > 0 else 100

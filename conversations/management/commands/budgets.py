@@ -1,0 +1,152 @@
+"""Budgets from the command line: how they stand for a person, set, granted, exempted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import Group
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.allowances import Standing
+from conversations.management.naming import amount, moment, person, person_or_none, wrong
+from conversations.models import Budget, User
+from conversations.periods import zone_of
+from conversations.queries.allowances import standings
+from conversations.queries.caps import turn_caps
+from conversations.services.grants import BudgetError, grant_more, set_exempt, set_limit
+from conversations.templatetags.agentweb import dollars, worth
+
+_UNITS, _PERIODS = Budget.Unit.values, Budget.Period.values
+
+
+class Command(BaseCommand):
+    help = (
+        "`budgets show USER` says which budgets count, where each comes from and how it stands;"
+        " `budgets set` sets one for a user, a group or the site; `budgets grant USER AMOUNT` adds"
+        " to one until a day; `budgets exempt USER on|off`. Amounts of money are in dollars."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("show", help="how they stand for a person").add_argument("user")
+        given = actions.add_parser("set", help="set one, or change the limit of one")
+        subject = given.add_mutually_exclusive_group(required=True)
+        subject.add_argument("--user", metavar="NAME")
+        subject.add_argument("--group", metavar="NAME")
+        subject.add_argument("--site", action="store_true")
+        given.add_argument("limit", help="how much, or off")
+        given.add_argument("--pool", action="store_true", help="shared by all, not for each member")
+        given.add_argument("--zone", metavar="NAME", help="time zone of a new one's windows")
+        given.add_argument("--note", default="")
+        grant = actions.add_parser("grant", help="add to what a person's budget allows")
+        grant.add_argument("user")
+        grant.add_argument("amount")
+        grant.add_argument("--until", metavar="DAY", help="when it expires, in the budget's zone")
+        for action in (given, grant):
+            action.add_argument("--unit", choices=_UNITS, default="money")
+        given.add_argument("--period", choices=_PERIODS, default="month")
+        grant.add_argument("--period", choices=_PERIODS, help="where the person has several")
+        exempt = actions.add_parser("exempt", help="exempt a person from budgets, or no longer")
+        exempt.add_argument("user")
+        exempt.add_argument("value", choices=("on", "off"))
+        exempt.add_argument("--by", required=True, metavar="NAME", help="whose decision it is")
+        grant.add_argument("--by", metavar="NAME", help="whose decision it is")
+        for action in (grant, exempt):
+            action.add_argument("--reason", required=True, metavar="TEXT")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        actions = {
+            "show": self._show, "set": self._set, "grant": self._grant, "exempt": self._exempt
+        }  # fmt: skip
+        try:
+            actions[options["action"]](options)
+        except BudgetError as error:
+            raise CommandError(str(error)) from error
+
+    def _show(self, options: dict[str, Any]) -> None:
+        user = person(options["user"])
+        if user.is_exempt:
+            self.stdout.write(f"{user.username} is exempt from budgets")
+        found = standings(user.pk)
+        for one in found:
+            self.stdout.write(_line(one))
+        if not found and not user.is_exempt:
+            self.stdout.write(f"no budget limits {user.username}")
+        caps = turn_caps(user.pk)
+        money = dollars(caps.micros) if caps.micros else "no cap"
+        self.stdout.write(
+            f"a turn: money {money}, {caps.rounds} model calls, {caps.tool_calls} tool calls,"
+            f" {caps.seconds} seconds"
+        )
+
+    def _set(self, options: dict[str, Any]) -> None:
+        limit, unit = options["limit"], options["unit"]
+        budget = set_limit(
+            **_subject(options),
+            kind="pool" if options["pool"] else "per_member",
+            unit=unit,
+            period=options["period"],
+            limit=None if limit == "off" else amount(limit, unit),
+            zone=options["zone"],
+            note=options["note"],
+        )
+        words = "on" if budget.is_active else "off"
+        self.stdout.write(f"budget {budget.pk}: {budget}, {words}")
+
+    def _grant(self, options: dict[str, Any]) -> None:
+        user = person(options["user"])
+        one = _granted(user, options["unit"], options["period"])
+        until = options["until"]
+        grant = grant_more(
+            budget=Budget.objects.get(pk=one.rule.id),
+            user=user,
+            amount=amount(options["amount"], options["unit"]),
+            until=moment(until, zone_of(one.rule.zone)) if until else None,
+            reason=options["reason"],
+            actor=person_or_none(options["by"]),
+        )
+        self.stdout.write(f"grant {grant.pk}: {worth(grant.amount, one.rule.unit)} more")
+        self._show(options)
+
+    def _exempt(self, options: dict[str, Any]) -> None:
+        user, actor = person(options["user"]), person(options["by"])
+        is_exempt = options["value"] == "on"
+        is_new = set_exempt(user=user, is_exempt=is_exempt, reason=options["reason"], actor=actor)
+        words = "is exempt from budgets" if is_exempt else "is not exempt from budgets"
+        self.stdout.write(f"{user.username} {words}{'' if is_new else ' (as before)'}")
+
+
+def _subject(options: dict[str, Any]) -> dict[str, Any]:
+    if options["user"]:
+        return {"user": person(options["user"])}
+    if options["group"]:
+        group = Group.objects.filter(name=options["group"]).first()
+        if group is None:
+            raise wrong(f"there is no group {options['group']!r}")
+        return {"group": group}
+    return {}
+
+
+def _granted(user: User, unit: str, period: str | None) -> Standing:
+    """Find the allowance that a grant adds to."""
+    own = [one for one in standings(user.pk) if not one.rule.is_pool and one.rule.unit == unit]
+    found = [one for one in own if period in (None, one.rule.period)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise wrong(f"no allowance in {unit} limits {user.username}: there is nothing to add to")
+    periods = ", ".join(one.rule.period for one in found)
+    raise wrong(f"{user.username} has several, say --period: {periods}")
+
+
+def _line(one: Standing) -> str:
+    rule = one.rule
+    held = f", {worth(one.held, rule.unit)} held" if one.held else ""
+    ends = "without end"
+    if one.ends_at is not None:
+        ends = f"until {one.ends_at.astimezone(zone_of(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
+    return (
+        f"budget {rule.id}, {rule.period}, {rule.source}: {worth(one.spent, rule.unit)} spent{held}"
+        f" of {worth(one.limit, rule.unit)}, {ends}"
+    )

@@ -1,0 +1,75 @@
+"""Recompute every budget window from its ledger; exit code 1 names the rows that differ."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.management.naming import person_or_none
+from conversations.models import BudgetWindow
+from conversations.services.audit.accounts import check_accounts
+from conversations.services.grants import BudgetError, correct_window, rebuild_window
+
+
+class Command(BaseCommand):
+    help = (
+        "`ledger` recomputes every window and names what differs (exit code 1); `ledger rebuild`"
+        " sets windows to what their entries say; `ledger correct` enters a correction."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action")
+        check = actions.add_parser("check", help="recompute every window (the default)")
+        rebuild = actions.add_parser("rebuild", help="set windows to what their entries say")
+        correct = actions.add_parser("correct", help="enter a correction of one window")
+        correct.add_argument("window", type=int, help="its number, as the admin shows it")
+        correct.add_argument("amount", type=int, help="in its unit; negative gives back")
+        for action in (rebuild, correct):
+            action.add_argument("--reason", required=True, metavar="TEXT")
+            action.add_argument("--by", metavar="NAME", help="whose decision it is")
+        for action in (parser, check):
+            action.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            match options["action"]:
+                case "rebuild":
+                    self._rebuild(options)
+                case "correct":
+                    self._correct(options)
+        except BudgetError as error:
+            raise CommandError(str(error), returncode=2) from error
+        self._check(is_json=bool(options.get("json")))
+
+    def _check(self, *, is_json: bool) -> None:
+        problems = list(check_accounts())
+        count = BudgetWindow.objects.count()
+        if is_json:
+            found = {"windows": count, "found": [asdict(problem) for problem in problems]}
+            self.stdout.write(json.dumps(found))
+        else:
+            for problem in problems:
+                self.stdout.write(str(problem))
+            words = f"{len(problems)} differences" if problems else "the ledger agrees"
+            self.stdout.write(f"{count} windows, {words}")
+        if problems:
+            raise SystemExit(1)
+
+    def _rebuild(self, options: dict[str, Any]) -> None:
+        reason, actor = options["reason"], person_or_none(options["by"])
+        keys = BudgetWindow.objects.order_by("pk").values_list("pk", flat=True)
+        done = sum(rebuild_window(window_id=key, reason=reason, actor=actor) for key in list(keys))
+        self.stdout.write(f"{done} windows rebuilt")
+
+    def _correct(self, options: dict[str, Any]) -> None:
+        entry = correct_window(
+            window_id=options["window"],
+            amount=options["amount"],
+            reason=options["reason"],
+            actor=person_or_none(options["by"]),
+        )
+        self.stdout.write(f"entry {entry.pk}: {entry.amount:,} in window {entry.window_id}")

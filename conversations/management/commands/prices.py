@@ -1,0 +1,142 @@
+"""The price book: show it, load dated prices, ask the API for what it says of its models."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from conversations.claude import Claude, Deadlines, ModelFacts
+from conversations.conf import conf
+from conversations.management.naming import micros, moment, wrong
+from conversations.models import ModelPrice
+from conversations.ports import ModelFailed
+from conversations.queries.prices import prices_at, unpriced_models
+from conversations.services.pricebook import NewPrice, PriceError, load_prices, refresh_models
+from conversations.templatetags.agentweb import dollars
+
+_COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
+
+
+class Command(BaseCommand):
+    help = (
+        "`prices list` shows prices in force, `prices load FILE` takes dated prices from a .csv or"
+        f" .json file with {', '.join(_COLUMNS)} (the last three may be empty), `prices refresh`"
+        " asks the API for windows, lengths of answers and lifecycle of models, never for prices."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        listing = actions.add_parser("list", help="prices in force")
+        listing.add_argument("--model", metavar="ID")
+        listing.add_argument("--all", action="store_true", help="also those of other times")
+        load = actions.add_parser("load", help="take dated prices from a file")
+        load.add_argument("file", type=Path)
+        refresh = actions.add_parser("refresh", help="ask the API for what it says of its models")
+        for action in (load, refresh):
+            action.add_argument("--dry-run", action="store_true", help="change nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        match options["action"]:
+            case "list":
+                self._list(options)
+            case "load":
+                self._load(options["file"], dry_run=options["dry_run"])
+            case _:
+                self._refresh(dry_run=options["dry_run"])
+
+    def _list(self, options: dict[str, Any]) -> None:
+        rows = ModelPrice.objects.all() if options["all"] else prices_at(timezone.now())
+        if options["model"] is not None:
+            rows = rows.filter(model=options["model"])
+        for row in rows.order_by("model", "above_tokens", "kind", "effective_from"):
+            tier = f" above {row.above_tokens:,}" if row.above_tokens else ""
+            ends = f" to {row.effective_to:%Y-%m-%d}" if row.effective_to else ""
+            self.stdout.write(
+                f"{row.model_id} {row.kind}{tier}: {dollars(row.micros_per_million)} per million"
+                f" from {row.effective_from:%Y-%m-%d}{ends}"
+            )
+        self._warn()
+
+    def _load(self, file: Path, *, dry_run: bool) -> None:
+        try:
+            changes = load_prices(rows=_rows(file), dry_run=dry_run)
+        except PriceError as error:
+            raise CommandError(str(error)) from error
+        self._tell(changes, dry_run=dry_run)
+
+    def _refresh(self, *, dry_run: bool) -> None:
+        if not settings.ANTHROPIC_API_KEY and not settings.ANTHROPIC_BASE_URL:
+            raise wrong("there is no API to ask: set ANTHROPIC_API_KEY")
+        try:
+            facts = asyncio.run(_asked())
+        except ModelFailed as error:
+            raise CommandError(str(error)) from error
+        self._tell(refresh_models(facts=facts, dry_run=dry_run), dry_run=dry_run)
+
+    def _tell(self, changes: list[str], *, dry_run: bool) -> None:
+        for change in changes:
+            self.stdout.write(change)
+        verb = "would change" if dry_run else "changed"
+        self.stdout.write(f"{len(changes)} {verb}")
+        self._warn()
+
+    def _warn(self) -> None:
+        for name, kinds in unpriced_models().items():
+            text = f"{name} is enabled and has no price for {', '.join(kinds)}"
+            self.stderr.write(self.style.WARNING(text))
+
+
+async def _asked() -> tuple[ModelFacts, ...]:
+    claude = Claude(
+        api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",
+        base_url=settings.ANTHROPIC_BASE_URL,
+        deadlines=Deadlines(conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds),
+    )
+    try:
+        return await claude.models()
+    finally:
+        await claude.close()
+
+
+def _rows(file: Path) -> list[NewPrice]:
+    """Read a file of prices; what cannot be read names its line."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        rows = (
+            json.loads(text) if file.suffix == ".json" else list(csv.DictReader(text.splitlines()))
+        )
+    except (OSError, ValueError, csv.Error) as error:
+        raise wrong(f"{file} cannot be read: {error}") from error
+    if not isinstance(rows, list):
+        raise wrong(f"{file} is no list of prices")
+    if not rows:
+        raise wrong(f"{file} has no prices")
+    return [_row(row, f"{file}, price {at}") for at, row in enumerate(rows, 1)]
+
+
+def _row(row: Any, where: str) -> NewPrice:
+    if not isinstance(row, dict) or set(row) - set(_COLUMNS) or not row.get("model"):
+        raise wrong(f"{where}: its columns are {', '.join(_COLUMNS)}")
+    values = {name: str(row.get(name) or "").strip() for name in _COLUMNS}
+    if row.get("dollars_per_million") == 0:
+        values["dollars_per_million"] = "0"
+    try:
+        above = int(values["above_tokens"] or "0")
+    except ValueError:
+        raise wrong(f"{where}: {values['above_tokens']!r} is no number of tokens") from None
+    try:
+        rate = micros(values["dollars_per_million"])
+        begins = values["effective_from"]
+        starts = moment(begins, ZoneInfo("UTC")) if begins else None
+    except CommandError as error:
+        raise wrong(f"{where}: {error}") from None
+    return NewPrice(values["model"], values["kind"], rate, above, starts, values["source"])

@@ -1,0 +1,90 @@
+"""The ledger: every movement in a window as an entry that never changes.
+
+An amount is in the unit of the window's budget: micro-dollars, tokens or turns. What a call holds
+is a reservation; its entries say when it was held, and what it settled for or that it was released.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from conversations.models.budgets import BudgetWindow
+from conversations.models.calls import ApiCall
+from conversations.models.log import AppendOnly
+
+
+class Reservation(models.Model):
+    """What one call holds in one window until it is settled or released."""
+
+    call = models.ForeignKey(ApiCall, on_delete=models.PROTECT, related_name="reservations")
+    window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="reservations")
+    amount = models.PositiveBigIntegerField()
+    is_open = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["call", "window"], name="reservation_call_window")
+        ]
+        indexes = [
+            models.Index(
+                fields=["window"], condition=models.Q(is_open=True), name="reservation_open"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount} for {self.call_id}"
+
+
+class LedgerEntry(AppendOnly):
+    class Kind(models.TextChoices):
+        RESERVE = "reserve"
+        SETTLE = "settle"
+        RELEASE = "release"
+        ADJUST = "adjust"
+
+    window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="entries")
+    call = models.ForeignKey(ApiCall, null=True, on_delete=models.PROTECT, related_name="entries")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    amount = models.BigIntegerField()
+    reason = models.CharField(max_length=200, blank=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "ledger entries"
+        constraints = [
+            models.UniqueConstraint(fields=["call", "window", "kind"], name="ledger_once"),
+            # Money comes back by a correction alone, and a correction says why.
+            models.CheckConstraint(
+                name="ledger_amount",
+                condition=models.Q(amount__gte=0) | models.Q(kind="adjust"),
+            ),
+            models.CheckConstraint(
+                name="ledger_reason",
+                condition=models.Q(call__isnull=False)
+                | (models.Q(kind="adjust") & ~models.Q(reason="")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.amount}"
+
+
+class Crossing(AppendOnly):
+    """A soft percent of a window that was passed, once: what people are told."""
+
+    window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="crossings")
+    percent = models.PositiveSmallIntegerField()
+    #: What was spent of how much then.
+    spent = models.PositiveBigIntegerField()
+    limit = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["window", "percent"], name="crossing_once")]
+
+    def __str__(self) -> str:
+        return f"{self.percent} %"

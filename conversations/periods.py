@@ -1,0 +1,96 @@
+"""Calendar periods: the window of an hour, day, week or month that holds a moment, in a time zone.
+
+A window begins when the zone's clocks first show its beginning, and ends where the next one begins.
+So windows never overlap and leave no gap, whatever the clocks do: a day has 23, 24 or 25 hours, an
+hour that is shown twice is one window, one that is skipped has none. A week begins on Monday. A
+lifetime has one window, without an end. Moments are in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TypeAlias
+from zoneinfo import ZoneInfo
+
+#: The beginning and the end of a window; None: it has no end.
+Bounds: TypeAlias = tuple[datetime, datetime | None]
+
+_LIFETIME = datetime(2000, 1, 1, tzinfo=UTC)
+_HOUR, _DAY, _SECOND = timedelta(hours=1), timedelta(days=1), timedelta(seconds=1)
+
+
+class ZoneUnknown(ValueError):
+    """There is no time zone of that name."""
+
+    code = "zone_unknown"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"There is no time zone {name!r}: use an IANA name such as UTC or Europe/Vienna."
+        )
+
+
+@lru_cache(256)
+def zone_of(name: str) -> ZoneInfo:
+    """Give a time zone by its IANA name; raises ZoneUnknown."""
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError) as error:  # no such zone, a path, a folder
+        raise ZoneUnknown(name) from error
+
+
+def bounds(period: str, zone: str, now: datetime) -> Bounds:
+    """Give the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
+    if period == "lifetime":
+        return _LIFETIME, None
+    there, (floor, move) = zone_of(zone), _STEPS[period]
+    shown = floor(now.astimezone(there).replace(tzinfo=None))
+    # Where clocks go back over a border they show a window that is over: the border decides.
+    while now < _begins(shown, there):
+        shown = move(shown, -1)
+    while now >= _begins(move(shown, 1), there):
+        shown = move(shown, 1)
+    return _begins(shown, there), _begins(move(shown, 1), there)
+
+
+def _begins(shown: datetime, zone: ZoneInfo) -> datetime:
+    """Give the first moment at which the zone's clocks show so much or more."""
+    first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    if first.astimezone(zone).replace(tzinfo=None) == shown:
+        return first
+    # The clocks skip it: it begins where they jump.
+    late, early = first, shown.replace(tzinfo=zone, fold=1).astimezone(UTC)
+    while late - early > _SECOND:
+        middle = (early + (late - early) / 2).replace(microsecond=0)
+        if middle.astimezone(zone).replace(tzinfo=None) < shown:
+            early = middle
+        else:
+            late = middle
+    return late
+
+
+def _months(shown: datetime, count: int) -> datetime:
+    months = shown.year * 12 + shown.month - 1 + count
+    return shown.replace(year=months // 12, month=months % 12 + 1)
+
+
+def _midnight(shown: datetime) -> datetime:
+    return shown.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+_Floor: TypeAlias = Callable[[datetime], datetime]
+_Move: TypeAlias = Callable[[datetime, int], datetime]
+_STEPS: dict[str, tuple[_Floor, _Move]] = {
+    "hour": (
+        lambda at: at.replace(minute=0, second=0, microsecond=0),
+        lambda at, count: at + count * _HOUR,
+    ),
+    "day": (_midnight, lambda at, count: at + count * _DAY),
+    "week": (
+        lambda at: _midnight(at) - at.weekday() * _DAY,
+        lambda at, count: at + count * 7 * _DAY,
+    ),
+    "month": (lambda at: _midnight(at).replace(day=1), _months),
+}

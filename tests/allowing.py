@@ -1,0 +1,58 @@
+"""Budgets, their members and calls under them, for tests of what is held and settled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils import timezone
+
+from conversations.models import ApiResult, Budget, User
+from conversations.ports import Ending, Refused
+from conversations.queries.prices import price_list
+from conversations.services.audit.accounts import check_accounts
+from conversations.services.leases import Lease
+from tests import records, work
+
+PLENTY = 50_000_000
+
+
+def worst(lease: Lease, max_tokens: int = 2_000) -> int:
+    return price_list(records.MODEL, timezone.now()).worst(padded(lease), max_tokens)
+
+
+def padded(lease: Lease) -> int:
+    return work.sending(lease).estimated_tokens * 125 // 100
+
+
+def member(*groups: str, name: str = "ada") -> User:
+    user = work.person(name)
+    user.groups.set([Group.objects.get_or_create(name=group)[0] for group in groups])
+    return user
+
+
+def site(limit: int, **fields: Any) -> Budget:
+    return Budget.objects.create(scope="site", limit=limit, **fields)
+
+
+def group(name: str, limit: int, **fields: Any) -> Budget:
+    row, _ = Group.objects.get_or_create(name=name)
+    return Budget.objects.create(scope="group", group=row, limit=limit, **fields)
+
+
+def play(lease: Lease, ending: Ending | None = None) -> int:
+    sent = work.opened(lease)
+    records.close(lease, sent.call, ending or work.complete())
+    return ApiResult.objects.get(call=sent.call).cost_micros
+
+
+def refusal(lease: Lease) -> str:
+    with pytest.raises(Refused) as refused:
+        work.opened(lease)
+    assert refused.value.code == "budget"
+    return refused.value.text
+
+
+def clean() -> bool:
+    return list(check_accounts()) == []

@@ -1,0 +1,119 @@
+"""Processes that make calls for turns that are begun, many at once; some are killed in mid-call.
+
+Started as `python -m tests.faults.spending` with a plan as its input: Django is set up once, then
+the process forks, so that a crowd of processes costs the start of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import count
+from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one process does; `dies_with` is the open call at which it kills itself, 0: it lives."""
+
+    leases: tuple[tuple[int, int, int, int, int], ...]
+    threads: int
+    rounds: int
+    dies_with: int
+    seed: int
+
+
+def written(plans: list[Plan]) -> str:
+    return json.dumps([asdict(plan) for plan in plans])
+
+
+def main() -> None:
+    plans = [Plan(**row) for row in json.loads(sys.stdin.read())]
+    import django
+
+    django.setup()
+    children = [child for plan in plans if (child := _forked(plan))]
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def _forked(plan: Plan) -> int:
+    child = os.fork()
+    if not child:
+        try:
+            found = _spend(plan)
+        except BaseException as error:
+            found = Counter({repr(error): 1})
+        os.write(1, (json.dumps(found) + "\n").encode())
+        os._exit(0)
+    return child
+
+
+def _spend(plan: Plan) -> Counter[str]:
+    opened = count(1)
+
+    def is_open() -> None:
+        if next(opened) == plan.dies_with:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with ThreadPoolExecutor(plan.threads) as pool:
+        sends = (
+            pool.submit(_send, lease, plan.rounds, Random(plan.seed + at), is_open)
+            for at, lease in enumerate(plan.leases)
+        )
+        return sum((send.result() for send in list(sends)), Counter[str]())
+
+
+def _send(
+    numbers: tuple[int, int, int, int, int], rounds: int, dice: Random, opened: Callable[[], None]
+) -> Counter[str]:
+    """Make the calls of one turn, as its worker does; some are settled twice."""
+    from django.db import connection
+
+    from conversations.ports import Ending, ModelFailed, Refused
+    from conversations.services.leases import Lease
+    from conversations.usage import Usage
+    from tests import records, work
+
+    lease, found = Lease(*numbers), Counter[str]()
+    for _ in range(rounds):
+        try:
+            sent = work.opened(lease)
+            opened()
+            time.sleep(dice.random() / 50)
+            ending = work.complete(usage=Usage(200, dice.randrange(2_500), 0, 0, 0))
+            if dice.random() < 0.1:
+                ending = Ending("error", failure=ModelFailed("cut", "cut"))
+            records.close(lease, sent.call, ending)
+            found["settled"] += 1
+            if dice.random() < 0.3:
+                _settle_again(sent.call)
+        except Refused as refused:
+            found[refused.code] += 1
+        except Exception as error:
+            found[repr(error)] += 1
+        finally:
+            connection.close()
+    return found
+
+
+def _settle_again(call: int) -> None:
+    from django.db import transaction
+
+    from conversations.models import ApiCall
+    from conversations.services import budgets
+
+    with transaction.atomic():
+        used = budgets.Amounts(1_000_000, 1_000_000)
+        budgets.settle(call=ApiCall.objects.get(pk=call), used=used)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""A hundred sends at once, in several processes: what is spent plus what is held never passes.
+
+The windows are watched all the time by another connection. Afterwards nothing is held, and every
+window says what its entries say, to the micro-dollar; also when a fifth of the processes was killed
+in mid-call and settlements came twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.db.models import Sum
+
+from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry, Reservation
+from conversations.queries.drift import has_drift
+from conversations.services import turns
+from conversations.services.audit.accounts import check_accounts
+from conversations.services.leases import Lease
+from tests import work
+from tests.allowing import padded, worst
+from tests.environment import DATABASE
+from tests.faults.spending import Plan, written
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SENDS = 100
+ROOT = Path(__file__).parents[2]
+#: Threads of one process: no more than its pool has connections; SQLite has one writer at a time.
+THREADS = 16 if DATABASE == "postgres" else 4
+
+
+def address() -> str:
+    """Give the URL of this run's database for another process."""
+    known: dict[str, Any] = connection.settings_dict
+    if DATABASE == "sqlite":
+        return f"sqlite:///{Path(known['NAME']).as_posix().lstrip('/')}"
+    # A busy machine is slow, and no lock is waited for in vain here.
+    patient = "options=-c%20lock_timeout%3D60s"
+    return f"postgresql://{known['USER']}@{known['HOST']}:{known['PORT']}/{known['NAME']}?{patient}"
+
+
+@dataclass
+class Watch:
+    """Looks at every window from a connection of its own until it is told to stop."""
+
+    looks: int = 0
+    most: Counter[int] = field(default_factory=Counter)
+    passed: list[tuple[Any, ...]] = field(default_factory=list)
+    is_over: bool = False
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        self._thread.join()
+
+    def _look(self) -> None:
+        rows = BudgetWindow.objects.values_list("budget", "spent", "held", "limit", "budget__limit")
+        try:
+            while not self.is_over:
+                for budget, spent, held, limit, most in rows.all():
+                    self.most[budget] = max(self.most[budget], spent + held)
+                    if spent + held > min(limit, most):
+                        self.passed.append((budget, spent, held, limit, most))
+                self.looks += 1
+                time.sleep(0.005)
+        finally:
+            connection.close()
+
+
+def spend(plans: list[Plan]) -> Counter[str]:
+    """Run the processes; give how their calls ended."""
+    env = os.environ | {"DATABASE_URL": address(), "DJANGO_SETTINGS_MODULE": "agentweb.settings"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.spending"], input=written(plans), env=env, cwd=ROOT,
+        check=True, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    return sum((Counter(json.loads(line)) for line in done.stdout.splitlines()), Counter[str]())
+
+
+def plans(leases: list[Lease], processes: int, dying: int) -> list[Plan]:
+    shares = [leases[at::processes] for at in range(processes)]
+    return [
+        Plan(
+            tuple(astuple(lease) for lease in share),
+            max(1, THREADS // (1 if DATABASE == "postgres" else processes)),
+            rounds=1,
+            dies_with=3 if at < dying else 0,
+            seed=1_000 * at,
+        )
+        for at, share in enumerate(shares)
+    ]
+
+
+@pytest.mark.parametrize(("processes", "dying"), [(2 if DATABASE == "postgres" else 1, 0), (5, 1)])
+def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings: Any) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 2 * SENDS
+    user = work.person()
+    user.groups.add(Group.objects.create(name="Research"))
+    leases = [work.begun(user, f"Send {at}") for at in range(SENDS)]
+    most = worst(leases[0])
+    own = work.limited(user, 12 * most)
+    Budget.objects.create(scope="site", kind="pool", period="day", limit=40 * most)
+    Budget.objects.create(
+        scope="group", group=Group.objects.get(), kind="pool", unit="tokens",
+        limit=45 * (padded(leases[0]) + 2_000),
+    )  # fmt: skip
+    Budget.objects.create(scope="site", unit="turns", period="week", limit=70)
+    with Watch() as watch:
+        ended = spend(plans(leases, processes, dying))
+    assert set(ended) <= {"settled", "budget"}, ended
+    assert ended["settled"] > 10
+    assert ended["budget"] > 10
+    assert watch.passed == []
+    assert watch.looks > 20
+    # Worth watching: the limit was come near to.
+    assert watch.most[own.pk] > 10 * most
+    assert ApiCall.objects.filter(result=None).exists() == bool(dying)
+    for key in turns.expired_turns(everything=True):
+        turns.interrupt_turn(turn_id=key, everything=True)
+    check_books()
+
+
+def check_books() -> None:
+    """Nothing is held, and windows, entries and results say the same."""
+    assert not BudgetWindow.objects.filter(held__gt=0).exists()
+    assert not Reservation.objects.filter(is_open=True).exists()
+    assert not has_drift()
+    assert list(check_accounts()) == []
+    paid = ApiResult.objects.aggregate(sum=Sum("cost_micros"))["sum"]
+    assert paid > 0
+    for window in BudgetWindow.objects.select_related("budget"):
+        entries = LedgerEntry.objects.filter(window=window, kind__in=("settle", "release"))
+        settled = entries.aggregate(sum=Sum("amount"))["sum"]
+        assert window.spent + window.overrun == settled
+        assert window.spent <= window.budget.limit
+        if window.budget.unit == "money":
+            assert settled == paid
+        if window.budget.unit == "turns":
+            results = ApiResult.objects.exclude(cost_basis="none")
+            assert settled == results.values("call__turn").distinct().count()
+    assert BudgetWindow.objects.count() == 4
