@@ -9,6 +9,7 @@ queries. What a model, a tool or a user wrote is text, here as everywhere.
 from __future__ import annotations
 
 from conversations.admin import (  # noqa: F401
+    attachments,
     calls,
     catalogue,
     conversations,

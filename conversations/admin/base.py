@@ -6,12 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.auth.models import Group
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
 
-from conversations.models import ApiModel, User
+from conversations.models import ApiModel, Conversation, User
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -62,6 +64,27 @@ class ReadOnly(ModelAdmin):
         return super().render_change_form(request, context, add, change, form_url, obj)
 
 
+class OfConversation(ReadOnly):
+    """Rows of a conversation. A title is its writer's words, so lists name conversations by id."""
+
+    @admin.display(description="user", ordering="conversation__owner__username")
+    def owner(self, row: Any) -> str:
+        return link(row.conversation.owner)
+
+    @admin.display(description="conversation", ordering="conversation__public_id")
+    def place(self, row: Any) -> str:
+        return link(row.conversation, short_id(row.conversation))
+
+    @admin.display(description="turn", ordering="turn")
+    def turn_link(self, row: Any) -> str:
+        return link(row.turn)
+
+
+def short_id(conversation: Conversation) -> str:
+    """Name a conversation without a word of what it says; the search finds it by this."""
+    return str(conversation.public_id)[:8]
+
+
 def link(row: Model | None, text: str = "") -> str:
     """Link to the page of a row."""
     if row is None:
@@ -73,8 +96,7 @@ def link(row: Model | None, text: str = "") -> str:
 def listing(model: type[Model], text: str, **where: Any) -> str:
     """Link to a list, filtered."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    query = "&".join(f"{name}={value}" for name, value in where.items())
-    return format_html('<a href="{}?{}">{}</a>', url, query, text)
+    return format_html('<a href="{}?{}">{}</a>', url, urlencode(where), text)
 
 
 def pretty(text: str) -> str:
@@ -93,6 +115,12 @@ def step(before: int, after: int) -> str:
     return f"{before:,} → {after:,}{share}"
 
 
+def by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
+    """Filter by a key as it stands in an address; an odd one finds nothing."""
+    is_key = value.isdecimal() and len(value) < 19
+    return rows.filter(**{path: int(value)}) if is_key else rows.none()
+
+
 class OwnerFilter(admin.SimpleListFilter):
     """By the owner of the conversation, with a bounded list of names."""
 
@@ -107,10 +135,7 @@ class OwnerFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        if value is None:
-            return rows
-        is_key = value.isdecimal() and len(value) < 19
-        return rows.filter(**{self.path: int(value)}) if is_key else rows.none()
+        return rows if value is None else by_key(rows, self.path, value)
 
 
 class TurnOwnerFilter(OwnerFilter):
@@ -121,14 +146,31 @@ class DirectOwnerFilter(OwnerFilter):
     path = "owner"
 
 
+class GroupFilter(admin.SimpleListFilter):
+    """By a group that the owner of the conversation belongs to."""
+
+    title = "group"
+    parameter_name = "group"
+    path = "conversation__owner__groups"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        found = Group.objects.order_by("name").values_list("pk", "name")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return rows if value is None else by_key(rows, self.path, value)
+
+
 class ModelFilter(admin.SimpleListFilter):
     """By a model of the catalogue."""
 
     title = "model"
     parameter_name = "model"
+    path = "model"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(name, name) for name in ApiModel.objects.values_list("pk", flat=True)]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows if self.value() is None else rows.filter(model=self.value())
+        return rows if self.value() is None else rows.filter(**{self.path: self.value()})

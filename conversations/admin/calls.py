@@ -11,14 +11,15 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from conversations.admin.base import ModelFilter, OwnerFilter, ReadOnly, link, pretty
+from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, pretty
 from conversations.admin.reading import opened
 from conversations.models import ApiCall, ApiResult
 from conversations.queries.requests import DAMAGE, rebuilt
+from conversations.queries.review import inspected
 from conversations.templatetags.agentweb import dollars
 
-#: Parameters that hold what people wrote.
-CONTENT = ("system",)
+#: Parameters and facts that hold what people wrote, or may quote it.
+CONTENT = ("system", "error_message")
 _HEAVY_RESULT = ("result__usage", "result__error_message")
 _RESULT_FIELDS = (
     "status", "request_id", "http_status", "error_type", "error_message", "stop_reason",
@@ -28,19 +29,21 @@ _RESULT_FIELDS = (
 
 
 @admin.register(ApiCall)
-class ApiCallAdmin(ReadOnly):
+class ApiCallAdmin(OfConversation):
     heavy = (*_HEAVY_RESULT, "conversation__instructions", "conversation__policy")
     list_display = (
-        "sent_at", "purpose", "model", "owner", "conversation", "status", "read", "written", "cost",
+        "sent_at", "purpose", "model", "owner", "place", "status", "read", "written", "cost",
         "milliseconds",
     )  # fmt: skip
     list_display_links = ("sent_at", "purpose")
-    list_filter = ("purpose", "result__status", ModelFilter, OwnerFilter, "sent_at")
+    list_filter = (
+        "purpose", "result__status", "result__cost_basis", ModelFilter, OwnerFilter, "sent_at"
+    )  # fmt: skip
     list_select_related = ("conversation", "conversation__owner", "result")
     date_hierarchy = "sent_at"
     ordering = ("-pk",)
     search_fields = (
-        "conversation__title", "conversation__owner__username", "result__request_id",
+        "conversation__public_id", "conversation__owner__username", "result__request_id",
         "result__error_type", "body_digest",
     )  # fmt: skip
     fieldsets = (
@@ -52,18 +55,6 @@ class ApiCallAdmin(ReadOnly):
         ),
         ("Bound to", {"fields": ("binding", "envelope_id"), "classes": ("collapse",)}),
     )
-
-    @admin.display(description="user", ordering="conversation__owner__username")
-    def owner(self, row: ApiCall) -> str:
-        return link(row.conversation.owner)
-
-    @admin.display(description="conversation")
-    def place(self, row: ApiCall) -> str:
-        return link(row.conversation)
-
-    @admin.display(description="turn")
-    def turn_link(self, row: ApiCall) -> str:
-        return link(row.turn)
 
     @admin.display(description="result", ordering="result__status")
     def status(self, row: ApiCall) -> str:
@@ -98,11 +89,13 @@ class ApiCallAdmin(ReadOnly):
         found, body = result(row), rebuilt(row)
         facts = []
         if found is not None:
-            facts = [(name.replace("_", " "), getattr(found, name)) for name in _RESULT_FIELDS]
+            names = [name for name in _RESULT_FIELDS if is_open or name not in CONTENT]
+            facts = [(name.replace("_", " "), getattr(found, name)) for name in names]
             facts.append(("cost", f"{dollars(found.cost_micros)} ({found.cost_basis})"))
         is_same = (body.digest, body.size) == (row.body_digest, row.body_bytes)
         return {
             "is_closed": not is_open,
+            "inspected": inspected(row),
             "parameters": _parameters(row, is_open=is_open),
             "facts": facts,
             "usage": pretty(found.usage) if found else "",
@@ -143,7 +136,7 @@ def _parameters(row: ApiCall, *, is_open: bool) -> list[tuple[str, str]]:
     try:
         values = dict(json.loads(row.envelope.text))
     except DAMAGE as error:
-        return [("damaged", f"{type(error).__name__}: {error}")]
+        return [("damaged", f"{type(error).__name__}: {error}" if is_open else "")]
     shown = []
     for name, value in values.items():
         if name in CONTENT and not is_open:

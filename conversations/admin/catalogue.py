@@ -99,9 +99,9 @@ class ModelPriceAdmin(ModelAdmin):
         names = ("model", "kind", "micros_per_million", "above_tokens", "effective_from", "source")
         return () if obj is None else names
 
-    def formfield_for_dbfield(self, field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Name date and time each: the label of a pair of boxes belongs to neither."""
-        found: Any = super().formfield_for_dbfield(field, request, **kwargs)
+        found: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
         pair = getattr(getattr(found, "widget", None), "widgets", ())
         for box, word in zip(pair, ("date", "time"), strict=False):
             box.attrs["aria-label"] = f"{found.label}, {word}"

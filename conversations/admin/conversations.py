@@ -1,4 +1,7 @@
-"""Conversations: their facts, where to look further, and for readers the transcript as text."""
+"""Conversations: their facts, where to look further, and for readers the transcript as text.
+
+The title is part of the transcript: it is made of what was said.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,25 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 
-from conversations.admin.base import DirectOwnerFilter, ModelFilter, ReadOnly, link, listing
+from conversations.admin.base import (
+    DirectOwnerFilter,
+    ModelFilter,
+    ReadOnly,
+    link,
+    listing,
+    short_id,
+)
 from conversations.admin.reading import may_read, opened
-from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Transformation, Turn
-from conversations.queries.review import PAGE, messages
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Attachment,
+    Conversation,
+    ToolCall,
+    Transformation,
+    Turn,
+)
+from conversations.queries.review import PAGE, messages, unsent
 from conversations.templatetags.agentweb import dollars
 from conversations.trying import begin, shown
 
@@ -24,16 +42,19 @@ from conversations.trying import begin, shown
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnly):
     heavy = ("instructions", "policy")
-    list_display = ("updated_at", "title", "person", "model", "head", "created_at")
-    list_display_links = ("updated_at", "title")
+    list_display = ("updated_at", "place", "person", "model", "head", "created_at")
+    list_display_links = ("updated_at", "place")
     list_filter = (DirectOwnerFilter, ModelFilter, "created_at", "updated_at")
     list_select_related = ("owner",)
     date_hierarchy = "created_at"
     ordering = ("-updated_at",)
-    search_fields = ("title", "owner__username", "public_id")
+    search_fields = ("public_id", "owner__username", "owner__email")
     fieldsets = (
-        (None, {"fields": ("title", "person", "model", "public_id")}),
-        ("Its record", {"fields": ("turns_link", "calls", "changes", "tools", "cost")}),
+        (None, {"fields": ("person", "model", "public_id")}),
+        (
+            "Its record",
+            {"fields": ("turns_link", "calls", "changes", "tools", "files", "waiting", "cost")},
+        ),
         ("Log and chain", {"fields": ("head", "tip", "links", "chain")}),
         ("Settings", {"fields": ("policy",)}),
         (
@@ -50,6 +71,10 @@ class ConversationAdmin(ReadOnly):
             },
         ),
     )
+
+    @admin.display(description="conversation", ordering="public_id")
+    def place(self, row: Conversation) -> str:
+        return short_id(row)
 
     @admin.display(description="user", ordering="owner__username")
     def person(self, row: Conversation) -> str:
@@ -72,6 +97,14 @@ class ConversationAdmin(ReadOnly):
     def tools(self, row: Conversation) -> str:
         count = ToolCall.objects.filter(turn__conversation=row).count()
         return listing(ToolCall, f"{count}", turn__conversation__id__exact=row.pk)
+
+    @admin.display(description="attachments")
+    def files(self, row: Conversation) -> str:
+        return listing(Attachment, f"{row.attachments.count()}", conversation__id__exact=row.pk)
+
+    @admin.display(description="messages waiting to be sent")
+    def waiting(self, row: Conversation) -> int:
+        return row.queued_prompts.count()
 
     @admin.display(description="cost")
     def cost(self, row: Conversation) -> str:
@@ -135,6 +168,7 @@ class ConversationAdmin(ReadOnly):
             "media": self.media,
             "original": row,
             "shown": shown,
+            "unsent": () if after else unsent(row),
             "next": shown[-1].seq if len(shown) == PAGE else None,
         }
         return TemplateResponse(request, "admin/conversations/conversation/read.html", context)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from conversations.admin.base import OwnerFilter, ReadOnly, link
+from conversations.admin.base import OfConversation, OwnerFilter, link
 from conversations.models import Pin
 
 
 @admin.register(Pin)
-class PinAdmin(ReadOnly):
+class PinAdmin(OfConversation):
     heavy = ("conversation__instructions", "conversation__policy")
-    list_display = ("created_at", "what", "is_pinned", "actor", "conversation")
+    list_display = ("created_at", "what", "is_pinned", "actor", "place")
     list_filter = ("is_pinned", OwnerFilter, "created_at")
     list_select_related = ("conversation", "actor")
     date_hierarchy = "created_at"
     ordering = ("-pk",)
-    search_fields = ("conversation__title", "actor__username", "tool_use_id")
+    search_fields = ("conversation__public_id", "actor__username", "tool_use_id")
     fields = ("place", "what", "is_pinned", "who", "created_at", "link", "chain")
 
     @admin.display(description="what")
@@ -26,7 +26,3 @@ class PinAdmin(ReadOnly):
     @admin.display(description="by")
     def who(self, row: Pin) -> str:
         return link(row.actor)
-
-    @admin.display(description="conversation")
-    def place(self, row: Pin) -> str:
-        return link(row.conversation)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from conversations.models import Conversation, User
-from conversations.services.readings import record_reading
-
-PERMISSION = "conversations.read_content"
+from conversations.services.readings import CONTENT, record_reading
 
 
 def may_read(request: HttpRequest, conversation: Conversation) -> bool:
     user = request.user
-    return user.pk == conversation.owner_id or user.has_perm(PERMISSION)
+    return user.pk == conversation.owner_id or user.has_perm(CONTENT)
 
 
 def opened(request: HttpRequest, conversation: Conversation, what: str) -> bool:

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from conversations.admin.base import ReadOnly, TurnOwnerFilter, link, pretty
+from conversations.admin.base import ReadOnly, TurnOwnerFilter, link, pretty, short_id
 from conversations.admin.reading import opened
 from conversations.context import wire
 from conversations.models import ToolCall
@@ -45,7 +45,8 @@ class ToolCallAdmin(ReadOnly):
     list_select_related = ("turn", "turn__conversation", "turn__conversation__owner")
     ordering = ("-pk",)
     search_fields = (
-        "name", "tool_use_id", "turn__conversation__title", "turn__conversation__owner__username",
+        "name", "tool_use_id", "turn__conversation__public_id",
+        "turn__conversation__owner__username",
     )  # fmt: skip
     fieldsets = (
         ("Where", {"fields": ("place", "owner", "turn_link", "position", "tool_use_id")}),
@@ -62,7 +63,7 @@ class ToolCallAdmin(ReadOnly):
 
     @admin.display(description="conversation")
     def place(self, row: ToolCall) -> str:
-        return link(row.turn.conversation)
+        return link(row.turn.conversation, short_id(row.turn.conversation))
 
     @admin.display(description="turn")
     def turn_link(self, row: ToolCall) -> str:

@@ -1,69 +1,131 @@
-"""Transformations: what triggered each, what it did, every changed block before and after."""
+"""Transformations: what triggered each, what it saved and cost, each changed block side by side.
+
+The list is the history of all of them: figures only, so it is for whoever may view the table.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import F, QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 
-from conversations.admin.base import OwnerFilter, ReadOnly, link, pretty, step
+from conversations.admin.base import (
+    GroupFilter,
+    ModelFilter,
+    OfConversation,
+    OwnerFilter,
+    link,
+    pretty,
+    step,
+)
 from conversations.admin.reading import opened
-from conversations.models import Transformation
+from conversations.context.policy import PRESETS
+from conversations.models import ApiCall, Transformation
 from conversations.queries.reductions import reduction
 from conversations.queries.requests import DAMAGE
+from conversations.queries.review import inspected
+from conversations.queries.spending.reduced import model_of
 from conversations.queries.words import decided
 from conversations.templatetags.agentweb import dollars
 
 
+class TurnModelFilter(ModelFilter):
+    path = "of_model"
+
+
+class PresetFilter(admin.SimpleListFilter):
+    """By the preset of the policy of that day; its name is the first thing the record says."""
+
+    title = "policy"
+    parameter_name = "policy"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in PRESETS]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        name = self.value()
+        return rows if name is None else rows.filter(policy__startswith=f'{{"name":"{name}"')
+
+
+class SettingFilter(admin.SimpleListFilter):
+    """By the setting whose number was passed."""
+
+    title = "setting"
+    parameter_name = "setting"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        found = Transformation.objects.order_by("setting").values_list("setting", flat=True)
+        return [(name, name) for name in found.distinct() if name]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else rows.filter(setting=self.value())
+
+
+class HandFilter(admin.SimpleListFilter):
+    title = "asked for"
+    parameter_name = "by"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("hand", "By hand"), ("policy", "By the policy")]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "hand":
+                return rows.exclude(actor=None)
+            case "policy":
+                return rows.filter(actor=None)
+            case _:
+                return rows
+
+
 @admin.register(Transformation)
-class TransformationAdmin(ReadOnly):
-    heavy = ("edits", "policy", "conversation__instructions", "conversation__policy")
+class TransformationAdmin(OfConversation):
+    heavy = (
+        "edits", "policy", "reason", "decision", "conversation__instructions",
+        "conversation__policy", "summary_call__result__usage",
+        "summary_call__result__error_message",
+    )  # fmt: skip
     list_display = (
-        "created_at", "kind", "outcome", "owner", "measured", "limit", "tokens", "setting",
-        "conversation",
+        "created_at", "kind", "outcome", "owner", "tokens", "saved", "trigger", "answered_by",
+        "place", "turn_link", "summary_cost", "person",
     )  # fmt: skip
     list_display_links = ("created_at", "kind")
-    list_filter = ("kind", "outcome", "source", OwnerFilter, "created_at")
-    list_select_related = ("conversation", "conversation__owner")
+    list_filter = (
+        "kind", "outcome", "source", HandFilter, SettingFilter, PresetFilter, TurnModelFilter,
+        OwnerFilter, GroupFilter, "created_at",
+    )  # fmt: skip
+    list_select_related = (
+        "conversation", "conversation__owner", "turn", "actor", "summary_call",
+        "summary_call__result",
+    )  # fmt: skip
     date_hierarchy = "created_at"
     ordering = ("-pk",)
-    search_fields = ("conversation__title", "conversation__owner__username", "note", "setting")
+    search_fields = (
+        "conversation__public_id", "conversation__owner__username", "conversation__owner__email",
+        "setting",
+    )  # fmt: skip
+    _where = ("place", "owner", "turn_link", "answered_by", "seq", "parent", "created_at")
+    _why = ("kind", "outcome", "measured", "limit", "setting", "weighed", "note", "person")
     fieldsets = (
-        ("Where", {"fields": ("place", "owner", "turn_link", "seq", "parent", "created_at")}),
-        (
-            "Why",
-            {
-                "fields": (
-                    "kind",
-                    "outcome",
-                    "measured",
-                    "limit",
-                    "setting",
-                    "weighed",
-                    "note",
-                    "reason",
-                    "person",
-                )
-            },
-        ),
-        ("What it did", {"fields": ("tokens", "bytes")}),
+        ("Where", {"fields": _where}),
+        ("Why", {"fields": _why}),
+        ("What it did", {"fields": ("tokens", "saved", "bytes")}),
         ("Summary call", {"fields": ("summary", "summary_model", "summary_cost")}),
         ("Policy of that day", {"fields": ("numbers",), "classes": ("collapse",)}),
     )
 
-    @admin.display(description="user", ordering="conversation__owner__username")
-    def owner(self, row: Transformation) -> str:
-        return link(row.conversation.owner)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        freed = F("tokens_before") - F("tokens_after")
+        rows = super().get_queryset(request)
+        found: QuerySet[Any] = rows.annotate(of_model=model_of(), freed=freed)
+        return found
 
-    @admin.display(description="conversation")
-    def place(self, row: Transformation) -> str:
-        return link(row.conversation)
-
-    @admin.display(description="turn")
-    def turn_link(self, row: Transformation) -> str:
-        return link(row.turn)
+    @admin.display(description="model", ordering="of_model")
+    def answered_by(self, row: Any) -> str:
+        return str(row.of_model)
 
     @admin.display(description="threshold", ordering="threshold")
     def limit(self, row: Transformation) -> str:
@@ -73,19 +135,29 @@ class TransformationAdmin(ReadOnly):
     def measured(self, row: Transformation) -> str:
         return f"{row.number:,} ({row.source})"
 
+    @admin.display(description="trigger", ordering="setting")
+    def trigger(self, row: Transformation) -> str:
+        """Show the number, how it is known, what it passed, and the setting that said so."""
+        numbers = f"{row.number:,} ({row.source}) over {row.threshold:,}"
+        return format_html("{}<br>{}", numbers, row.setting)
+
     @admin.display(description="decided by")
     def weighed(self, row: Transformation) -> str:
         said = decided(row.decision)
         lines = format_html_join("", "<div>{}: {}</div>", said)
         return lines if said else "–"
 
-    @admin.display(description="asked for by")
+    @admin.display(description="by hand of", ordering="actor")
     def person(self, row: Transformation) -> str:
         return link(row.actor)
 
     @admin.display(description="tokens", ordering="tokens_before")
     def tokens(self, row: Transformation) -> str:
         return step(row.tokens_before, row.tokens_after)
+
+    @admin.display(description="saved", ordering="freed")
+    def saved(self, row: Any) -> str:
+        return f"{row.freed:,}"
 
     @admin.display(description="bytes")
     def bytes(self, row: Transformation) -> str:
@@ -99,7 +171,7 @@ class TransformationAdmin(ReadOnly):
     def summary_model(self, row: Transformation) -> str:
         return row.summary_call.model if row.summary_call else "–"
 
-    @admin.display(description="cost")
+    @admin.display(description="summary cost", ordering="summary_call__result__cost_micros")
     def summary_cost(self, row: Transformation) -> str:
         result = getattr(row.summary_call, "result", None)
         return f"{dollars(result.cost_micros)} ({result.cost_basis})" if result else "–"
@@ -108,10 +180,23 @@ class TransformationAdmin(ReadOnly):
     def numbers(self, row: Transformation) -> str:
         return pretty(row.policy)
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        extra = {"is_untouched": not Transformation.objects.exists()} | (extra_context or {})
+        return super().changelist_view(request, extra)
+
     def review(self, request: HttpRequest, row: Transformation) -> dict[str, Any]:
         if not opened(request, row.conversation, f"the changes of transformation {row.seq}"):
             return {"is_closed": True}
+        # A reason names what a summary left out, so it is content.
+        shown = {"reason": row.reason, "call_after": _call_after(row)}
         try:
-            return {"reduction": reduction(row.conversation, row.seq)}
+            return shown | {"reduction": reduction(row.conversation, row.seq)}
         except DAMAGE as error:
-            return {"damage": f"{type(error).__name__}: {error}"}
+            return shown | {"damage": f"{type(error).__name__}: {error}"}
+
+
+def _call_after(row: Transformation) -> int | None:
+    """Give the inspector's number of the reply call that was first sent with it, in its turn."""
+    calls = ApiCall.objects.filter(turn=row.turn_id, purpose="reply", tip__gte=row.seq)
+    call = calls.order_by("number").first()
+    return None if call is None else inspected(call)

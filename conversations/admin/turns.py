@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
+from typing import Any
 
-from conversations.admin.base import OwnerFilter, ReadOnly, link, listing
+from django.contrib import admin
+from django.http import HttpRequest
+
+from conversations.admin.base import OfConversation, OwnerFilter, link, listing
+from conversations.admin.reading import opened
 from conversations.models import ApiCall, ToolCall, Turn
 
 
 @admin.register(Turn)
-class TurnAdmin(ReadOnly):
+class TurnAdmin(OfConversation):
     heavy = ("error_text", "conversation__instructions", "conversation__policy")
     list_display = (
-        "created_at", "owner", "conversation", "number", "state", "finish_reason", "error_code",
+        "created_at", "owner", "place", "number", "state", "finish_reason", "error_code",
         "ended_at",
     )  # fmt: skip
     list_filter = ("state", "finish_reason", OwnerFilter, "created_at")
     list_select_related = ("conversation", "conversation__owner")
     date_hierarchy = "created_at"
     ordering = ("-pk",)
-    search_fields = ("conversation__title", "conversation__owner__username", "error_code")
+    search_fields = ("conversation__public_id", "conversation__owner__username", "error_code")
     fieldsets = (
         ("Where", {"fields": ("place", "owner", "number", "before", "public_id")}),
-        ("How it went", {"fields": ("state", "finish_reason", "error_code", "error_text")}),
+        ("How it went", {"fields": ("state", "finish_reason", "error_code")}),
         ("Its record", {"fields": ("calls", "tools")}),
         ("Attempts", {"fields": ("attempt", "retry_at", "stop_requested_at")}),
         ("Lease", {"fields": ("lease_owner", "lease_generation", "lease_until")}),
         ("Times", {"fields": ("created_at", "started_at", "ended_at")}),
     )
-
-    @admin.display(description="user", ordering="conversation__owner__username")
-    def owner(self, row: Turn) -> str:
-        return link(row.conversation.owner)
-
-    @admin.display(description="conversation")
-    def place(self, row: Turn) -> str:
-        return link(row.conversation)
 
     @admin.display(description="retry of")
     def before(self, row: Turn) -> str:
@@ -48,3 +44,11 @@ class TurnAdmin(ReadOnly):
     @admin.display(description="tool calls")
     def tools(self, row: Turn) -> str:
         return listing(ToolCall, f"{row.tool_calls.count()}", turn__id__exact=row.pk)
+
+    def review(self, request: HttpRequest, row: Turn) -> dict[str, Any]:
+        # What went wrong may quote what was sent.
+        if not row.error_text:
+            return {}
+        if not opened(request, row.conversation, f"the error of turn {row.number}"):
+            return {"is_closed": True}
+        return {"error_text": row.error_text}

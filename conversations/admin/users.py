@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 
+from conversations.admin.base import listing
 from conversations.admin.budgets import BudgetInline
 from conversations.context.errors import ContextError
-from conversations.models import User
+from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.queries.policies import numbers, policy_of
 from conversations.services.readings import READ
+from conversations.spending import shown, span_of
 
 if TYPE_CHECKING:
     _UserAdmin = DjangoUserAdmin[User]
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 else:
     _UserAdmin, _UserForm = DjangoUserAdmin, UserChangeForm
 
-POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+POWERS = ("is_staff", "is_superuser", "is_exempt", "groups", "user_permissions")
 
 
 class UserForm(_UserForm):
@@ -55,10 +60,12 @@ class UserAdmin(_UserAdmin):
     list_display = (
         "username", "email", "is_active", "is_staff", "conversation_count", "last_login"
     )  # fmt: skip
-    readonly_fields = ("public_id", "effective_policy", "last_login", "date_joined")
+    readonly_fields = ("public_id", "effective_policy", "record", "last_login", "date_joined")
     show_full_result_count = False
     fieldsets = (
         *(DjangoUserAdmin.fieldsets or ()),
+        ("Record", {"fields": ("record",)}),
+        ("Budgets", {"fields": ("is_exempt",)}),
         ("Context", {"fields": ("policy", "effective_policy", "public_id")}),
     )
 
@@ -90,6 +97,43 @@ class UserAdmin(_UserAdmin):
     @admin.display(description="conversations", ordering="owned")
     def conversation_count(self, user: User) -> int:
         return int(getattr(user, "owned", 0))
+
+    @admin.display(description="of this user")
+    def record(self, user: User) -> str:
+        """Link to what there is to see of a user: figures, never content."""
+        if not user.pk:
+            return "–"
+        usage = format_html('<a href="{}">usage</a>', reverse("admin:user_usage", args=[user.pk]))
+        lists = (
+            listing(Conversation, "conversations", user=user.pk),
+            listing(Transformation, "transformations", user=user.pk),
+            listing(ApiCall, "calls", user=user.pk),
+            listing(LogEntry, "who read them", owner=user.pk),
+            listing(LogEntry, "what they read and changed", reader=user.pk),
+        )
+        return format_html_join(" · ", "{}", ((each,) for each in (usage, *lists)))
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.usage)
+        return [path("<path:object_id>/usage/", view, name="user_usage"), *super().get_urls()]
+
+    def usage(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show the user's own usage page; conversations go by their ids."""
+        user = self.get_object(request, unquote(object_id))
+        if user is None:
+            raise Http404("no such user")
+        is_allowed = self.has_view_permission(request, user)
+        if not (is_allowed and request.user.has_perm("conversations.view_apicall")):
+            raise PermissionDenied
+        context = self.admin_site.each_context(request) | {
+            "title": f"Usage of {user.get_username()}",
+            "opts": self.opts,
+            "original": user,
+            "is_review": True,
+        }
+        context |= shown(user, span_of(request), is_named=False)
+        page = "admin/conversations/user/usage.html"
+        return TemplateResponse(request, page, context)
 
     @admin.display(description="what counts")
     def effective_policy(self, user: User) -> str:

@@ -41,7 +41,8 @@ def form(user: User, budgets: tuple[dict[str, Any], ...] = (), **values: Any) ->
         "budgets-TOTAL_FORMS": len(budgets), "budgets-INITIAL_FORMS": existing,
     }  # fmt: skip
     for at, budget in enumerate(budgets):
-        posted |= {f"budgets-{at}-{name}": value for name, value in budget.items()}
+        given = {"unit": "money", "time_zone": "UTC"} | budget
+        posted |= {f"budgets-{at}-{name}": value for name, value in given.items()}
         posted[f"budgets-{at}-user"] = user.pk
     return posted | values
 
@@ -52,7 +53,7 @@ def text(response: Any) -> str:
 
 def test_a_budget_is_added_and_shown_in_dollars_with_its_bar(root: Client) -> None:
     user = User.objects.create(username="ada")
-    new = {"period": "day", "limit_micros": 2_500_000, "is_active": "on", "note": "trial"}
+    new = {"period": "day", "limit": 2_500_000, "is_active": "on", "note": "trial"}
     assert root.post(url(user), form(user, (new,))).status_code == 302
     page = text(root.get(url(user)))
     for shown in ("$2.50", "<progress", "1,000,000 is one dollar", "$0.00 spent of $2.50"):
@@ -64,8 +65,8 @@ def test_the_bar_shows_what_is_spent_of_the_present_window(root: Client) -> None
     place = played()
     page = text(root.get(url(place.user)))
     window = Budget.objects.get().windows.get()
-    assert window.spent_micros > 0
-    assert f'value="{window.spent_micros}"' in page
+    assert window.spent > 0
+    assert f'value="{window.spent}"' in page
 
 
 @pytest.mark.parametrize("periods", [("day", "day"), ("month", "month")])
@@ -73,10 +74,10 @@ def test_two_active_budgets_of_one_period_are_refused(
     periods: tuple[str, ...], root: Client
 ) -> None:
     user = User.objects.create(username="ada")
-    new = tuple({"period": p, "limit_micros": 5, "is_active": "on"} for p in periods)
+    new = tuple({"period": p, "limit": 5, "is_active": "on"} for p in periods)
     response = root.post(url(user), form(user, new))
-    assert "Only one active budget for each period." in text(response)
-    Budget.objects.create(user=user, period=periods[0], limit_micros=1)
+    assert "Only one active budget for each unit and period." in text(response)
+    Budget.objects.create(user=user, period=periods[0], limit=1)
     response = root.post(url(user), form(user, new[:1]))
     assert response.status_code == 200
     assert Budget.objects.count() == 1
@@ -85,14 +86,14 @@ def test_two_active_budgets_of_one_period_are_refused(
 def test_a_budget_in_use_keeps_its_period_and_is_switched_off(root: Client) -> None:
     place = played()
     budget = Budget.objects.get()
-    row: dict[str, Any] = {"id": budget.pk, "period": "day", "limit_micros": 9, "is_active": "on"}
+    row: dict[str, Any] = {"id": budget.pk, "period": "day", "limit": 9, "is_active": "on"}
     response = root.post(url(place.user), form(place.user, (row,)))
     assert "Already in use" in text(response)
     row |= {"period": "month", "is_active": ""}
     assert root.post(url(place.user), form(place.user, (row,))).status_code == 302
     budget.refresh_from_db()
     assert not budget.is_active
-    assert budget.limit_micros == 9
+    assert budget.limit == 9
 
 
 @pytest.mark.parametrize(

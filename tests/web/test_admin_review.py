@@ -34,7 +34,7 @@ from tests.records import Played, played
 
 pytestmark = pytest.mark.django_db
 READ_ONLY = (
-    Conversation, Turn, ApiCall, Transformation, ToolCall, BudgetWindow, Reservation, LedgerEntry
+    Conversation, Turn, ApiCall, Transformation, ToolCall, BudgetWindow, Reservation, LedgerEntry,
 )  # fmt: skip
 PAYLOAD = "<img src=x onerror=alert(1)>"
 

@@ -1,0 +1,102 @@
+"""The overview: how the site ran, what it cost and what reducing contexts gave, in one page.
+
+It shows counts and sums, so it is for staff who may view the tables they are counted from.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from conversations.charts import commas
+from conversations.history.streams import download
+from conversations.queries.spending import days, pictures
+from conversations.queries.spending.cells import csv_lines
+from conversations.queries.spending.groups import lines, purpose_name
+from conversations.queries.spending.samples import SAMPLE
+from conversations.queries.spending.sheets import SHEETS, bounded
+from conversations.queries.spending.site import Site, Step, site
+
+NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
+#: Rows of the table of users; the file has all.
+MOST_USERS = 25
+
+
+def may_see(request: HttpRequest) -> bool:
+    return request.user.has_perms(NEEDED)
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    if not may_see(request):
+        raise PermissionDenied
+    found = site(_span(request))
+    context = admin.site.each_context(request) | _shown(found) | {"title": "Overview"}
+    return TemplateResponse(request, "admin/overview.html", context)
+
+
+def table(request: HttpRequest, name: str) -> StreamingHttpResponse:
+    """Give one of the tables as CSV."""
+    if not may_see(request):
+        raise PermissionDenied
+    if name not in SHEETS:
+        raise Http404("no such table")
+    span = _span(request)
+    pieces = csv_lines(bounded(SHEETS[name](span)))
+    file = f"agentweb-{name}-{span.first}-{span.last}.csv"
+    return download(request, pieces, file, "text/csv; charset=utf-8")
+
+
+def _span(request: HttpRequest) -> days.Span:
+    given = request.GET.dict()
+    return days.asked({"period": "30"} | given, timezone.now().date())
+
+
+def _shown(found: Site) -> dict[str, Any]:
+    span, replies = found.span, found.cost_of("reply")
+    compacting = found.cost_of("summary")
+    kinds = ((step.day, step.kind, step.changes.applied) for step in found.steps)
+    return {
+        "span": span,
+        "site": found,
+        "turns": pictures.turns_by_day(span, found.turns),
+        "steps": pictures.columns(span, kinds, show=commas),
+        "money": pictures.money_by_day(span, found.groups, purpose_name),
+        "tokens": pictures.tokens_by_day(span, found.groups),
+        "outcomes": outcomes(found.steps),
+        "purposes": lines(found.groups, purpose_name),
+        "purpose_files": (
+            ("By purpose, as CSV", reverse("admin:overview_csv", args=["purposes"])),
+            ("By day, model and purpose, as CSV", reverse("admin:overview_csv", args=["days"])),
+        ),
+        "users": found.users[:MOST_USERS],
+        "compacting": compacting,
+        "compacting_share": compacting * 100 // replies if replies else None,
+        "runs": sum(found.states.values()),
+        "sample": SAMPLE,
+        "error_median": _percent(found.errors.median),
+        "error_high": _percent(found.errors.high),
+    }
+
+
+def _percent(tenths: int | None) -> str:
+    return "" if tenths is None else f"{tenths // 10}.{tenths % 10}"
+
+
+def outcomes(steps: tuple[Step, ...]) -> list[tuple[str, dict[str, int], int]]:
+    """Count each kind's outcomes, with the tokens that were saved; the most frequent first."""
+    counts: defaultdict[str, dict[str, int]] = defaultdict(
+        lambda: {"applied": 0, "rejected": 0, "vetoed": 0, "expected": 0}
+    )
+    saved: defaultdict[str, int] = defaultdict(int)
+    for step in steps:
+        counts[step.kind][step.outcome] += step.count
+        saved[step.kind] += step.changes.saved
+    rows = [(kind, found, saved[kind]) for kind, found in counts.items()]
+    return sorted(rows, key=lambda row: -sum(row[1].values()))

@@ -1,0 +1,37 @@
+"""Cells of files for spreadsheets: a text that a spreadsheet would compute is a text there too."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+
+#: What a formula begins with; full-width signs are read as the plain ones.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+Cell = str | int | None
+
+
+def csv_lines(rows: Iterable[Iterable[Cell]]) -> Iterator[bytes]:
+    """Write rows as lines of a CSV file in UTF-8, with the mark that spreadsheets look for."""
+    page = io.StringIO()
+    writer = csv.writer(page)
+    yield b"\xef\xbb\xbf"
+    for row in rows:
+        writer.writerow([_inert(cell) for cell in row])
+        yield page.getvalue().encode()
+        page.seek(0)
+        page.truncate()
+
+
+def money(micros: int) -> str:
+    """Write micro-dollars as dollars, with all their digits."""
+    sign, size = ("-" if micros < 0 else ""), abs(micros)
+    return f"{sign}{size // 1_000_000}.{size % 1_000_000:06}"
+
+
+def _inert(cell: Cell) -> Cell:
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\x00", "")
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text

@@ -1,0 +1,95 @@
+"""Spans of whole days, and the day of a moment as the database gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from django.db.models import Field, Func
+from django.utils.translation import gettext as _
+
+#: Days that one page may span.
+MOST_DAYS = 366
+ONE = timedelta(days=1)
+
+
+class UtcDay(Func):
+    """A moment's day: text such as 2026-11-21 on SQLite, where moments are text; else a date.
+
+    No function of Python runs for each row, as with Django's own on SQLite.
+    """
+
+    output_field = Field()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, template="substr(%(expressions)s, 1, 10)")
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "((%(expressions)s) AT TIME ZONE 'UTC')::date"
+        return self.as_sql(compiler, connection, template=template)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Whole days, both ends included; `name` is the choice it came from."""
+
+    first: date
+    last: date
+    name: str = "custom"
+    problem: str = ""
+
+    @property
+    def starts_at(self) -> datetime:
+        return datetime.combine(self.first, time(), UTC)
+
+    @property
+    def ends_at(self) -> datetime:
+        """The moment that is no more part of it."""
+        return datetime.combine(self.last + ONE, time(), UTC)
+
+    @property
+    def days(self) -> tuple[str, ...]:
+        count = (self.last - self.first).days + 1
+        return tuple((self.first + ONE * at).isoformat() for at in range(count))
+
+
+def asked(given: Mapping[str, str], today: date) -> Span:
+    """Read the span a page was asked for: a named one, or from one day to another."""
+    if given.get("from") or given.get("to"):
+        return _custom(given.get("from", ""), given.get("to", ""), today)
+    name = given.get("period", "")
+    return named(name if name in NAMED else "month", today)
+
+
+#: What can be chosen by name, in the order it is offered.
+NAMED = ("month", "last-month", "7", "30", "90")
+
+
+def named(name: str, today: date) -> Span:
+    """Give this or the last month, or so many days up to today."""
+    begins = today.replace(day=1)
+    match name:
+        case "month":
+            return Span(begins, today, name)
+        case "last-month":
+            return Span((begins - ONE).replace(day=1), begins - ONE, name)
+        case _:
+            return Span(today - ONE * (int(name) - 1), today, name)
+
+
+def _custom(first: str, last: str, today: date) -> Span:
+    try:
+        begins, ends = date.fromisoformat(first), date.fromisoformat(last or today.isoformat())
+    except ValueError:
+        problem = _("Write both days as year-month-day, for example 2026-11-01.")
+    else:
+        if begins > ends:
+            problem = _("The first day comes after the last.")
+        elif (ends - begins).days >= MOST_DAYS or ends.year > 9000:
+            problem = _("At most %(days)d days fit on one page.") % {"days": MOST_DAYS}
+        else:
+            return Span(begins, ends)
+    month = named("month", today)
+    return Span(month.first, month.last, month.name, problem)

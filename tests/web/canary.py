@@ -1,0 +1,118 @@
+"""Which texts are content, and a word planted in all of them at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+from django.apps import apps
+from django.db import connection
+from django.db.models import CharField, JSONField, Model, TextField
+
+from conversations.models import (
+    ApiCall,
+    Attachment,
+    Blob,
+    Conversation,
+    Draft,
+    Proposal,
+    QueuedPrompt,
+    SearchText,
+    Turn,
+    User,
+)
+from conversations.services.guards import guarded_tables
+
+WORD = "QxCanaryzeQ"
+_BLOCKS = json.dumps([{"type": "text", "text": WORD}])
+#: What people or models wrote, what is made of it, and what may quote it; and how the word stands
+#: in it.
+CONTENT = {
+    "Attachment.name": WORD,
+    "ApiResult.error_message": WORD,
+    "Blob.text": json.dumps(WORD),
+    "Conversation.instructions": WORD,
+    "Conversation.title": WORD,
+    "Draft.text": WORD,
+    "Draft.thinking": WORD,
+    "Envelope.text": json.dumps({"model": "claude-sonnet-5-5", "max_tokens": 9, "system": WORD}),
+    "Message.content": _BLOCKS,
+    "Proposal.reason": WORD,
+    "Proposal.text": WORD,
+    "QueuedPrompt.content": _BLOCKS,
+    "SearchText.text": WORD,
+    "ToolCall.details": json.dumps({"word": WORD}),
+    "ToolCall.input": json.dumps({"path": WORD}),
+    "Transformation.edits": json.dumps([WORD]),
+    "Transformation.reason": WORD,
+    "Turn.error_text": WORD,
+}
+#: Names, numbers, codes, digests, and what staff themselves write.
+FACTS = {
+    "ApiCall": "binding body_digest chain model",
+    "ApiModel": "id lifecycle",
+    "ApiResult": "chain cost_basis error_type request_id stop_reason usage",
+    "Attachment": "media_type",
+    "Blob": "digest",
+    "Budget": "note soft_percents time_zone",
+    "Conversation": "chain model policy titled_by",
+    "Envelope": "digest headers",
+    "Erasure": "chain usage",
+    "Grant": "reason",
+    "LedgerEntry": "reason",
+    "Message": "chain",
+    "ModelPrice": "source",
+    "Pin": "chain tool_use_id",
+    "QueuedPrompt": "payload_digest",
+    "SearchText": "kind",
+    "ToolCall": "effect name tool_use_id",
+    "Transformation": "chain decision note policy setting source",
+    "Turn": "error_code finish_reason lease_owner payload_digest",
+    "User": "email first_name last_name password policy preferences username",
+}
+
+
+def texts() -> set[str]:
+    """Name every field of every table that holds a text of no fixed choice."""
+    return {
+        f"{kind.__name__}.{field.name}"
+        for kind in apps.get_app_config("conversations").get_models()
+        for field in kind._meta.fields
+        if isinstance(field, CharField | TextField | JSONField) and not field.choices
+    }
+
+
+def plant(conversation: Conversation) -> None:
+    """Put the word into every field of content, past all guards."""
+    turn = Turn.objects.filter(conversation=conversation).latest("pk")
+    user = User.objects.get(pk=conversation.owner_id)
+    blob = Blob.objects.create(digest=f"sha256:{uuid4().hex}", text="x")
+    Draft.objects.create(turn=turn)
+    QueuedPrompt.objects.create(conversation=conversation, client_id=uuid4(), payload_digest="x")
+    call = ApiCall.objects.filter(conversation=conversation).latest("pk")
+    Proposal.objects.create(conversation=conversation, tip=1, actor=user, call=call)
+    for place in (conversation, None):
+        Attachment.objects.create(
+            owner=user, conversation=place, media_type="text/plain", size=1, estimate=1, data=blob
+        )
+    assert SearchText.objects.exists()
+    with connection.cursor() as cursor:
+        for table in guarded_tables():
+            where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
+            cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_update"{where}')
+        for name, value in CONTENT.items():
+            kind, field = _field(name)
+            table = kind._meta.db_table
+            column = field.column
+            # What changed nothing has no edits, and must have none.
+            cursor.execute(
+                f'UPDATE "{table}" SET "{column}" = %s WHERE "{column}" <> %s', [value, "[]"]
+            )
+            assert cursor.rowcount, name
+
+
+def _field(name: str) -> tuple[type[Model], Any]:
+    model, field = name.split(".")
+    kind = apps.get_model("conversations", model)
+    return kind, kind._meta.get_field(field)
