@@ -1,0 +1,137 @@
+"""Opening and closing calls with and without budgets, beside the least that anybody does.
+
+The floor is a transaction of one INSERT and one UPDATE on the same database: what a counter costs
+that holds nothing. Between the cases only the budgets differ, so what they add is the difference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from statistics import median
+from uuid import uuid4
+
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+
+from conversations.bench.ground import Queries, person
+from conversations.conf import conf
+from conversations.context.envelope import envelope
+from conversations.models import Budget, User
+from conversations.ports import Ending, Sending
+from conversations.services import calls, leases, turns
+from conversations.services.calls import Timing
+from conversations.services.leases import Lease
+from conversations.usage import Usage
+
+_LIMIT = 10**14
+_BLOCK = '{"type":"text","text":"Here you are."}'
+#: Budgets by case: how many groups the person is in, each with a pool and an allowance a period.
+CASES = {"none": None, "one": 0, "many": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Medians in milliseconds; `ratio` says how many floors the opening of a call takes."""
+
+    case: str
+    budgets: int
+    open: float
+    close: float
+    floor: float
+    statements: int
+
+    @property
+    def data(self) -> dict[str, object]:
+        return asdict(self) | {"ratio": round(self.open / self.floor, 1)}
+
+
+def measure(runs: int) -> list[Row]:
+    """Measure every case on the present database."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE bench_floor (id integer, number integer)")
+    # Side by side, so that the machine is the same for all of them.
+    people = {case: _limited(person(f"bench-{case}"), groups) for case, groups in CASES.items()}
+    begun = {case: _begun(user) for case, user in people.items()}
+    found: dict[str, list[tuple[float, float]]] = {case: [] for case in CASES}
+    floors = []
+    for _ in range(runs):
+        floors.append(_timed(_floor)[0])
+        for case, lease in begun.items():
+            opened, call = _timed(lambda lease=lease: _opened(lease))  # type: ignore[misc]
+            closed, _ = _timed(lambda lease=lease, call=call: _closed(lease, call))  # type: ignore[misc]
+            found[case].append((opened, closed))
+    return [
+        Row(
+            case,
+            _count(people[case]),
+            median(opened for opened, _ in times),
+            median(closed for _, closed in times),
+            median(floors),
+            _statements(begun[case]),
+        )
+        for case, times in found.items()
+    ]
+
+
+def _limited(user: User, groups: int | None) -> User:
+    if groups is not None:
+        Budget.objects.create(user=user, limit=_LIMIT)
+    for at in range(groups or 0):
+        group = Group.objects.create(name=f"bench-{at}")
+        user.groups.add(group)
+        for period in Budget.Period.values:
+            shared = {"scope": "group", "group": group, "period": period, "limit": _LIMIT}
+            Budget.objects.create(kind="pool", **shared)
+            Budget.objects.create(kind="per_member", **shared)
+    return user
+
+
+def _count(user: User) -> int:
+    return (
+        Budget.objects.filter(user=user).count()
+        + Budget.objects.filter(group__in=user.groups.all()).count()
+    )
+
+
+def _begun(user: User) -> Lease:
+    turn = turns.start_conversation(
+        owner_id=user.pk, model=conf.model, text="Hello", client_id=uuid4()
+    )
+    lease = leases.claim_turn(turn_id=turn.pk, owner="bench")
+    assert lease is not None  # noqa: S101 - it was begun in the line above
+    _closed(lease, _opened(lease))  # makes the windows
+    return lease
+
+
+def _opened(lease: Lease) -> int:
+    asked = envelope(model=conf.model, max_tokens=2_000, system="Be brief.")
+    messages = '[{"role":"user","content":[{"type":"text","text":"Hello"}]}]'
+    return calls.open_call(
+        lease=lease, sending=Sending("summary", asked, messages, 900, None, 1)
+    ).call
+
+
+def _closed(lease: Lease, call: int) -> None:
+    usage = Usage(700, 20, 0, 0, 0)
+    ending = Ending("complete", usage, "end_turn", (_BLOCK,))
+    calls.close_call(lease=lease, call_id=call, ending=ending, timing=Timing(1, 2), effects={})
+
+
+def _floor() -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("INSERT INTO bench_floor VALUES (1, 1)")
+        cursor.execute("UPDATE bench_floor SET number = number + 1 WHERE id = 0")
+
+
+def _timed(work: Callable[[], int | None]) -> tuple[float, int]:
+    started = time.perf_counter()
+    given = work()
+    return (time.perf_counter() - started) * 1_000, given or 0
+
+
+def _statements(lease: Lease) -> int:
+    with Queries().counting() as queries:
+        _opened(lease)
+    return queries.count

@@ -1,0 +1,252 @@
+"""An answer on its way survives what readers and networks do; every tab ends with what is stored.
+
+One app with a slow scripted model. What is compared is the page: each turn's DOM in a tab that
+lived through it, with the same turn freshly loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Error, Page, expect
+
+from agentweb.emulator import server
+from agentweb.emulator.script import Script, say, think, when
+from agentweb.emulator.server import EmulatorServer
+from tests.e2e import served as app
+from tests.e2e.conftest import Watch, observe
+from tests.e2e.people import ended, set_up, start_chat, turn
+from tests.e2e.people import say as send
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+_PART = """## Part {n}
+
+Some **bold** words, `code` and $x_{n}^2$ in a paragraph of usual length, so that lines break where
+the page is narrow and the height of what is written grows while one reads.
+
+- an item
+- another item
+
+```python
+def part_{n}() -> int:
+    return {n}
+```
+
+| a | b |
+|---|---|
+| {n} | two |
+
+"""
+LONG = "".join(_PART.replace("{n}", str(n)) for n in range(9)) + "the last word"
+SCRIPT = Script(
+    [when("long one", think("Thinking first.\n" * 8), say(LONG)), when("", say("Yes."))]
+)
+#: What a turn is: its elements and words, without what differs by the moment or by script.
+_DOM = """(id) => {
+  const copy = document.getElementById(id).cloneNode(true);
+  const moment = "time, .code-box > button, .status, .foot, [name=csrfmiddlewaretoken]";
+  for (const node of copy.querySelectorAll(moment)) node.remove();
+  for (const box of copy.querySelectorAll(".code-box")) box.replaceWith(...box.childNodes);
+  for (const node of [copy, ...copy.querySelectorAll("*")])
+    for (const { name, value } of [...node.attributes])
+      if (/^(hx-.*|data-hx.*|tabindex|open|data-done|title)$/.test(name)
+          || (name === "class" && /htmx|is-new/.test(value))) node.removeAttribute(name);
+  copy.normalize();
+  return copy.outerHTML.replace(/\\s+/g, " ").replace(/> </g, "><");
+}"""
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[EmulatorServer]:
+    """A model of about 3,000 characters in four seconds."""
+    with server.start(pace=0.012, script=SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served(api: EmulatorServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = app.start(
+        tmp_path_factory.mktemp("realtime") / "data",
+        ANTHROPIC_API_KEY="sk-slow",
+        ANTHROPIC_BASE_URL=api.url,
+        AGENTWEB_TITLE_MODEL="off",
+    )
+    yield running
+    running.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
+    """Give a page that may lose its network, which the console calls an error."""
+    context = await browser.new_context(
+        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
+    )
+    context.set_default_timeout(20_000)
+    page = await context.new_page()
+    await set_up(page, served)
+    yield page
+    await context.close()
+
+
+async def shown(page: Page, number: int = 1) -> str:
+    return str(await page.evaluate(_DOM, f"turn-{number}"))
+
+
+async def stored(page: Page, number: int = 1) -> str:
+    """Give a turn as a fresh load shows it."""
+    fresh = await page.context.new_page()
+    await fresh.goto(page.url)
+    await expect(turn(fresh, number)).to_be_visible()
+    found = await shown(fresh, number)
+    await fresh.close()
+    return found
+
+
+async def begun(page: Page, number: int = 1) -> None:
+    """Wait until the answer has text."""
+    section = turn(page, number)
+    await expect(section.locator(".prose").first).not_to_be_empty(timeout=20_000)
+
+
+async def test_two_tabs_end_with_what_is_stored(tab: Page, served: Served) -> None:
+    watch = Watch()
+    await start_chat(tab, served, "Write a long one")
+    other = await tab.context.new_page()
+    observe(other, watch)
+    await begun(tab)
+    await other.goto(tab.url)
+    for page in (tab, other):
+        await ended(page, 1)
+    fresh = await stored(tab)
+    assert "the last word" in fresh
+    assert await shown(tab) == fresh
+    assert await shown(other) == fresh
+    assert watch.errors == []
+    await other.close()
+
+
+async def test_fifty_reloads_in_mid_answer_change_nothing(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Write a long one, reloaded")
+    address, reloads = tab.url, 0
+    for _ in range(50):
+        # As fast as the page is there at all: the next reload cuts its socket and its scripts.
+        await tab.goto(address, wait_until="commit")
+        reloads += 1
+    await ended(tab, 1)
+    assert reloads == 50
+    assert await tab.locator(".turn").count() == 1
+    assert await shown(tab) == await stored(tab)
+    assert "the last word" in await shown(tab)
+
+
+async def test_a_lost_network_in_mid_answer_and_around_a_send(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Write a long one, offline")
+    await begun(tab)
+    await tab.context.set_offline(True)
+    await _socket_is_cut(tab)
+    await asyncio.sleep(1)
+    await tab.context.set_offline(False)
+    await ended(tab, 1)
+    assert await shown(tab) == await stored(tab)
+
+    await tab.context.set_offline(True)
+    await send(tab, "Are you there?")
+    await expect(tab.get_by_text("It goes when the connection is back")).to_be_visible()
+    await tab.context.set_offline(False)
+    await ended(tab, 2)
+    await expect(tab.get_by_text("It goes when the connection is back")).to_have_count(0)
+    assert await tab.locator(".turn").count() == 2
+    assert await shown(tab, 2) == await stored(tab, 2)
+
+
+async def _socket_is_cut(tab: Page) -> None:
+    """An open socket survives Chromium's offline switch; end it as the network would."""
+    await tab.evaluate(
+        """() => {
+          const node = document.querySelector("[ws-connect]");
+          const inside = node["htmx-internal-data"];
+          inside.webSocket.socket.dispatchEvent(new CloseEvent("close", { code: 1006 }));
+        }"""
+    )
+
+
+_SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries())
+      for (const source of entry.sources) {
+        const node = source.node?.nodeType === 1 ? source.node : source.node?.parentElement;
+        const place = node?.closest(".tail, .status, .dock, .thinking, .foot") ? "moving" : "done";
+        window.shifts.push({ place, value: entry.value, moved:
+          Math.abs(source.currentRect.top - source.previousRect.top),
+          name: `${node?.localName}.${node?.className}` });
+      }
+  }).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+async def test_a_reader_who_scrolled_up_is_not_moved(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Write a long one to read")
+    await begun(tab)
+    await expect(tab.locator("#turn-1-r1-done")).to_contain_text("Part 1", timeout=20_000)
+    await tab.evaluate(_SHIFTS)
+    heading = turn(tab, 1).locator(".prose h2").first
+    await tab.mouse.move(500, 300)
+    for _ in range(20):
+        await tab.mouse.wheel(0, -400)
+        await tab.wait_for_timeout(30)
+        if await tab.evaluate("scrollY") < 40:
+            break
+    await tab.wait_for_timeout(150)
+    place = await tab.evaluate("scrollY"), (await heading.bounding_box() or {}).get("y")
+    while await turn(tab, 1).get_attribute("data-live") == "yes":
+        await tab.wait_for_timeout(100)
+        assert await tab.evaluate("scrollY") == place[0]
+        assert (await heading.bounding_box() or {}).get("y") == place[1]
+    shifts: list[dict[str, Any]] = await tab.evaluate("window.shifts")
+    done = [shift for shift in shifts if shift["place"] == "done"]
+    assert sum(shift["value"] for shift in done) < 0.02, done
+    await expect(tab.locator("#below")).to_be_visible()
+
+
+async def test_a_reader_at_the_end_stays_at_the_end(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Write a long one to follow")
+    await expect(tab.locator("#turn-1-r1-done")).to_contain_text("Part 3", timeout=20_000)
+    gap = "document.scrollingElement.scrollHeight - innerHeight - scrollY"
+    gaps = []
+    for _ in range(8):
+        await tab.wait_for_timeout(120)
+        gaps.append(await tab.evaluate(gap))
+    assert max(gaps) < 60
+    await ended(tab, 1)
+    assert await tab.evaluate(gap) < 60
+
+
+async def test_a_stop_before_the_first_token_and_one_after_a_reload(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Write a long one emulator:fault=hang_after:0")
+    await tab.locator("#stop").click()
+    section = await ended(tab, 1)
+    await expect(section).to_contain_text("Stopped")
+    await send(tab, "Write a long one")
+    await begun(tab, 2)
+    await tab.reload()
+    await begun(tab, 2)
+    await tab.locator("#stop").click()
+    section = await ended(tab, 2)
+    await expect(section).to_contain_text("Stopped")
+    assert "the last word" not in await section.inner_text()
+    assert await shown(tab, 2) == await stored(tab, 2)
+    with pytest.raises(Error, match=r"not found|null"):
+        await shown(tab, 3)
+    await send(tab, "And now?")
+    await expect(await ended(tab, 3)).to_contain_text("Yes.")
+    assert re.search(r"turn-3", await shown(tab, 3))
