@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import get_language_info, to_language
 
 #: Digits of a number that means anything.
 _MOST_DIGITS = 18
@@ -49,6 +50,13 @@ def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Read a list separated by commas."""
     value = text(name)
     return tuple(part.strip() for part in value.split(",") if part.strip()) if value else default
+
+
+def languages(folder: Path) -> list[tuple[str, str]]:
+    """Give the languages that have a catalogue in the folder, English first, by their own names."""
+    found = sorted(path.parent.parent.name for path in folder.glob("*/LC_MESSAGES/django.mo"))
+    codes = [to_language(name) for name in found]
+    return [(code, get_language_info(code)["name_local"]) for code in dict.fromkeys(["en", *codes])]
 
 
 def typed(name: str, default: Any) -> Any:

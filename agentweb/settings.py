@@ -54,7 +54,7 @@ LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "home", "login"
 INSTALLED_APPS = [
     "daphne",
     "channels",
-    "django.contrib.admin",
+    "agentweb.review.ReviewConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -78,6 +78,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "agentweb.middleware.PersonLanguage",
+    "agentweb.middleware.LogInFirst",
 ]
 ROOT_URLCONF = "agentweb.urls"
 ASGI_APPLICATION = "agentweb.asgi.application"
@@ -98,6 +100,9 @@ TEMPLATES: list[dict[str, Any]] = [
 ]
 
 LANGUAGE_CODE, TIME_ZONE, USE_I18N, USE_TZ = "en", "UTC", True, True
+#: Where the words of other languages lie; a language is offered once its catalogue is there.
+LOCALE_PATHS = [BASE_DIR / "conversations" / "locale"]
+LANGUAGES = env.languages(LOCALE_PATHS[0])
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = DATA_DIR / "static"

@@ -28,6 +28,7 @@ from conversations.queries.originals import original
 from conversations.queries.path import state
 from conversations.queries.pins import pins
 from conversations.services import calls, log, toolcalls
+from conversations.services.admission import demand_next
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease
 from conversations.signals import veto_of
@@ -94,8 +95,18 @@ class TurnCalls:
 
     async def open(self, sending: Sending) -> Sent:
         sent = await db(calls.open_call, lease=self._lease, sending=sending)
-        self._opened, self._first = time.monotonic(), None
+        self._begin()
         return sent
+
+    async def demand(self, sent: Sent) -> None:
+        await db(demand_next, lease=self._lease, call_id=sent.call)
+
+    def _begin(self) -> None:
+        self._opened, self._first = time.monotonic(), None
+
+    def _timing(self) -> Timing:
+        first = None if self._first is None else _milliseconds(self._first - self._opened)
+        return Timing(first, _milliseconds(time.monotonic() - self._opened))
 
     async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
         return await self._claude.count(body, headers)
@@ -111,15 +122,13 @@ class TurnCalls:
                 yield item
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
-        first = None if self._first is None else _milliseconds(self._first - self._opened)
-        timing = Timing(first, _milliseconds(time.monotonic() - self._opened))
         effects: dict[str, str] = {name: tool.effect for name, tool in registry.TOOLS.items()}
         row = await db(
             calls.close_call,
             lease=self._lease,
             call_id=sent.call,
             ending=ending,
-            timing=timing,
+            timing=self._timing(),
             effects=effects,
         )
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)

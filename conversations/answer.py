@@ -8,7 +8,7 @@ Complete means: `message_stop` was seen and a stop reason is set.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conversations.context import blocks, wire
@@ -140,7 +140,9 @@ class Answer:
             self._usage |= {name: value for name, value in usage.items() if value is not None}
             if edited is not None:
                 self._usage["context_management"] = edited
-            self.usage = usage_from(shallow(self._usage))
+            is_last = isinstance(usage.get("output_tokens"), int) and bool(self.stop_reason)
+            is_final = is_last or (self.usage is not None and self.usage.is_final)
+            self.usage = replace(usage_from(shallow(self._usage)), is_final=is_final)
 
     @property
     def text(self) -> str:

@@ -7,10 +7,13 @@ attempt by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from conversations import titles
 from conversations.answer import Answer, StreamError
 from conversations.context import native, wire
 from conversations.context.envelope import Envelope, body
@@ -18,8 +21,22 @@ from conversations.context.estimate import text_tokens
 from conversations.context.pipeline import CompactionReply, CompactionWanted, SummaryReply
 from conversations.context.view import Message, View
 from conversations.given import Job
-from conversations.ports import CallStatus, Ending, Head, ModelFailed, Ports, Refused, Sending, Sent
+from conversations.ports import (
+    CallStatus,
+    Ending,
+    Head,
+    Line,
+    ModelFailed,
+    Ports,
+    Purpose,
+    Refused,
+    Sending,
+    Sent,
+)
 from conversations.switch import Stopped
+
+#: Takes text and thinking as they come, to show them.
+Grow: TypeAlias = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
@@ -31,25 +48,27 @@ class _Heard:
 
 
 async def attempt(
-    ports: Ports, sent: Sent, *, shows: bool, taken: AbstractSet[str] = frozenset()
+    line: Line, sent: Sent, *, grow: Grow | None = None, taken: AbstractSet[str] = frozenset()
 ) -> tuple[Answer, Message | None]:
     """Send the call and give its complete answer, stored; raises ModelFailed or Stopped.
 
+    `grow` shows the answer as it comes; one that is shown to nobody is not kept as a message.
     `taken` are the ids of tool calls that stand in the request.
     """
+    shows = grow is not None
     answer = Answer(taken)
     heard = _Heard(answer)
     try:
-        await _listen(ports, sent, heard, shows=shows)
+        await _listen(line, sent, heard, grow)
     except Stopped:
         if not answer.is_complete:
-            await ports.calls.close(sent, _cut(heard, sent, "stopped", None, keeps=shows))
+            await line.calls.close(sent, _cut(heard, sent, "stopped", None, keeps=shows))
             raise
     except (StreamError, ModelFailed) as error:
         if not answer.is_complete:
             failed = _failure(error, answer)
             status: CallStatus = "truncated" if answer.usage else "error"
-            await ports.calls.close(sent, _cut(heard, sent, status, failed, keeps=shows))
+            await line.calls.close(sent, _cut(heard, sent, status, failed, keeps=shows))
             raise failed from error
     ending = Ending(
         "refused" if answer.stop_reason == "refusal" else "complete",
@@ -57,19 +76,30 @@ async def attempt(
         answer.stop_reason,
         answer.blocks if shows else (),
         answer.tool_uses if shows else (),
+        0 if answer.usage and answer.usage.is_final else answer.tokens(sent.model),
         request_id=heard.request_id,
     )
-    return answer, await ports.calls.close(sent, ending)
+    return answer, await line.calls.close(sent, ending)
 
 
 async def ask_for_summary(
-    ports: Ports, envelope: Envelope, text: str
+    line: Line, envelope: Envelope, text: str
 ) -> tuple[SummaryReply | None, int | None]:
     """Ask the model for a summary; any failure is None and the deterministic steps go on."""
-    messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
-    estimate = envelope.overhead + text_tokens(text)
-    answer, call = await _aside(ports, Sending("summary", envelope, messages, estimate, None, 1))
+    answer, call = await _aside(line, _asking("summary", envelope, text))
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
+
+
+async def ask_for_title(line: Line, envelope: Envelope, text: str) -> str:
+    """Ask the model for a title; whatever goes wrong, there is none."""
+    answer, _ = await _aside(line, _asking("title", envelope, text))
+    return titles.title_of(answer.text, answer.stop_reason) if answer else ""
+
+
+def _asking(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
+    """Make a request of one message that is no view of the log."""
+    messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
+    return Sending(purpose, envelope, messages, envelope.overhead + text_tokens(text), None, 1)
 
 
 async def ask_for_compaction(
@@ -81,14 +111,14 @@ async def ask_for_compaction(
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 
 
-async def _aside(ports: Ports, sending: Sending) -> tuple[Answer | None, int | None]:
+async def _aside(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
     """Make a call that nobody sees; give its answer, and the call when there was one."""
     try:
-        sent = await ports.calls.open(sending)
+        sent = await line.calls.open(sending)
     except Refused:
         return None, None
     try:
-        answer, _ = await attempt(ports, sent, shows=False)
+        answer, _ = await attempt(line, sent)
     except ModelFailed:
         return None, sent.call
     return answer, sent.call
@@ -101,18 +131,18 @@ async def ask_for_count(ports: Ports, job: Job, view: View) -> int | None:
         return await ports.model.count(body(asked.counting, view.body), asked.headers)
 
 
-async def _listen(ports: Ports, sent: Sent, heard: _Heard, *, shows: bool) -> None:
+async def _listen(line: Line, sent: Sent, heard: _Heard, grow: Grow | None) -> None:
     """Feed the answer until it is complete; raises ModelFailed when the stream ends before."""
     answer = heard.answer
-    with ports.switch.interruptible():
-        async with aclosing(ports.model.stream(sent.body, sent.headers)) as stream:
+    with line.switch.interruptible():
+        async with aclosing(line.model.stream(sent.body, sent.headers)) as stream:
             async for item in stream:
                 if isinstance(item, Head):
                     heard.request_id = item.request_id
                     continue
                 grown = answer.feed(item.event)
-                if shows and (grown.text or grown.thinking):
-                    ports.stage.grow(grown.text, grown.thinking)
+                if grow is not None and (grown.text or grown.thinking):
+                    grow(grown.text, grown.thinking)
                 if answer.is_complete:
                     return
     raise ModelFailed("cut", "The connection to the API ended in mid-answer.", may_retry=True)

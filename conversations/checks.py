@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
 from conversations.conf import conf, site_policy
 from conversations.context.errors import ContextError
+from conversations.periods import ZoneUnknown, zone_of
+from conversations.queries.prices import has_catalogue, unpriced_models
 
 
 @register(Tags.security)
@@ -34,4 +37,33 @@ def caps_are_positive(**_: Any) -> list[CheckMessage]:
         Error(f"AGENTWEB_{name.upper()} must be at least 1.", id="agentweb.E002")
         for name in names
         if getattr(conf, name) < 1
+    ]
+
+
+@register(Tags.security)
+def budgets_are_possible(**_: Any) -> list[CheckMessage]:
+    found: list[CheckMessage] = []
+    if conf.max_turn_micros < 0:
+        found.append(Error("AGENTWEB_MAX_TURN_MICROS must not be negative.", id="agentweb.E003"))
+    try:
+        zone_of(conf.budget_time_zone)
+    except ZoneUnknown as error:
+        hint = "Change AGENTWEB_BUDGET_TIME_ZONE."
+        found.append(Error(str(error), hint=hint, id="agentweb.E004"))
+    return found
+
+
+@register(Tags.database)
+def enabled_models_have_prices(databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """Warn of models that people may choose and no call can be made with; it asks the database."""
+    if "default" not in (databases or ()) or not has_catalogue():
+        return []
+    return [
+        checks.Warning(
+            f"The model {name} is enabled and has no price for {', '.join(kinds)}: calls of it"
+            " are refused.",
+            hint="Load prices with manage.py prices load, or switch the model off in the admin.",
+            id="agentweb.W001",
+        )
+        for name, kinds in unpriced_models().items()
     ]

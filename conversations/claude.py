@@ -16,10 +16,12 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import anthropic
 import httpx2
+from anthropic.types import ModelInfo
 
 from conversations.failures import Breaker, broken_off, failed, meaning, retry_after
 from conversations.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece
@@ -49,6 +51,18 @@ class Deadlines:
     silence: float = 90
     attempt: float = 600
     count: float = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the API says of a model; None: it does not. It thinks always, adaptive or extended."""
+
+    id: str
+    window: int | None
+    max_output: int | None
+    lifecycle: str
+    retires_at: datetime | None
+    thinking: str
 
 
 class Claude:
@@ -113,6 +127,16 @@ class Claude:
             # Whatever it was, the call itself will meet it too, and say it.
             logger.warning("a request was not counted: %s", type(error).__name__)
             return None
+
+    async def models(self) -> tuple[ModelFacts, ...]:
+        """Ask which models there are; raises ModelFailed."""
+        try:
+            async with asyncio.timeout(self.deadlines.first_event):
+                return tuple([_facts(model) async for model in self._client.models.list(limit=100)])
+        except anthropic.APIStatusError as error:
+            raise self._refused(error) from error
+        except (TimeoutError, anthropic.APIConnectionError, httpx2.HTTPError) as error:
+            raise failed("unreachable", may_retry=True) from error
 
     async def _mapped(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
         if not self._has_key:
@@ -194,6 +218,15 @@ class Claude:
 
     async def close(self) -> None:
         await self._client.close()
+
+
+def _facts(model: ModelInfo) -> ModelFacts:
+    kinds = model.capabilities.thinking.types if model.capabilities else None
+    thinking = "extended"
+    if kinds is not None and kinds.adaptive.supported:
+        thinking = "adaptive" if kinds.disabled.supported else "always"
+    sizes = model.max_input_tokens, model.max_tokens
+    return ModelFacts(model.id, *sizes, model.lifecycle, model.retires_at, thinking)
 
 
 def _head(response: httpx2.Response) -> Head:

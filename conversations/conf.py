@@ -20,8 +20,11 @@ class Conf:
 
     #: Model of new conversations; must be in the catalogue with a price.
     model: str = "claude-sonnet-5-5"
-    #: Model that writes summaries and titles; empty means the conversation's own.
+    #: Model that writes summaries; empty means the conversation's own.
     summary_model: str = ""
+    #: Model that writes the title after the first answer; where it cannot be used the
+    #: conversation's own does. off: titles are the first words.
+    title_model: str = "claude-haiku-5-5"
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
     #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,
@@ -33,6 +36,10 @@ class Conf:
     max_tool_calls: int = 200
     #: Seconds one turn may take.
     max_turn_seconds: int = 900
+    #: Micro-dollars one turn may cost; 0: no cap.
+    max_turn_micros: int = 0
+    #: Time zone of new budgets: where their days begin at midnight.
+    budget_time_zone: str = "UTC"
     #: Tool calls of one answer that run at the same time.
     max_parallel_tools: int = 8
     #: Attempts at one model call before the turn fails.
@@ -53,14 +60,23 @@ class Conf:
     max_instructions_chars: int = 20_000
     #: Longest message a person may send, in characters.
     max_prompt_chars: int = 200_000
+    #: Files one message may have.
+    max_attachments: int = 20
+    #: Files of one user that may wait to be sent, and their bytes.
+    max_unsent_files: int = 50
+    max_unsent_bytes: int = 100_000_000
+    #: A pasted text with more characters than this becomes an attached file; 0: none does.
+    paste_as_file_chars: int = 8_000
     #: Days that a deleted conversation can be brought back; then it is erased.
     trash_days: int = 30
     #: Bytes a file of conversations to import may have.
     max_import_bytes: int = 50_000_000
-    #: Bytes its conversations may have, unpacked; one alone a twentieth of it.
+    #: Bytes its conversations may have, unpacked; one alone a twentieth of it, files apart.
     max_import_unpacked: int = 200_000_000
     #: Turns of one user that may run at the same time.
     max_live_turns: int = 4
+    #: Messages that may wait in one conversation while an answer is on its way.
+    max_queued_prompts: int = 5
     #: Bytes one user's workspace may hold.
     workspace_bytes: int = 50_000_000
     #: Files and folders one user's workspace may hold.

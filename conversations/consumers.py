@@ -1,8 +1,8 @@
 """The socket of a chat: it tells, the page's forms ask.
 
 Sending and stopping are plain POSTs, stored before anything is announced, so a socket carries
-nothing that could be lost. On connect, and whenever it fell behind, the page gets a snapshot of
-everything behind the turn it was rendered with, then frames as they come.
+nothing that could be lost. On connect, whenever it fell behind and when another path is shown, the
+page gets a snapshot of everything behind the turn it ends with, then frames as they come.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from channels.exceptions import DenyConnection
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.http import Http404
+from django.http import Http404, HttpRequest
+from django.utils.translation import get_language_from_request
 
 from conversations import frames
 from conversations.db import db
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.sockets")
 #: Seconds between two looks at whether the session is still good.
 RECHECK_SECONDS = 5
+#: Why a socket is closed for good; the page asks for the log-in, or says that it is over.
+LOGGED_OUT, GONE = 4401, 4404
 #: Frames the page may send in one period; it has nothing to say but acknowledgements.
 MOST_RECEIVED = 200
 
@@ -53,6 +56,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         self.after = _after(self.scope["query_string"])
         self.topic = hub.enter(self.conversation.pk)
         self.topic.sockets += 1
+        self.topic.language = _language(self.scope)
         await self.accept()
         self.follower = asyncio.create_task(self._follow(self.topic))
 
@@ -81,8 +85,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
                         await topic.news(position)
                 # By the clock, not in a pause: an answer may go on for as long as a turn may last.
                 if clock() >= due:
-                    if not await self._is_welcome():
-                        await self.close(4401)
+                    reason = await self._reason_to_close()
+                    if reason is not None:
+                        await self.close(reason)
                         return
                     self.received = 0
                     due = clock() + RECHECK_SECONDS
@@ -106,17 +111,31 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _snapshot(self, topic: Topic) -> int:
         """Send the present state, read while no event comes in between."""
         async with topic.lock:
-            html = await db(frames.snapshot, self.conversation.pk, self.after, topic.live)
+            read = await db(
+                frames.snapshot, self.conversation.pk, self.after, topic.live, topic.language
+            )
             position = topic.position
+        html, self.after = read
         await self.send(text_data=html)
         return position
 
-    async def _is_welcome(self) -> bool:
+    async def _reason_to_close(self) -> int | None:
+        """Say why the page is told no more: its session is over, or the conversation is gone."""
         session = self.scope["session"].session_key
-        owner_id = self.conversation.owner_id
-        return await db(is_logged_in, session, owner_id) and await db(is_kept, self.conversation)
+        if not await db(is_logged_in, session, self.conversation.owner_id):
+            return LOGGED_OUT
+        return None if await db(is_kept, self.conversation) else GONE
 
 
 def _after(query: bytes) -> int:
     name, _, value = query.decode("ascii", "replace").partition("=")
     return int(value) if name == "after" and value.isdigit() and len(value) < 10 else 0
+
+
+def _language(scope: Any) -> str:
+    """Give the language of the browser, as its pages are in."""
+    request = HttpRequest()
+    request.COOKIES = scope.get("cookies", {})
+    headers = dict(scope["headers"])
+    request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", b"").decode("latin1")
+    return get_language_from_request(request)

@@ -18,12 +18,17 @@ WRONG_CALLS = (
 )
 
 #: Failures that have a reason of their own, besides their code.
-_REASONS = {"budget": "budget", "context_full": "context", "overflow": "context"}
+_REASONS = {
+    "budget": "budget",
+    "turn_money": "loop_limit",
+    "context_full": "context",
+    "overflow": "context",
+}
 
 
 def finished(stop_reason: str) -> Finish:
     match stop_reason:
-        case "end_turn" | "stop_sequence" | "max_tokens" | "refusal":
+        case "end_turn" | "stop_sequence" | "max_tokens" | "refusal" | "pause_turn":
             return Finish("done", stop_reason)
         case "model_context_window_exceeded":
             return Finish("done", "context")

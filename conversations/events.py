@@ -3,7 +3,8 @@
 An event names what changed; the web process renders it from the database by its template
 `conversations/events/<name>.html`, once for all sockets. Only `TextGrew` carries text of its own,
 because the answer on its way is not in the database yet. Every other event sets a region of the
-page to its present state, so one that arrives twice does no harm.
+page to its present state, so one that arrives twice does no harm. That another path is shown is no
+event: each page then gets a snapshot of its own, as if it had just connected.
 """
 
 from __future__ import annotations
@@ -66,6 +67,11 @@ class MeterMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueChanged:
+    """Other messages wait, or for something else."""
+
+
+@dataclass(frozen=True, slots=True)
 class TitleChanged:
     """The conversation has another title."""
 
@@ -78,5 +84,6 @@ Event = (
     | TurnChanged
     | TurnClosed
     | MeterMoved
+    | QueueChanged
     | TitleChanged
 )

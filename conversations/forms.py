@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -18,11 +19,27 @@ else:
     _UserForm = UserCreationForm
 
 
-class PromptForm(forms.Form):
-    """A message; a missing client id gets one, which makes that send unrepeatable."""
+class IdsField(forms.Field):
+    """Ids, each in a field of its own of one name."""
 
-    text = forms.CharField(strip=False, error_messages={"required": _("Write a message first.")})
+    widget = forms.MultipleHiddenInput
+
+    def to_python(self, value: Any) -> list[uuid.UUID]:
+        try:
+            return [uuid.UUID(one) for one in value or ()]
+        except ValueError as error:
+            raise forms.ValidationError(_("A file of this message is not there.")) from error
+
+
+class PromptForm(forms.Form):
+    """A message; a missing client id gets one, which makes that send unrepeatable.
+
+    The text may be empty where files say enough; the service refuses a message without either.
+    """
+
+    text = forms.CharField(strip=False, required=False)
     client_id = forms.UUIDField(required=False)
+    attachments = IdsField(required=False)
 
     def clean_client_id(self) -> uuid.UUID:
         return self.cleaned_data["client_id"] or uuid.uuid4()
@@ -37,6 +54,32 @@ class StartForm(PromptForm):
         super().__init__(*args, **kwargs)
         choices = [(name, name) for name in enabled_models()]
         self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
+
+
+class VersionForm(forms.Form):
+    """Another answer; without an id the next one is meant, whichever that is now."""
+
+    client_id = forms.UUIDField(required=False)
+
+
+class EditForm(forms.Form):
+    """A message in other words; `keep` names the places of the files that stay."""
+
+    text = forms.CharField(strip=False, required=False)
+    client_id = forms.UUIDField(required=False)
+    keep = forms.TypedMultipleChoiceField(required=False, coerce=int)
+
+    def __init__(self, data: Any, places: Iterable[int]) -> None:
+        super().__init__(data)
+        self.fields["keep"].choices = [(place, place) for place in places]  # type: ignore[attr-defined]
+
+    def clean_client_id(self) -> uuid.UUID:
+        return self.cleaned_data["client_id"] or uuid.uuid4()
+
+
+def problem(form: forms.Form) -> str:
+    """Give the first thing that is wrong with a form."""
+    return str(next(iter(form.errors.values()))[0])
 
 
 class SetupForm(_UserForm):

@@ -1,15 +1,25 @@
-"""Events as fragments of HTML, by the template of the event's name."""
+"""Events as fragments of HTML, by the template of the event's name.
+
+No request says who reads; it is the owner, so their preferences count, and the language they chose
+or that of the browser which looked last.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.template.loader import render_to_string
+from django.utils.translation import override
 
 from conversations.events import (
     Event,
     MeterMoved,
+    QueueChanged,
     RoundChanged,
     RoundOpened,
     TextGrew,
@@ -19,9 +29,14 @@ from conversations.events import (
     TurnOpened,
 )
 from conversations.hub import Live
-from conversations.queries import meters, transcripts
+from conversations.preferences import Preferences
+from conversations.queries import meters, paging, transcripts, waiting
 from conversations.queries.conversations import conversation_by_id
+from conversations.queries.people import preferences_of_owner
 from conversations.queries.shapes import Round, Turn
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
 
 
 def template_of(event: type[Event] | Event) -> str:
@@ -30,13 +45,31 @@ def template_of(event: type[Event] | Event) -> str:
     return f"conversations/events/{re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()}.html"
 
 
-def render(conversation_id: int, event: Event) -> str:
+@contextmanager
+def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Preferences]:
+    found = preferences_of_owner(conversation)
+    chosen = found.language if found.language in dict(settings.LANGUAGES) else language
+    with override(chosen or settings.LANGUAGE_CODE):
+        yield found
+
+
+def render(conversation_id: int, event: Event, language: str = "") -> str:
     """Render an event from the database."""
     conversation = conversation_by_id(conversation_id)
-    context: dict[str, object] = {"event": event, "conversation": conversation}
+    with _read_by_owner(conversation, language) as preferences:
+        return _render(conversation, event, preferences)
+
+
+def _render(conversation: Conversation, event: Event, preferences: Preferences) -> str:
+    context: dict[str, object] = {
+        "event": event,
+        "conversation": conversation,
+        "preferences": preferences,
+    }
     match event:
         case TurnOpened() | TurnChanged() | TurnClosed():
             context["turn"] = transcripts.turn(conversation, event.turn)
+            context["queue"] = waiting.queue(conversation)
         case RoundOpened() | RoundChanged():
             turn = transcripts.turn(conversation, event.turn)
             context |= {"turn": turn, "round": _round(turn, event)}
@@ -45,6 +78,8 @@ def render(conversation_id: int, event: Event) -> str:
                 "meter": meters.meter(conversation),
                 "budget": meters.budget_pill(conversation.owner_id),
             }
+        case QueueChanged():
+            context["queue"] = waiting.queue(conversation)
         case TextGrew() | TitleChanged():
             pass
     return render_to_string(template_of(event), context)
@@ -55,18 +90,36 @@ def text(event: TextGrew) -> str:
     return render_to_string(template_of(event), {"event": event})
 
 
-def snapshot(conversation_id: int, after: int, live: Live | None) -> str:
-    """Render everything of the conversation behind turn `after`, the live answer included."""
+def snapshot(
+    conversation_id: int, after: int, live: Live | None, language: str = ""
+) -> tuple[str, int]:
+    """Render everything of the shown path behind turn `after`, the live answer included.
+
+    For a page that ends with a turn of another path, or far back, that is the newest page. The
+    number is that of the turn which the page then ends with.
+    """
     conversation = conversation_by_id(conversation_id)
-    return render_to_string(
-        "conversations/events/snapshot.html",
-        {
-            "conversation": conversation,
-            "turns": transcripts.turns_after(conversation, after, live),
-            "meter": meters.meter(conversation),
-            "budget": meters.budget_pill(conversation.owner_id),
-        },
-    )
+    with _read_by_owner(conversation, language) as preferences:
+        return _snapshot(conversation, after, live, preferences)
+
+
+def _snapshot(
+    conversation: Conversation, after: int, live: Live | None, preferences: Preferences
+) -> tuple[str, int]:
+    turns, page = transcripts.turns_after(conversation, after, live), None
+    if turns is None:
+        page, turns, after = paging.halves(transcripts.transcript(conversation, live=live))
+    context = {
+        "conversation": conversation,
+        "preferences": preferences,
+        "transcript": page,
+        "after": after,
+        "turns": turns,
+        "queue": waiting.queue(conversation),
+        "meter": meters.meter(conversation),
+        "budget": meters.budget_pill(conversation.owner_id),
+    }
+    return render_to_string("conversations/events/snapshot.html", context), after
 
 
 def _round(turn: Turn, event: RoundOpened | RoundChanged) -> Round:

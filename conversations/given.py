@@ -25,6 +25,8 @@ class Caps:
     pauses: int = 5
     #: Rounds in a row in which no tool call could be run.
     wrong_rounds: int = 3
+    #: The whole turn.
+    seconds: int = 900
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,8 @@ class Topic:
     position: int = 0
     live: Live | None = None
     sockets: int = 0
+    #: What the browser that came last reads, for an owner who chose nothing.
+    language: str = ""
     #: Sockets and running turns; a topic that nobody holds is forgotten.
     holders: int = 0
     frames: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT))
@@ -50,6 +52,12 @@ class Topic:
         self.position += 1
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+    def renew(self) -> None:
+        """Have every socket take a snapshot: the frames so far are of a path that was left."""
+        self.frames.clear()
+        self.publish("")
+        self.frames.clear()
 
     def after(self, position: int) -> list[str] | None:
         """Give the frames after `position`; None when some are gone."""

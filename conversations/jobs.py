@@ -39,11 +39,12 @@ def job(facts: JobFacts) -> Job:
         return envelope(model=model, max_tokens=max_tokens, system=prompt, cached=False)
 
     caps = Caps(
-        conf.max_rounds,
-        conf.max_tool_calls,
+        facts.caps.rounds,
+        facts.caps.tool_calls,
         conf.max_parallel_tools,
         conf.max_attempts,
         conf.max_backoff_seconds,
+        seconds=facts.caps.seconds,
     )
     return Job(
         facts.model,

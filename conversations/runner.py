@@ -20,10 +20,10 @@ from conversations.context.view import Message, View
 from conversations.endings import declined, failed, finished, left_out, stopped, wrong_calls
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.given import Job, Loaded
-from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, logger
+from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent, logger
 from conversations.preparing import Preparing
 from conversations.switch import Stopped
-from conversations.toolruns import ToolRuns
+from conversations.toolruns import STOPPED, TOO_MANY, ToolRuns
 
 #: How much longer an answer may be whose tool call was cut by the limit.
 LONGER = 4
@@ -35,6 +35,7 @@ class Got:
 
     state: Loaded
     answer: Answer
+    sent: Sent
 
 
 class Runner:
@@ -141,7 +142,8 @@ class Runner:
             state = replace(state, called_at=self.ports.now())
             await self.ports.tell(RoundOpened(self.turn, self.round))
             try:
-                answer, message = await attempt(self.ports, sent, shows=True, taken=taken)
+                grow = self.ports.stage.grow
+                answer, message = await attempt(self.ports, sent, grow=grow, taken=taken)
             except ModelFailed as error:
                 await self._back_off(error, tries)
                 tries += 1
@@ -158,7 +160,7 @@ class Runner:
             await self.ports.tell(RoundChanged(self.turn, self.round))
             await self.ports.tell(MeterMoved())
             known = replace(state, view=after, report=report, bound_to=envelope.binding)
-            return Got(known, answer)
+            return Got(known, answer, sent)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before another attempt, or raise when there must be none."""
@@ -174,16 +176,32 @@ class Runner:
             await self.ports.pause(wait)
 
     async def _use_tools(self, got: Got) -> View:
-        """Answer the calls of an answer; those beyond the cap are told so."""
+        """Answer the calls of an answer; those beyond the cap are told so.
+
+        Where nobody could be told of their results, no tool runs: raises Refused.
+        """
         uses = got.answer.tool_uses
         allowed = self.job.caps.tool_calls - self.tool_calls
+        refused, denied = await self._refusal(got.sent), TOO_MANY
+        if refused is not None:
+            allowed, denied = 0, STOPPED + refused.code
         self.tool_calls += len(uses)
         self.ids.update(use.id for use in uses)
         changed = RoundChanged(self.turn, self.round)
-        runs = ToolRuns(self.ports, changed, self.job.caps.parallel_tools, allowed)
+        runs = ToolRuns(self.ports, changed, self.job.caps.parallel_tools, allowed, denied)
         message, is_wrong = await runs.answer(uses)
+        if refused is not None:
+            raise refused
         self.wrong = self.wrong + 1 if is_wrong else 0
         return got.state.view.append(message)
+
+    async def _refusal(self, sent: Sent) -> Refused | None:
+        """Give why there can be no further call, if that is known already."""
+        try:
+            await self.ports.calls.demand(sent)
+        except Refused as refused:
+            return refused
+        return None
 
 
 def _no_ids() -> set[str]:

@@ -38,7 +38,7 @@ class TurnStage:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._fresh_text, self._fresh_thinking = "", ""
-        self._saved_at, self._saved_length = time.monotonic(), 0
+        self._saved_at, self._saved_length, self._length = time.monotonic(), 0, 0
         self._flusher: asyncio.Task[None] | None = None
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
@@ -55,8 +55,15 @@ class TurnStage:
             elif isinstance(event, RoundChanged | TurnClosed):
                 self._end()
             if self._topic.sockets:
-                frame = await db(frames.render, self._lease.conversation_id, event)
+                frame = await db(
+                    frames.render, self._lease.conversation_id, event, self._topic.language
+                )
                 self._topic.publish(frame)
+
+    @property
+    def parsed(self) -> int:
+        """Characters of this round that were parsed, the measure of what it costs to show."""
+        return self._markdown.parsed
 
     def grow(self, text: str, thinking: str) -> None:
         self._fresh_text += text
@@ -67,7 +74,7 @@ class TurnStage:
         self._topic.live = Live(event.turn, event.round)
         self._markdown = Incremental()
         self._text, self._thinking = [], []
-        self._saved_length = 0
+        self._length = self._saved_length = 0
         self._flusher = asyncio.create_task(self._flush_regularly())
 
     def _end(self) -> None:
@@ -80,12 +87,16 @@ class TurnStage:
     async def _flush_regularly(self) -> None:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
-            if self._fresh_text or self._fresh_thinking:
-                try:
-                    async with self._topic.lock:
-                        await self._flush()
-                except Exception:
-                    logger.exception("turn %s: text was not shown", self._lease.turn_id)
+            try:
+                await self.flush()
+            except Exception:
+                logger.exception("turn %s: text was not shown", self._lease.turn_id)
+
+    async def flush(self) -> None:
+        """Show what has come since the last time."""
+        if self._fresh_text or self._fresh_thinking:
+            async with self._topic.lock:
+                await self._flush()
 
     async def _flush(self) -> None:
         live = self._topic.live
@@ -95,6 +106,7 @@ class TurnStage:
         thinking, self._fresh_thinking = self._fresh_thinking, ""
         self._text.append(text)
         self._thinking.append(thinking)
+        self._length += len(text) + len(thinking)
         closed, tail = "", live.tail
         if text:
             closed, tail = await asyncio.to_thread(self._markdown.feed, text)
@@ -103,15 +115,15 @@ class TurnStage:
         )
         if self._topic.sockets and (thinking or closed or tail != live.tail):
             event = TextGrew(live.turn, live.round, thinking, closed, tail)
-            self._topic.publish(await asyncio.to_thread(frames.text, event))
+            # No thread: it puts strings together, which takes less than going there.
+            self._topic.publish(frames.text(event))
         await self._checkpoint()
 
     async def _checkpoint(self) -> None:
-        length = sum(map(len, self._text))
         waited = time.monotonic() - self._saved_at
-        if waited < DRAFT_SECONDS and length - self._saved_length < DRAFT_CHARACTERS:
+        if waited < DRAFT_SECONDS and self._length - self._saved_length < DRAFT_CHARACTERS:
             return
-        self._saved_at, self._saved_length = time.monotonic(), length
+        self._saved_at, self._saved_length = time.monotonic(), self._length
         draft = {"text": "".join(self._text), "thinking": "".join(self._thinking)}
         try:
             await db(save_draft, lease=self._lease, **draft)
@@ -123,13 +135,23 @@ class TurnStage:
         hub.leave(self._lease.conversation_id)
 
 
+async def renew(conversation_id: int) -> None:
+    """Tell the sockets of this process that another path is shown."""
+    topic = hub.enter(conversation_id)
+    try:
+        async with topic.lock:
+            topic.renew()
+    finally:
+        hub.leave(conversation_id)
+
+
 async def announce(conversation_id: int, event: Event) -> None:
     """Tell the sockets of this process of a change that no running turn of it made."""
     topic = hub.enter(conversation_id)
     try:
         async with topic.lock:
             if topic.sockets:
-                topic.publish(await db(frames.render, conversation_id, event))
+                topic.publish(await db(frames.render, conversation_id, event, topic.language))
     except Exception:
         logger.exception("%s was not shown", event)
     finally:

@@ -7,7 +7,10 @@ import logging
 from celery import shared_task
 
 from conversations.services import audit
+from conversations.services.attachments import sweep_unsent
 from conversations.services.erase import erase_due
+from conversations.services.proposals import lapse
+from conversations.services.titles import close_lost_titles
 from conversations.services.turns import expired_turns, interrupt_turn
 
 logger = logging.getLogger("agentweb.audit")
@@ -15,15 +18,18 @@ logger = logging.getLogger("agentweb.audit")
 
 @shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
 def reap() -> None:
-    """Close the turns whose worker is gone."""
+    """Close the turns and titles whose worker is gone."""
     for turn_id in expired_turns():
         interrupt_turn(turn_id=turn_id)
+    close_lost_titles()
+    lapse()
 
 
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
 def erase() -> None:
-    """Erase what has been in the trash long enough."""
+    """Erase what has been in the trash, or waited to be sent, long enough."""
     erase_due()
+    sweep_unsent()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]

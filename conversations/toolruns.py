@@ -22,17 +22,19 @@ logger = logging.getLogger("agentweb.runner")
 CANCELLED = "Cancelled: the turn was stopped before this tool finished."
 TOO_MANY = "Not run: this turn has reached its limit of tool calls."
 FLAWED = "Not run: the input was not one JSON object. It is "
+STOPPED = "Not run, stopped: "
 BROKEN = "The tool failed on the server; it was logged."
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRuns:
-    """The tool calls of one round; `allowed` of them may run."""
+    """The tool calls of one round; `allowed` of them may run, the others are told `denied`."""
 
     ports: Ports
     changed: RoundChanged
     parallel: int
     allowed: int
+    denied: str = TOO_MANY
 
     async def answer(self, uses: tuple[ToolUse, ...]) -> tuple[Message, bool]:
         """Run the calls, store their results as one message, say whether every call was wrong."""
@@ -55,7 +57,7 @@ class ToolRuns:
         """Answer one call; a stop makes it a cancelled one, committed like any other."""
         async with gate:
             if not is_allowed:
-                done = ToolDone(wire.encode(TOO_MANY), "denied")
+                done = ToolDone(wire.encode(self.denied), "denied")
             elif use.flaw:
                 done = ToolDone(wire.encode(FLAWED + use.flaw), "error", is_wrong=True)
             else:

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from conversations.queries.conversations import conversation_for
-from conversations.services.pins import PinError
+from conversations.services.handmade import HandError
 from conversations.services.tuning import change_settings
 from conversations.tuning_form import ConversationForm
 from conversations.views import person
@@ -25,7 +25,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             change_settings(conversation_id=conversation.pk, **form.settings)
-        except PinError as error:
+        except HandError as error:
             form.add_error("model", error.text)
         else:
             return redirect("chat", conversation.public_id)

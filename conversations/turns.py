@@ -26,14 +26,19 @@ from conversations.db import db
 from conversations.events import Event, MeterMoved, TurnClosed, TurnOpened
 from conversations.jobs import job
 from conversations.ports import Finish, Ports
+from conversations.proposing import Proposals
 from conversations.queries.jobs import job_facts
 from conversations.runner import Runner
 from conversations.services import leases
 from conversations.services import turns as services
+from conversations.services.attachments import sweep_unsent
 from conversations.services.erase import erase_due
 from conversations.services.leases import TTL, Lease
+from conversations.services.proposals import lapse
+from conversations.services.titles import close_lost_titles
 from conversations.stage import TurnStage, announce
 from conversations.switch import Stopped, Switch
+from conversations.titling import Titles
 
 if TYPE_CHECKING:
     from conversations.models import Turn
@@ -52,6 +57,8 @@ class Supervisor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._claude: Claude | None = None
         self._sweeper: asyncio.Task[None] | None = None
+        self._titles = Titles()
+        self._proposals = Proposals()
         self._announcements: set[asyncio.Task[None]] = set()
         self._is_draining = False
 
@@ -77,6 +84,8 @@ class Supervisor:
             if turn is not None:
                 logger.warning("turn %s was interrupted", turn_id)
                 await announce(turn.conversation_id, TurnClosed(turn.number))
+        await db(close_lost_titles, everything=everything)
+        await db(lapse, everything=everything)
         for turn_id in await db(services.queued_turns):
             self.launch(turn_id)
 
@@ -86,6 +95,7 @@ class Supervisor:
             try:
                 await self.sweep()
                 await db(erase_due)
+                await db(sweep_unsent)
             except Exception:
                 logger.exception("the sweep failed; it is tried again")
 
@@ -93,6 +103,15 @@ class Supervisor:
         """Start a queued turn soon, from any thread; the sweep finds it if this process cannot."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.launch, turn_id)
+
+    def propose(self, proposal_id: int) -> None:
+        """Ask the model for a summary that a person wants, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._propose, proposal_id)
+
+    def _propose(self, proposal_id: int) -> None:
+        if self._claude is not None and not self._is_draining:
+            self._proposals.begin(proposal_id, self._claude)
 
     def stop(self, turn: Turn) -> None:
         """Wake a turn that was asked to stop, from any thread; show it if nobody runs it."""
@@ -130,6 +149,8 @@ class Supervisor:
             self._request(turn_id, "shutdown")
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=5)
+        await self._titles.drain()
+        await self._proposals.drain()
         if self._claude is not None:
             await self._claude.close()
 
@@ -142,24 +163,30 @@ class Supervisor:
         switch = self._switches[turn_id] = Switch()
         stage = TurnStage(lease)
         keeper = asyncio.create_task(self._keep(lease, switch))
-        limit = asyncio.get_running_loop().call_later(conf.max_turn_seconds, switch.request, "time")
+        is_done, following = False, None
         try:
             await _tell(stage, TurnOpened(lease.number))
             finish = await self._finish(lease, switch, stage, self._claude)
-            await db(services.finish_turn, lease=lease, finish=finish)
+            following = await db(services.finish_turn, lease=lease, finish=finish)
             logger.info("turn %s: %s %s %s", turn_id, finish.state, finish.reason, finish.code)
+            is_done = finish.state == "done"
         except Stopped:
             logger.warning("turn %s lost its lease", turn_id)
         except Exception:
             # The sweep interrupts it once its lease is over.
             logger.exception("turn %s could not be finished", turn_id)
         finally:
-            limit.cancel()
             keeper.cancel()
             self._switches.pop(turn_id, None)
             await _tell(stage, TurnClosed(lease.number))
+            if following is not None:
+                await _tell(stage, TurnOpened(following.number))
             await _tell(stage, MeterMoved())
             stage.close()
+        if following is not None:
+            self.launch(following.pk)
+        if is_done and not self._is_draining:
+            self._titles.begin(lease, self._claude)
 
     async def _finish(
         self, lease: Lease, switch: Switch, stage: TurnStage, claude: Claude
@@ -178,7 +205,11 @@ class Supervisor:
                 chance=random.random,
                 now=time.time,
             )
-            return await Runner(work, ports, lease.number).run()
+            late = asyncio.get_running_loop().call_later(work.caps.seconds, switch.request, "time")
+            try:
+                return await Runner(work, ports, lease.number).run()
+            finally:
+                late.cancel()
         except ContextError as error:
             return Finish("failed", "", error.code, str(error))
         except Exception:

@@ -37,6 +37,8 @@ class Usage:
     #: Tool uses whose results the API cleared, and the tokens of the request that freed.
     cleared_uses: int = 0
     cleared: int = 0
+    #: The figures came with the end of the answer; else its output is not known yet.
+    is_final: bool = True
 
     @property
     def billed(self) -> tuple[Usage, ...]:
@@ -52,6 +54,11 @@ class Usage:
         """Tokens of the request, however they were billed."""
         whole = self.input + self.cache_read + self.cache_write
         return whole if self.last is None else self.last
+
+    @property
+    def total(self) -> int:
+        """All tokens, in and out."""
+        return self.input + self.cache_read + self.cache_write + self.output
 
     @property
     def uncleared(self) -> int:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser
-from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext as _
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
-from conversations.forms import PromptForm, StartForm
-from conversations.queries import meters, paging, transcripts
+from conversations.events import QueueChanged
+from conversations.forms import PromptForm, StartForm, problem
+from conversations.preferences import preferences
+from conversations.queries import meters, paging, transcripts, waiting
 from conversations.queries.conversations import (
     conversation_for,
     enabled_models,
     live_turn,
     newest,
-    turn_for,
 )
 from conversations.queries.listing import listing
 from conversations.queries.originals import original
@@ -31,12 +32,15 @@ from conversations.queries.reductions import reduction as reduction_of
 from conversations.queries.shapes import Transcript
 from conversations.queries.standings import standing
 from conversations.services import turns as services
-from conversations.services.turns import SendError
+from conversations.services.attachments import AttachmentError, store_uploads
+from conversations.services.prompts import SendError
+from conversations.services.queue import waits
+from conversations.stage import announce
 from conversations.turns import supervisor
 from tools.registry import TOOLS
 
 if TYPE_CHECKING:
-    from conversations.models import Conversation, Turn, User
+    from conversations.models import Conversation, User
 
 logger = logging.getLogger("agentweb.views")
 
@@ -77,12 +81,14 @@ def _page(
     request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
 ) -> dict[str, object]:
     user = person(request)
+    models = enabled_models()
+    wanted = preferences(user.preferences).model
     context: dict[str, object] = {
         "conversation": conversation,
         "sidebar": listing(user, conversation),
         "budget": meters.budget_pill(user.pk),
-        "models": enabled_models(),
-        "default_model": conf.model,
+        "models": models,
+        "default_model": wanted if wanted in models else conf.model,
         "tools": [(tool.name, tool.description) for tool in TOOLS.values()],
         "can_review": user.is_staff,
         "example_prompts": EXAMPLES,
@@ -92,12 +98,16 @@ def _page(
     }
     if conversation is None:
         return context
-    page = page or transcripts.transcript(conversation)
-    finished = [turn for turn in page.turns if not turn.is_live]
+    if page is None:
+        page = transcripts.transcript(conversation)
+    else:
+        page = paging.whole(conversation, page)
+    ended, running, after = paging.halves(page)
     return context | {
-        "transcript": replace(page, turns=tuple(finished)),
-        "live_turns": [turn for turn in page.turns if turn.is_live],
-        "after": page.newest or (finished[-1].number if finished else 0),
+        "transcript": ended,
+        "live_turns": running,
+        "after": after,
+        "queue": waiting.queue(conversation),
         "meter": meters.meter(conversation),
     }
 
@@ -116,22 +126,29 @@ def start(request: HttpRequest) -> HttpResponse:
     user = person(request)
     form = StartForm(request.POST)
     if not form.is_valid():
-        text = next(iter(form.errors.values()))[0]
-        return _new_chat_error(request, str(text))
+        return _new_chat_error(request, problem(form))
     try:
         turn = services.start_conversation(
             owner_id=user.pk,
             model=form.cleaned_data["model"] or conf.model,
             text=form.cleaned_data["text"],
             client_id=form.cleaned_data["client_id"],
+            attachments=_files(request, form),
         )
-    except SendError as error:
+    except (SendError, AttachmentError) as error:
         return _new_chat_error(request, error.text)
     supervisor.wake(turn.pk)
+    if request.htmx:  # type: ignore[attr-defined]
+        begun = HttpResponse(status=204)
+        begun["HX-Redirect"] = reverse("chat", args=[turn.conversation.public_id])
+        return begun
     return redirect("chat", turn.conversation.public_id)
 
 
 def _new_chat_error(request: HttpRequest, text: str) -> HttpResponse:
+    if request.htmx:  # type: ignore[attr-defined]
+        page = "conversations/_partials/send_error.html"
+        return render(request, page, {"error": text}, status=400)
     context = _page(request, None) | {"error": text, "draft": request.POST.get("text", "")}
     return render(request, "conversations/chat.html", context, status=400)
 
@@ -139,27 +156,30 @@ def _new_chat_error(request: HttpRequest, text: str) -> HttpResponse:
 @login_required
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Store a message and queue its turn; the answer comes by the socket."""
+    """Store a message: its answer comes by the socket, or it waits for the end of another one."""
     conversation = conversation_for(person(request), public_id)
     form = PromptForm(request.POST)
     if not form.is_valid():
-        return _send_error(request, str(next(iter(form.errors.values()))[0]))
+        return refused(request, conversation, problem(form))
     try:
-        turn = services.send_prompt(conversation=conversation, **form.cleaned_data)
-    except SendError as error:
-        return _send_error(request, error.text, 409 if error.code == "busy" else 400)
-    return _sent(request, turn)
+        files = _files(request, form)
+        said = form.cleaned_data | {"attachments": files}
+        sent = services.send_prompt(conversation=conversation, **said)
+    except (SendError, AttachmentError) as error:
+        status = 409 if error.code == "queue_full" else 400
+        return refused(request, conversation, error.text, status)
+    if waits(sent):
+        async_to_sync(announce)(conversation.pk, QueueChanged())
+    else:
+        supervisor.wake(sent.pk)
+    return back(request, conversation, trigger="sent")
 
 
-@login_required
-@require_POST
-def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
-    """Send the prompt of a turn that did not end well once more."""
-    turn = turn_for(person(request), public_id, number)
-    try:
-        return _sent(request, services.retry_turn(turn=turn))
-    except SendError as error:
-        return _send_error(request, error.text, 409)
+def _files(request: HttpRequest, form: PromptForm) -> list[UUID]:
+    """Name the files of a message; those that come with the form itself are kept first."""
+    brought = request.FILES.getlist("files")
+    kept = store_uploads(owner_id=person(request).pk, files=brought) if brought else []
+    return [*form.cleaned_data["attachments"], *kept]
 
 
 @login_required
@@ -171,7 +191,7 @@ def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if turn is not None:
         services.request_stop(turn=turn)
         supervisor.stop(turn)
-    return _back(request, conversation)
+    return back(request, conversation)
 
 
 @login_required
@@ -199,29 +219,8 @@ def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     return render(request, "conversations/output.html", context)
 
 
-@require_safe
-def live(request: HttpRequest) -> HttpResponse:
-    return HttpResponse("ok", content_type="text/plain")
-
-
-@require_safe
-def ready(request: HttpRequest) -> HttpResponse:
-    """Say whether requests can be served: 503 while the database does not answer."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except DatabaseError as error:
-        logger.warning("not ready: %s", error)
-        return HttpResponse("no database", content_type="text/plain", status=503)
-    return HttpResponse("ok", content_type="text/plain")
-
-
-def _sent(request: HttpRequest, turn: Turn) -> HttpResponse:
-    supervisor.wake(turn.pk)
-    return _back(request, turn.conversation, trigger="sent")
-
-
-def _back(request: HttpRequest, conversation: Conversation, trigger: str = "") -> HttpResponse:
+def back(request: HttpRequest, conversation: Conversation, trigger: str = "") -> HttpResponse:
+    """Answer a post whose effect comes by the socket; without a script the page comes back."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat", conversation.public_id)
     response = render(request, "conversations/_partials/sent.html", {"conversation": conversation})
@@ -230,6 +229,14 @@ def _back(request: HttpRequest, conversation: Conversation, trigger: str = "") -
     return response
 
 
-def _send_error(request: HttpRequest, text: str, status: int = 400) -> HttpResponse:
-    context = {"error": text}
-    return render(request, "conversations/_partials/send_error.html", context, status=status)
+def refused(
+    request: HttpRequest, conversation: Conversation, text: str, status: int = 400
+) -> HttpResponse:
+    """Say why a post was not done: where its form shows errors, or on a page."""
+    page = "_partials/send_error" if request.htmx else "refused"  # type: ignore[attr-defined]
+    context = {
+        "conversation": conversation,
+        "error": text,
+        "back": reverse("chat", args=[conversation.public_id]),
+    }
+    return render(request, f"conversations/{page}.html", context, status=status)

@@ -79,10 +79,12 @@
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-copy]");
     if (!button) return;
-    const source = button.dataset.copy === "code"
-      ? one("pre", button.parentElement).textContent
-      : one("template.source", button.parentElement).content.textContent;
-    copy(source, button);
+    const source = {
+      code: () => one("pre", button.parentElement).textContent,
+      prompt: () => one(".bubble", button.closest(".prompt")).textContent,
+      answer: () => one("template.source", button.parentElement).content.textContent,
+    };
+    copy(source[button.dataset.copy](), button);
   });
 
   function dress(root) {
@@ -102,29 +104,13 @@
   });
   menu?.addEventListener("click", (event) => { if (event.target === menu) menu.close(); });
 
-  // A page that came instead of a fragment is the log-in.
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    const { xhr, requestConfig } = event.detail;
-    const arrived = xhr.responseURL && new URL(xhr.responseURL).pathname;
-    const asked = new URL(requestConfig.path, location.href).pathname;
-    if (arrived && arrived !== asked) {
-      event.detail.shouldSwap = false;
-      location.assign(`${arrived}?next=${encodeURIComponent(location.pathname)}`);
-    }
-  });
-
   // Keys of every page; the reader can switch them off.
   const help = one("#shortcuts");
   const choice = one("#use-shortcuts");
-  if (choice) {
-    choice.checked = store.get("shortcuts") !== "off";
-    choice.addEventListener("change", () => {
-      store.set("shortcuts", choice.checked ? "on" : "off");
-    });
-  }
   for (const button of all("[data-open='shortcuts']")) {
     button.addEventListener("click", () => { one("#sidebar").hidePopover?.(); help.showModal(); });
   }
+  let going = false;
   addEventListener("keydown", (event) => {
     if (!choice?.checked || event.isComposing || event.defaultPrevented) return;
     const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
@@ -138,6 +124,11 @@
       else location.assign(one("#find").href);
     } else if (event.key === "?" && !writes && !help.open) {
       help.showModal();
+    } else if (!writes && !isCommand && !event.altKey && !one("dialog[open]")) {
+      // g, then the letter of a link with data-go.
+      const goal = going && /^[a-z]$/.test(event.key) && one(`[data-go="${event.key}"]`);
+      going = event.key === "g";
+      if (goal) location.assign(goal.href);
     }
   });
 
@@ -159,6 +150,7 @@
     lastTop = top;
     if (follows) below.hidden = true;
   }, { passive: true });
+  document.addEventListener("agentweb:stay", () => { follows = false; });
   below.addEventListener("click", () => { follows = true; below.hidden = true; toBottom(); });
   if (transcript) {
     const wanted = new URLSearchParams(location.search).get("m");
@@ -203,7 +195,8 @@
   if (form.dataset.draft !== "new" && store.get("starting")) store.set("draft:new", null);
   store.set("starting", null);
   if (!box.value && remembered.text) box.value = remembered.text;
-  id.value = (box.value === remembered.text && remembered.id) || id.value || fresh();
+  // Not the one of the page: a way back may show it again, as it was before that one was used.
+  id.value = (box.value === remembered.text && remembered.id) || fresh();
   fit();
   let sent = null;
   box.addEventListener("input", () => {
@@ -214,14 +207,31 @@
   });
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    const isLine = document.documentElement.dataset.enter === "line";
+    if (isLine && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     form.requestSubmit();
   });
+  // One message at a time: what is sent while another is on its way to the server goes right behind it.
+  let isSending = false;
+  let wantsNext = false;
+  addEventListener("submit", (event) => {
+    if (event.target !== form || !isSending) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    wantsNext = true;
+  }, true);
+  form.addEventListener("htmx:beforeRequest", (event) => { if (event.target === form) isSending = true; });
+  form.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target !== form) return;
+    const goesOn = wantsNext && event.detail.successful;
+    isSending = wantsNext = false;
+    if (goesOn) form.requestSubmit();
+  });
   form.addEventListener("submit", (event) => {
-    if (!box.value.trim() || isLive()) {
+    if (!box.value.trim() && !form.elements.attachments) {
       event.preventDefault();
       event.stopImmediatePropagation();
-      if (isLive()) complain(words.busy);
       return;
     }
     sent = box.value;
@@ -235,6 +245,26 @@
     else { id.value = fresh(); keep(); }
     sent = null;
     box.focus();
+  });
+  // Kept in this browser until the server can be had, or not sent because nobody logged in.
+  form.addEventListener("stored", () => {
+    sent = box.value;
+    form.dispatchEvent(new Event("sent"));
+  });
+  form.addEventListener("unsent", (event) => { if (event.target === form) complain(words.unsent); });
+  // The draft is one for all tabs: the one that was changed last.
+  addEventListener("storage", (event) => {
+    if (event.key !== key) return;
+    const [before, now] = [event.oldValue, event.newValue].map((one) => JSON.parse(one ?? "{}"));
+    if (box.value === (before.text ?? "")) {
+      box.value = now.text ?? "";
+      id.value = now.id ?? fresh();
+      fit();
+    } else if (event.newValue === null) {
+      // The other tab has sent its own; this is another message.
+      id.value = fresh();
+      keep();
+    }
   });
   function complain(text) {
     const note = document.createElement("p");
@@ -254,7 +284,7 @@
   // An error page is no fragment of this page.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr } = event.detail;
-    if (xhr.status >= 400 && !xhr.responseText.includes("send-error")) {
+    if (xhr.status >= 400 && xhr.status !== 401 && !xhr.responseText.includes("send-error")) {
       event.detail.shouldSwap = false;
       complain(xhr.status === 403 ? words.stale : words.unsent);
     }
@@ -284,6 +314,9 @@
   let focused = null;
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { fragment, target } = event.detail;
+    const active = document.activeElement;
+    const name = active && target.contains(active) && address(active);
+    if (name) focused = name;
     for (const child of [...fragment.children]) {
       const present = child.id && document.getElementById(child.id);
       if (present && present !== target && target.contains(present)) {
@@ -293,9 +326,6 @@
       }
     }
     for (const child of fragment.children) restore(target, child);
-    const active = document.activeElement;
-    const name = active && target.contains(active) && address(active);
-    if (name) focused = name;
   });
   function address(node) {
     if (node.id) return `[id="${CSS.escape(node.id)}"]`;
@@ -303,13 +333,12 @@
     return owner && `[data-key="${CSS.escape(owner.dataset.key)}"] > summary`;
   }
   function restore(old, fresh) {
-    const open = new Set();
-    for (const node of [...all("details[open][data-key]", old), old]) {
-      if (node.open && node.dataset.key) open.add(node.dataset.key);
+    const was = new Map();
+    for (const node of [...all("details[data-key]", old), old]) {
+      if (node.dataset.key) was.set(node.dataset.key, node.open);
     }
-    if (!open.size) return;
     for (const node of [...all("details[data-key]", fresh), fresh]) {
-      if (open.has(node.dataset.key)) node.open = true;
+      if (was.has(node.dataset.key)) node.open = was.get(node.dataset.key);
     }
   }
 
@@ -319,7 +348,7 @@
     dress(one("#live"));
     if (focused) { one(focused)?.focus({ preventScroll: true }); focused = null; }
     const title = one("#title").textContent;
-    if (title && !document.title.startsWith(title)) document.title = `${title} · agentweb`;
+    if (title && !document.title.includes(title)) document.title = `${title} · agentweb`;
     const live = isLive();
     const dot = one(".row[aria-current] .dot");
     if (dot) dot.hidden = !live;

@@ -27,6 +27,8 @@ def prepare() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="agentweb-tests-"))
     servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["AGENTWEB_DATA_DIR"] = str(folder)
+    # One call more after a first answer; the tests of titles turn it on.
+    os.environ["AGENTWEB_TITLE_MODEL"] = "off"
     os.environ["SECRET_KEY"] = "only for tests, " * 4
     if DATABASE == "postgres":
         os.environ["DATABASE_URL"] = servers.shared_postgres().url

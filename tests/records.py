@@ -43,7 +43,7 @@ def played(
 ) -> Played:
     """Play one whole turn through the services."""
     user = User.objects.filter(username=name).first() or User.objects.create(username=name)
-    Budget.objects.get_or_create(user=user, is_active=True, defaults={"limit_micros": limit})
+    Budget.objects.get_or_create(user=user, is_active=True, defaults={"limit": limit})
     turn = turns.start_conversation(owner_id=user.pk, model=MODEL, text=title, client_id=uuid4())
     lease = leases.claim_turn(turn_id=turn.pk, owner="test")
     assert lease is not None

@@ -29,8 +29,9 @@ def person(name: str = "ada", **fields: Any) -> User:
     return User.objects.create(username=name, **fields)
 
 
-def limited(user: User, micros: int, period: str = "month") -> Budget:
-    return Budget.objects.create(user=user, limit_micros=micros, period=period)
+def limited(user: User, limit: int, period: str = "month", **fields: Any) -> Budget:
+    """Give the person an allowance of their own."""
+    return Budget.objects.create(user=user, limit=limit, period=period, **fields)
 
 
 def queued(user: User, text: str = "Hello") -> Turn:

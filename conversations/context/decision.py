@@ -18,8 +18,9 @@ _MILLION = 1_000_000
 PAYBACK_PERCENT = 50
 
 #: `share`: over the share of the window; `cliff`: over a price cliff; `cold`: nothing is in the
-#: prompt cache any more, so nothing is rewritten; `pays`: it is paid back by the calls to come.
-Why = Literal["share", "cliff", "cold", "pays"]
+#: prompt cache any more, so nothing is rewritten; `pays`: it is paid back by the calls to come;
+#: `asked`: a person wants it.
+Why = Literal["share", "cliff", "cold", "pays", "asked"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,8 +67,9 @@ class Trigger:
 class Transformation:
     """One recorded change of the view; tokens are estimates, bytes are exact.
 
-    Nothing grows: unless it restores, an applied one makes the body smaller. One that was rejected
-    or vetoed has no edits and says why in `reason`.
+    Nothing grows by itself: unless a person brings originals back or gives a summary other words,
+    an applied one makes the body smaller. One that was rejected or vetoed has no edits and says why
+    in `reason`.
     """
 
     kind: TransformationKind

@@ -8,11 +8,11 @@ which runs at memory speed.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import string
-import struct
 from typing import Any
+
+from conversations.context import images, pdf
+from conversations.context.described import HEAD, decoded
 
 LOWER = string.ascii_lowercase.encode()
 UPPER = string.ascii_uppercase.encode()
@@ -90,7 +90,8 @@ def _value(value: object) -> int:
 
 
 def _image_tokens(source: Any) -> int:
-    size = _pixels(source.get("data", "")) if isinstance(source, dict) else None
+    head = decoded(source.get("data", ""), HEAD) if isinstance(source, dict) else b""
+    size = images.pixels(head)
     if size is None:
         return IMAGE
     width, height = size
@@ -106,32 +107,4 @@ def _document_tokens(source: Any) -> int:
     data = str(source.get("data", ""))
     if source.get("type") == "text":
         return text_tokens(data)
-    try:
-        pages = base64.b64decode(data, validate=False).count(b"/Type /Page") or 1
-    except (binascii.Error, ValueError):
-        return PAGE
-    return pages * PAGE
-
-
-def _pixels(data: str) -> tuple[int, int] | None:
-    """Read width and height from the head of a PNG, GIF or JPEG in base64."""
-    try:
-        head = base64.b64decode(data[:65_536], validate=False)
-    except (binascii.Error, ValueError):
-        return None
-    if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
-        return struct.unpack(">II", head[16:24])
-    if head[:3] == b"GIF" and len(head) >= 10:
-        return struct.unpack("<HH", head[6:10])
-    return _jpeg_pixels(head)
-
-
-def _jpeg_pixels(head: bytes) -> tuple[int, int] | None:
-    at = 2 if head[:2] == b"\xff\xd8" else len(head)
-    while at + 9 < len(head) and head[at] == 0xFF:
-        marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4], "big")
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", head[at + 5 : at + 9])
-            return width, height
-        at += 2 + max(length, 1)
-    return None
+    return pdf.pages(decoded(data)) * PAGE

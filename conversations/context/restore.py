@@ -37,7 +37,7 @@ def restore(view: View, *originals: Message) -> Transformation | None:
     note = f"Brought back {count} original message{'s' if count > 1 else ''}"
     trigger = Trigger(count, 0, "counted")
     change = edits.transformation(view, "restore", trigger, changes, note)
-    _demand_legal(change.made)
+    demand_legal(change.made)
     return change
 
 
@@ -55,8 +55,8 @@ def _put_back(now: Message, blocks: tuple[str, ...]) -> list[Edit]:
     ]
 
 
-def _demand_legal(view: View) -> None:
-    """Judge the view as the beginning of the next request."""
+def demand_legal(view: View) -> None:
+    """Judge the view as the beginning of the next request; raises RuleError."""
     last = view.messages[-1]
     if last.kind == "answer":
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))

@@ -71,6 +71,14 @@ def replace_zone(
     return draft.rejected(found) if isinstance(found, Flawed) else found
 
 
+def worded(
+    view: View, zone: Zone, trigger: Trigger, policy: Policy, text: str
+) -> Transformation | Flawed:
+    """Put these words in the place of the zone, or say why they are not accepted."""
+    draft = _Draft(view, zone, trigger, _names(zone), policy.recall_list_chars)
+    return draft.judged(SummaryReply(text, "end_turn"))
+
+
 def _asked(
     draft: _Draft, gauge: Gauge, policy: Policy
 ) -> Generator[SummaryWanted, SummaryReply | None, str | Flawed]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conversations.context import graphemes, wire
+from conversations.context.described import described, text_of
 from conversations.context.recallable import HEADER, neutral
 from conversations.context.shorten import preview
 from conversations.context.stages import Told
@@ -84,8 +85,10 @@ def _lines(blocks: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"[result of {value['tool_use_id']}{failed}] {given}"
             case "compaction":
                 yield str(value.get("content") or "")
+            case "document" if (text := text_of(value)) is not None:
+                yield f"{described(value)} {preview(text, HEAD, TAIL)}"
             case name if name not in THINKING:
-                yield f"[{name} left out]"
+                yield f"{described(value)[:-1]} left out]"
 
 
 def _content(value: dict[str, Any]) -> str:
@@ -93,7 +96,7 @@ def _content(value: dict[str, Any]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(
-        block["text"] if block["type"] == "text" else f"[{block['type']} left out]"
+        block["text"] if block["type"] == "text" else f"{described(block)[:-1]} left out]"
         for block in content
     )
 

@@ -12,6 +12,7 @@ from conversations.adapters import workspace_of
 from conversations.conf import conf
 from conversations.history.frame import frame, notice
 from conversations.queries.listing import counts
+from conversations.services.attachments import drop_unsent
 from conversations.services.conversations import delete_everything
 from conversations.services.erase import erase_due
 from conversations.turns import supervisor
@@ -46,6 +47,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     for turn in delete_everything(owner_id=user.pk):
         supervisor.stop(turn)
     erase_due(owner_id=user.pk)
+    drop_unsent(owner_id=user.pk)
     workspace_of(user.pk).clear()
     left = counts(user).trash
     if left:

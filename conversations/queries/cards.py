@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from conversations.context import wire
 from conversations.context.pinned import Pin
 from conversations.models import ToolCall
-from conversations.queries.shapes import ToolCard
+from conversations.queries.shapes import ToolCard, Turn
 
 SHOWN = 4_000
 BRIEF = 120
@@ -38,6 +39,17 @@ def tool_card(
         milliseconds=_milliseconds(call),
         is_pinned=use["id"] in held,
     )
+
+
+def with_left_out(turn: Turn, out: frozenset[str]) -> Turn:
+    """Say on the cards of a turn which results a person left out."""
+    if not any(card.id in out for row in turn.rounds for card in row.tools):
+        return turn
+    rounds = (
+        replace(row, tools=tuple(replace(card, is_left_out=card.id in out) for card in row.tools))
+        for row in turn.rounds
+    )
+    return replace(turn, rounds=tuple(rounds))
 
 
 def brief(value: dict[str, Any]) -> str:

@@ -20,6 +20,11 @@ def owned(user: User) -> QuerySet[Conversation]:
     return Conversation.objects.filter(owner=user, deleted_at=None)
 
 
+def conversation_of_anyone(public_id: UUID | str) -> Conversation:
+    """Give a conversation for review; the caller has the reader's permission."""
+    return get_object_or_404(Conversation, public_id=public_id)
+
+
 def conversation_by_id(conversation_id: int) -> Conversation:
     """Give the conversation of a turn that is already authorised."""
     return Conversation.objects.get(pk=conversation_id)

@@ -10,6 +10,7 @@ from conversations.context.errors import ContextError
 from conversations.context.policy import Policy
 from conversations.models import ApiModel, Conversation
 from conversations.prices import PriceList
+from conversations.queries.caps import TurnCaps, turn_caps
 from conversations.queries.policies import effective_policy
 from conversations.queries.prices import price_list
 
@@ -29,6 +30,7 @@ class JobFacts:
     instructions: str
     clears: bool
     compacts: bool
+    caps: TurnCaps
 
 
 def job_facts(conversation_id: int) -> JobFacts:
@@ -50,4 +52,5 @@ def job_facts(conversation_id: int) -> JobFacts:
         conversation.instructions,
         model.clears,
         model.compacts,
+        turn_caps(conversation.owner_id),
     )

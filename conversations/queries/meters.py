@@ -1,38 +1,42 @@
-"""How full the context is and how much money is left, as the page shows it."""
+"""How full the context is and how much money is left, as the page shows it.
+
+Only what lies on the shown path fills the context.
+"""
 
 from __future__ import annotations
 
-from django.db.models import F, Sum
-from django.utils import timezone
+from dataclasses import replace
+
+from django.db.models import Count, F, Sum
 from django.utils.translation import gettext as _
 
 from conversations.context.errors import ContextError
 from conversations.models import (
     ApiModel,
     ApiResult,
-    Budget,
-    BudgetWindow,
     Conversation,
     Message,
     Transformation,
 )
+from conversations.queries.allowances import standings
+from conversations.queries.branches import ALL, NEAR, path_turns
 from conversations.queries.policies import effective_policy
 from conversations.queries.shapes import BudgetPill, Meter, Tick
-from conversations.services.budgets import window_bounds
 
 
 def meter(conversation: Conversation) -> Meter:
+    """Give how full the context is, and what the conversation has cost."""
+    results = ApiResult.objects.filter(call__conversation=conversation)
+    spent = results.aggregate(cost=Sum("cost_micros"), calls=Count("pk"))
+    return replace(_gauge(conversation), cost_micros=spent["cost"] or 0, calls=spent["calls"] or 0)
+
+
+def _gauge(conversation: Conversation) -> Meter:
     """Give the figure of the last reply, moved by what was appended and reduced since."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     window = model.window if model else 200_000
-    last = (
-        ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
-        .exclude(input_tokens=None)
-        .select_related("call")
-        .defer("usage")
-        .order_by("-pk")
-        .first()
-    )
+    # Nearly always one of the last turns has a reply; a long path is read only where none has.
+    last = _last_reply(conversation, NEAR) or _last_reply(conversation, ALL)
     if last is None:
         return _unmeasured(conversation, window)
     context = (
@@ -46,9 +50,20 @@ def meter(conversation: Conversation) -> Meter:
     return Meter(tokens, window, percent, source, cached, _ticks(conversation, window))
 
 
+def _last_reply(conversation: Conversation, most: int) -> ApiResult | None:
+    """Give the last result with figures among so many turns from the end of the shown path."""
+    results = ApiResult.objects.filter(
+        call__conversation=conversation,
+        call__purpose="reply",
+        call__turn__in=path_turns(conversation, most=most),
+    )
+    found = results.exclude(input_tokens=None).select_related("call", "call__turn")
+    return found.defer("usage").order_by("-pk").first()
+
+
 def _unmeasured(conversation: Conversation, window: int) -> Meter:
     """Estimate a conversation that no call has measured, such as an imported one."""
-    messages = Message.objects.filter(conversation=conversation)
+    messages = Message.objects.filter(turn__in=path_turns(conversation))
     tokens = messages.aggregate(sum=Sum("estimate"))["sum"] or 0
     source = "estimated" if tokens else "none"
     percent = min(100, tokens * 100 // window)
@@ -57,10 +72,12 @@ def _unmeasured(conversation: Conversation, window: int) -> Meter:
 
 def _moved(conversation: Conversation, last: ApiResult) -> int:
     """Estimate the tokens that came and went behind the call of that result and its answer."""
-    later = Message.objects.filter(conversation=conversation, seq__gt=last.call.tip)
+    turns = path_turns(conversation, start=last.call.turn.number)
+    later = Message.objects.filter(turn__in=turns, seq__gt=last.call.tip)
     added = later.exclude(pk=last.answer_id or 0).aggregate(sum=Sum("estimate"))["sum"]
+    # One that was taken back is on no path, but the entry that took it back says so in numbers.
     changes = Transformation.objects.filter(
-        conversation=conversation, outcome="applied", seq__gt=last.call.tip
+        turn__in=turns, outcome="applied", seq__gt=last.call.tip
     )
     freed = changes.aggregate(sum=Sum(F("tokens_before") - F("tokens_after")))["sum"]
     return (added or 0) - (freed or 0)
@@ -86,25 +103,19 @@ def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
 
 
 def budget_pill(user_id: int) -> BudgetPill:
-    """Give the tightest of the user's budgets; two queries."""
-    budgets = list(Budget.objects.filter(user_id=user_id, is_active=True))
-    if not budgets:
+    """Give the tightest of the budgets that count for the person; two queries."""
+    found = standings(user_id)
+    if not found:
         return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
-    now = timezone.now()
-    starts = {budget.pk: window_bounds(budget.period, now) for budget in budgets}
-    present = {starting for starting, _ending in starts.values()}
-    windows = {
-        row.budget_id: row
-        for row in BudgetWindow.objects.filter(budget__in=budgets, starts_at__in=present)
-        if row.starts_at == starts[row.budget_id][0]
+    one = max(found, key=lambda standing: (standing.percent, standing.spent + standing.held))
+    labels = {
+        "hour": _("this hour"),
+        "day": _("today"),
+        "week": _("this week"),
+        "month": _("this month"),
+        "lifetime": _("in all"),
     }
-    pills = [_pill(budget, windows.get(budget.pk), starts[budget.pk][1]) for budget in budgets]
-    return max(pills, key=lambda pill: pill.percent)
-
-
-def _pill(budget: Budget, window: BudgetWindow | None, resets: object) -> BudgetPill:
-    spent = window.spent_micros + window.overrun_micros if window else 0
-    limit = budget.limit_micros
-    percent = min(100, spent * 100 // limit) if limit else 100
-    label = {"day": _("today"), "month": _("this month"), "lifetime": _("in all")}[budget.period]
-    return BudgetPill(True, spent, limit, percent, label, resets, spent >= limit)  # type: ignore[arg-type]
+    label = labels[one.rule.period]
+    return BudgetPill(
+        True, one.spent, one.limit, one.percent, label, one.ends_at, one.is_over, one.rule.unit
+    )

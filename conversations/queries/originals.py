@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from conversations.context import wire
+from conversations.context.described import described, text_of
 from conversations.models import Message, ToolCall
+from conversations.queries.attachments import spelled
 from conversations.queries.cards import result_text
 
 
@@ -16,7 +18,7 @@ def original(conversation_id: int, id: str) -> str | None:
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) < 19:
         message = Message.objects.filter(conversation_id=conversation_id, seq=int(number)).first()
-        return None if message is None else _message_text(message.content)
+        return None if message is None else _message_text(message)
     call = (
         ToolCall.objects.filter(turn__conversation_id=conversation_id, tool_use_id=id)
         .exclude(output=None)
@@ -39,11 +41,21 @@ def _imported(conversation_id: int, id: str) -> str | None:
     return None
 
 
-def _message_text(content: str) -> str:
-    blocks: list[dict[str, Any]] = wire.decode(content)
-    texts = (
-        b["text"] if b["type"] == "text" else result_text(b.get("content", ""))
-        for b in blocks
-        if b["type"] in ("text", "tool_result")
-    )
-    return "\n\n".join(texts)
+def _message_text(message: Message) -> str:
+    is_prompt = message.kind == Message.Kind.PROMPT
+    content = message.content
+    blocks = spelled(message.conversation, content) if is_prompt else wire.decode(content)
+    shown = ("text", "tool_result", "image", "document")
+    return "\n\n".join(_block_text(block) for block in blocks if block["type"] in shown)
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    match block["type"]:
+        case "text":
+            return str(block["text"])
+        case "tool_result":
+            return result_text(block.get("content", ""))
+        case _:
+            # Of what is no text there is no more to read than what it is.
+            text = text_of(block)
+            return described(block) if text is None else f"{described(block)}\n{text}"

@@ -1,17 +1,23 @@
-"""Pages of a transcript that need not end with its newest turn: around a message, and later."""
+"""Pages of a transcript that need not end with its newest turn: around a message, and later.
+
+A page asked for by a turn or message of another path than the shown one follows that path, and says
+so. What is running has a place of its own and is on no such page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from conversations.models import LIVE, Conversation, Message
 from conversations.queries import transcripts
-from conversations.queries.shapes import Transcript
+from conversations.queries.branches import end_of, path_turns
+from conversations.queries.shapes import Transcript, Turn
 
 
 def asked(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
-    """Give the page that an address asks for; None when it asks for none, or for nothing."""
+    """Give the turns that an address asks for; None when it asks for none, or for nothing."""
     pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
         "before": transcripts.transcript,
         "after": later,
@@ -25,33 +31,65 @@ def asked(conversation: Conversation, values: Mapping[str, Any]) -> Transcript |
 
 
 def around(conversation: Conversation, seq: int) -> Transcript | None:
-    """Give the page that holds a message; None when there is no such message."""
+    """Give the turns around that of a message; None when there is no such message."""
     found = Message.objects.filter(conversation=conversation, seq=seq)
     number = found.values_list("turn__number", flat=True).first()
     if number is None:
         return None
-    ended = conversation.turns.exclude(state__in=LIVE).select_related("draft")
-    last = ended.filter(number__gte=number).order_by("number").values_list("number", flat=True)
-    upto = list(last[: transcripts.PAGE // 2])
-    end = upto[-1] if upto else number
-    page = list(ended.filter(number__lte=end).order_by("-number")[: transcripts.PAGE + 1])
+    end = end_of(conversation, number)
+    ended = path_turns(conversation, end=end, start=number).exclude(state__in=LIVE)
+    behind = ended.order_by("number").values_list("number", flat=True)
+    upto = list(behind[: transcripts.PAGE // 2])
+    page = _ended(conversation, upto[-1] if upto else number)
     shown = page[: transcripts.PAGE][::-1]
-    newest = ended.order_by("-number").values_list("number", flat=True).first() or 0
     return Transcript(
         tuple(transcripts.turns_of(conversation, shown, None)),
         shown[0].number if len(page) > transcripts.PAGE else None,
-        later=end if end < newest else None,
-        newest=newest,
     )
 
 
 def later(conversation: Conversation, after: int) -> Transcript:
     """Give the page of ended turns behind one; running ones have a place of their own."""
-    ended = conversation.turns.exclude(state__in=LIVE).select_related("draft")
-    page = list(ended.filter(number__gt=after).order_by("number")[: transcripts.PAGE + 1])
+    end = end_of(conversation, after)
+    rows = path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
+    page = list(rows.order_by("number").select_related("draft")[: transcripts.PAGE + 1])
     shown = page[: transcripts.PAGE]
     return Transcript(
         tuple(transcripts.turns_of(conversation, shown, None)),
         None,
         later=shown[-1].number if len(page) > transcripts.PAGE else None,
     )
+
+
+def whole(conversation: Conversation, page: Transcript) -> Transcript:
+    """Make a page of its own of some turns: with the ways on, and the path it follows."""
+    if not page.turns:
+        return transcripts.transcript(conversation)
+    first, last = page.turns[0], page.turns[-1]
+    end = end_of(conversation, last.number)
+    ended = path_turns(conversation, end=end, most=2).exclude(state__in=LIVE)
+    newest = ended.order_by("-number").values_list("number", flat=True).first() or 0
+    return replace(
+        page,
+        earlier=first.number if first.parent else None,
+        later=last.number if last.number < newest else None,
+        newest=newest,
+        branch=None if end == conversation.leaf else last.number,
+    )
+
+
+def halves(page: Transcript) -> tuple[Transcript, list[Turn], int]:
+    """Part what has ended from what runs; the number is that of the turn the first part ends with.
+
+    What follows that turn comes by the socket.
+    """
+    ended = [turn for turn in page.turns if not turn.is_live]
+    running = [turn for turn in page.turns if turn.is_live]
+    after = page.newest or (ended[-1].number if ended else 0)
+    return replace(page, turns=tuple(ended)), running, after
+
+
+def _ended(conversation: Conversation, end: int) -> list[Any]:
+    rows = path_turns(conversation, end=end, most=transcripts.PAGE + 2)
+    page = rows.exclude(state__in=LIVE).order_by("-number").select_related("draft")
+    return list(page[: transcripts.PAGE + 1])

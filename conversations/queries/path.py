@@ -1,18 +1,24 @@
-"""The path of a conversation: its entries from the first to a tip, and what they fold to."""
+"""The path of a conversation: its entries from the first to a tip, and what they fold to.
+
+Here, and nowhere else, the log is read for the model: what is sent is joined from stored text, in
+which a prompt names its files (context/attached.py) and their texts are put in for the names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
-from conversations.context import edits, native, ondemand, wire
+from conversations.context import attached, edits, native, ondemand, wire
 from conversations.context.edits import TransformationKind
 from conversations.context.gauge import Report
 from conversations.context.view import Kind, Message, View
 from conversations.given import Loaded
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
+from conversations.queries.attachments import texts_named
+from conversations.queries.branches import path_turns
 from conversations.usage import usage_from
 
 #: Entries after which a refused summary may be tried again.
@@ -28,6 +34,8 @@ class Change:
     outcome: str
     edits: str
     reason: str = ""
+    #: Who did it by hand; None for what the engine does by itself.
+    actor: int | None = None
 
 
 #: The whole log: each entry by its number, with the number of its parent.
@@ -35,7 +43,7 @@ Entries = dict[int, tuple[int, Message | Change]]
 
 
 def entries(conversation: Conversation) -> Entries:
-    """Give every entry of the log, of all branches."""
+    """Give every entry of the log, of all branches; raises MissingFile."""
     found: Entries = {}
     messages = MessageRow.objects.filter(conversation=conversation).order_by("seq")
     for seq, parent, kind, content, estimate in messages.values_list(
@@ -43,11 +51,37 @@ def entries(conversation: Conversation) -> Entries:
     ):
         found[seq] = (parent, Message(seq, cast("Kind", kind), content, estimate))
     changes = Transformation.objects.filter(conversation=conversation).order_by("seq")
-    for seq, parent, kind, *rest in changes.values_list(
-        "seq", "parent", "kind", "outcome", "edits", "reason"
+    for seq, parent, kind, outcome, edited, reason, actor in changes.values_list(
+        "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id"
     ):
-        found[seq] = (parent, Change(seq, cast("TransformationKind", kind), *rest))
+        made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor)
+        found[seq] = (parent, made)
+    return _with_files(conversation, found)
+
+
+def _with_files(conversation: Conversation, found: Entries) -> Entries:
+    """Put the texts of files in the place of their names."""
+    names = {seq: digests for seq, (_, entry) in found.items() if (digests := _names(entry))}
+    texts = texts_named(conversation.pk, {name for some in names.values() for name in some})
+    for seq in names:
+        parent, entry = found[seq]
+        if isinstance(entry, Message):
+            whole: Message | Change = replace(entry, content=attached.expand(entry.content, texts))
+        else:
+            put = attached.expand_edits(edits.load(entry.edits), texts)
+            whole = replace(entry, edits=edits.dump(put))
+        found[seq] = (parent, whole)
     return found
+
+
+def _names(entry: Message | Change) -> list[str]:
+    if isinstance(entry, Message):
+        return (
+            [one.digest for one in attached.named(entry.content)] if entry.kind == "prompt" else []
+        )
+    if not attached.may_name(entry.edits):
+        return []
+    return [one.digest for one in attached.names_in(edits.load(entry.edits))]
 
 
 def path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
@@ -106,7 +140,10 @@ def _last_call(conversation: Conversation, entries: list[Message | Change]) -> A
     numbers = {entry.seq for entry in entries if isinstance(entry, Message)}
     results = (
         ApiResult.objects.filter(
-            call__conversation=conversation, call__purpose="reply", answer__isnull=False
+            call__conversation=conversation,
+            call__purpose="reply",
+            call__turn__in=path_turns(conversation),
+            answer__isnull=False,
         )
         .select_related("call", "answer")
         .defer("answer__content")
@@ -161,5 +198,6 @@ def _rejected(entries: list[Message | Change]) -> int:
         if isinstance(entry, Change) and entry.kind in ("summary", "rounds"):
             if entry.outcome == "applied":
                 return count
-            count += 1
+            # What a person did not want says nothing against the next one.
+            count += entry.actor is None
     return count

@@ -8,7 +8,8 @@ from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.utils.crypto import constant_time_compare
 
-from conversations.models import User
+from conversations.models import Conversation, User
+from conversations.preferences import Preferences, preferences
 
 
 def is_logged_in(session_key: str | None, user_id: int) -> bool:
@@ -30,3 +31,9 @@ def _is_of_this_password(found: str, user: User) -> bool:
 
 def has_administrator() -> bool:
     return User.objects.filter(is_superuser=True, is_active=True).exists()
+
+
+def preferences_of_owner(conversation: Conversation) -> Preferences:
+    """Give what the owner of a conversation prefers, where no request says who reads."""
+    rows = User.objects.filter(pk=conversation.owner_id)
+    return preferences(rows.values_list("preferences", flat=True).first())

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from conversations.context.pinned import Pin
 from conversations.models import Conversation
 
 
-def pins(conversation: Conversation) -> frozenset[Pin]:
-    """Give the targets whose latest row says that they are pinned."""
-    rows = conversation.pins.order_by("link").values_list("tool_use_id", "seq", "is_pinned")
+def pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
+    """Give the targets whose latest row, or latest until then, says that they are pinned."""
+    kept = (
+        conversation.pins.all()
+        if until is None
+        else conversation.pins.filter(created_at__lte=until)
+    )
+    rows = kept.order_by("link").values_list("tool_use_id", "seq", "is_pinned")
     latest: dict[Pin, bool] = {}
     for tool_use_id, seq, is_pinned in rows:
         latest[tool_use_id if seq is None else seq] = is_pinned

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from django.http import Http404
 
 from conversations.context import wire
+from conversations.context.described import described, text_of
 from conversations.context.edits import Edit, SpliceBlocks, SpliceMessages, load
 from conversations.context.ondemand import NUMBER
 from conversations.context.pinned import Pin
@@ -17,9 +18,18 @@ from conversations.models import Conversation, Transformation
 from conversations.queries.cards import result_text
 from conversations.queries.path import path, step
 from conversations.queries.pins import pins
-from conversations.queries.shapes import Change, Keep, Reduction
-from conversations.queries.taken import can_restore, can_undo, replaced
+from conversations.queries.reduced import Change, Reduction
+from conversations.queries.shapes import Keep
+from conversations.queries.summaries import summary_card
+from conversations.queries.taken import can_restore, can_undo, is_by_hand, replaced
+from conversations.queries.whys import why
 from conversations.queries.words import decided, explained
+
+#: What the page shows as it is stored.
+COLUMNS = (
+    "seq", "kind", "outcome", "note", "reason", "number", "threshold", "source", "setting",
+    "tokens_before", "tokens_after", "bytes_before", "bytes_after", "created_at",
+)  # fmt: skip
 
 
 def transformation(conversation: Conversation, seq: int) -> Transformation:
@@ -40,34 +50,26 @@ def reduction(conversation: Conversation, seq: int) -> Reduction:
     result = getattr(call, "result", None)
     edits = load(row.edits)
     shown = changes(_view_before(conversation, row), edits, row.kind, pins(conversation))
+    known = why(conversation, row)
     is_left = any(change.keep and not change.keep.is_pinned for change in shown)
+    undoable = can_undo(conversation, row)
     return Reduction(
-        seq=row.seq,
-        kind=row.kind,
+        **{name: getattr(row, name) for name in COLUMNS},
         kind_label=explained(row.kind),
-        outcome=row.outcome,
-        note=row.note,
-        reason=row.reason,
-        number=row.number,
-        threshold=row.threshold,
-        source=row.source,
-        setting=row.setting,
         policy=json.dumps(json.loads(row.policy), indent=2),
         policy_name=json.loads(row.policy)["name"],
-        tokens_before=row.tokens_before,
-        tokens_after=row.tokens_after,
-        bytes_before=row.bytes_before,
-        bytes_after=row.bytes_after,
         changes=shown,
-        created_at=row.created_at,
         turn=row.turn.number if row.turn else None,
         summary_cost_micros=result.cost_micros if result else None,
         summary_model=call.model if call else "",
         summary_text=_summary(edits) if row.kind == "summary" else "",
         extra=decided(row.decision),
         actor=row.actor.get_username() if row.actor else "",
-        can_restore=can_restore(row) and is_left,
-        can_undo=can_undo(conversation, row),
+        can_restore=can_restore(row) and is_left and not known.is_taken_back,
+        can_undo=undoable,
+        is_settled=is_by_hand(row) and not undoable and not known.is_taken_back,
+        why=known,
+        summary=summary_card(conversation, row),
     )
 
 
@@ -144,8 +146,10 @@ def block_text(block: dict[str, Any]) -> str:
             return result_text(block.get("content", ""))
         case "tool_use":
             return f"{block['name']} {json.dumps(block['input'], ensure_ascii=False, indent=2)}"
-        case kind:
-            return f"[{kind}]"
+        case "document" if (text := text_of(block)) is not None:
+            return f"{described(block)}\n{text}"
+        case _:
+            return described(block)
 
 
 def _summary(edits: tuple[Edit, ...]) -> str:

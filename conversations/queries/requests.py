@@ -25,10 +25,13 @@ class Rebuilt:
     problem: str = ""
 
 
-def rebuilt(call: ApiCall) -> Rebuilt:
-    """Join the body of a call again from its envelope and the view at its tip."""
+def rebuilt(call: ApiCall, view: View | None = None) -> Rebuilt:
+    """Join the body of a call again from its envelope and the view at its tip.
+
+    `view` is what the path folds to, where that is known already.
+    """
     try:
-        text = body(call.envelope.text, _messages(call))
+        text = body(call.envelope.text, _messages(call) if view is None else view.body)
     except DAMAGE as error:
         return Rebuilt(problem=f"{type(error).__name__}: {error}")
     return Rebuilt(text, wire.digest(text), len(text.encode()))

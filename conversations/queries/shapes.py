@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+
+from conversations.queries.filed import Attached
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class ToolCard:
     is_error: bool
     milliseconds: int | None
     is_pinned: bool = False
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +41,17 @@ class Marker:
     url: str
     can_restore: bool = False
     can_undo: bool = False
+    #: The number that fired, or what a person wanted.
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """An original that can be pinned, by the id that recall takes."""
+    """An original that can be pinned or left out, by the id that recall takes."""
 
     id: str
     is_pinned: bool = False
+    is_left_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +76,27 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """Which of the versions of a turn is shown, of how many; the turns to go to by number."""
+
+    position: int
+    count: int
+    previous: int | None
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """A prompt to its last word. `chip` says in words how it ended when that was not plainly."""
+    """A prompt to its last word.
+
+    `chip` says in words how it ended when that was not plainly, `hint` what that means.
+    """
 
     number: int
     id: str
     prompt_html: str
-    #: data: URLs of the images of the prompt.
-    images: tuple[str, ...]
+    #: The files of the prompt.
+    files: tuple[Attached, ...]
     rounds: tuple[Round, ...]
     state: str
     is_live: bool
@@ -97,6 +116,17 @@ class Turn:
     answer_keep: Keep | None = None
     #: The number of the prompt, to link to.
     prompt_seq: int | None = None
+    #: The turn before it on its path (0: none); None when it has no other versions.
+    parent: int = 0
+    versions: Versions | None = None
+    #: The id under which another version is asked for.
+    next_id: str = ""
+    #: Whether its prompt is ours and lets the answer before it go on; whether it can go on itself.
+    is_continuation: bool = False
+    can_continue: bool = False
+    hint: str = ""
+    #: It ended because what is to be sent is too long: what takes the most room is listed.
+    is_too_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +134,14 @@ class Transcript:
     """A page of turns; `earlier` is the number of the oldest turn shown when more exist.
 
     Of a page that is not the newest, `later` is that of the last shown when more have ended, and
-    `newest` that of the last that has.
+    `newest` that of the last that has. `branch` is a turn of another path than the shown one.
     """
 
     turns: tuple[Turn, ...]
     earlier: int | None
     later: int | None = None
     newest: int = 0
+    branch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +181,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """How full the context is; `source` is reported, counted, estimated or none (no call yet)."""
+    """How full the context is; `source` is reported, counted, estimated or none (no call yet).
+
+    `cost_micros` and `calls` are those of the whole conversation, whatever they were made for.
+    """
 
     tokens: int
     window: int
@@ -158,6 +192,8 @@ class Meter:
     source: str
     cached_percent: int | None
     ticks: tuple[Tick, ...] = ()
+    cost_micros: int = 0
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,57 +201,11 @@ class BudgetPill:
     """What is left of the tightest budget; None of them limits when `is_limited` is false."""
 
     is_limited: bool
-    spent_micros: int
-    limit_micros: int
+    spent: int
+    limit: int
     percent: int
     label: str
     resets_at: datetime | None
     is_over: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One changed block, before and after; one of them is empty where it was dropped or put back.
-
-    `keep` is the original that can be sent in full again, if there is one.
-    """
-
-    title: str
-    before: str
-    after: str
-    characters_before: int
-    characters_after: int
-    keep: Keep | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """One transformation as a page: why, what, and each change side by side."""
-
-    seq: int
-    kind: str
-    kind_label: str
-    outcome: str
-    note: str
-    reason: str
-    number: int
-    threshold: int
-    source: str
-    setting: str
-    policy: str
-    tokens_before: int
-    tokens_after: int
-    bytes_before: int
-    bytes_after: int
-    changes: tuple[Change, ...]
-    created_at: datetime
-    turn: int | None
-    summary_cost_micros: int | None = None
-    summary_model: str = ""
-    summary_text: str = ""
-    policy_name: str = ""
-    extra: tuple[tuple[str, str], ...] = field(default=())
-    #: Who asked for it, where a person did.
-    actor: str = ""
-    can_restore: bool = False
-    can_undo: bool = False
+    #: What it counts: money (in micro-dollars), tokens or turns.
+    unit: str = "money"

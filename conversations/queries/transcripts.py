@@ -2,50 +2,65 @@
 
 People always read the originals; what the model reads is the view. A page costs the same number of
 queries however long the conversation is: turns, messages, transformations, tool calls, results,
-pins.
+pins, versions, files. It follows one path of turns: the shown one, or that of a turn it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from django.urls import reverse
 
 from conversations import models
 from conversations.conf import conf
-from conversations.context import wire
 from conversations.context.pinned import Pin
 from conversations.context.recallable import message_id
 from conversations.hub import Live
 from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
-from conversations.queries.cards import tool_card
+from conversations.queries.attachments import files_of, shown_files
+from conversations.queries.branches import path_turns, version_id, versions
+from conversations.queries.cards import with_left_out
+from conversations.queries.filed import Attached
 from conversations.queries.pins import pins
-from conversations.queries.shapes import Keep, Marker, Round, ToolCard, Transcript, Turn
-from conversations.queries.taken import can_restore, can_undo
-from conversations.queries.words import chip
-from conversations.rendering import plain, render
+from conversations.queries.rounds import live_of, rounds_of, said, with_live
+from conversations.queries.shapes import Keep, Marker, Transcript, Turn, Versions
+from conversations.queries.taken import can_restore, can_undo, left_out, taken_back
+from conversations.queries.words import can_continue, chip, hint
+from conversations.rendering import plain
 
 PAGE = 20
+#: Turns behind the one a page ends with, beyond which it is built anew.
+MOST_BEHIND = 200
 CAN_RETRY = ("failed", "interrupted", "cancelled")
 
 
-def transcript(conversation: Conversation, before: int | None = None) -> Transcript:
-    """Give a page of turns, the newest or those before a turn."""
-    rows = conversation.turns.order_by("-number").select_related("draft")
+def transcript(
+    conversation: Conversation, before: int | None = None, live: Live | None = None
+) -> Transcript:
+    """Give a page of turns: the last ones of the shown path, or those before a turn on its path."""
+    rows = path_turns(conversation, end=before, most=PAGE + 2 if before else PAGE + 1)
     if before is not None:
         rows = rows.filter(number__lt=before)
-    page = list(rows[: PAGE + 1])
+    page = list(rows.order_by("-number").select_related("draft"))
     shown = page[:PAGE][::-1]
     earlier = shown[0].number if len(page) > PAGE else None
-    return Transcript(tuple(turns_of(conversation, shown, None)), earlier)
+    return Transcript(tuple(turns_of(conversation, shown, live)), earlier)
 
 
-def turns_after(conversation: Conversation, after: int, live: Live | None) -> list[Turn]:
-    """Give the turns behind one, with the text of the running answer as the hub has it."""
-    rows = conversation.turns.filter(number__gt=after).order_by("number").select_related("draft")
-    return turns_of(conversation, list(rows[:200]), live)
+def turns_after(conversation: Conversation, after: int, live: Live | None) -> list[Turn] | None:
+    """Give the turns behind one, with the text of the running answer as the hub has it.
+
+    None when that turn is not on the shown path, or too far back.
+    """
+    rows = path_turns(conversation, start=after, most=MOST_BEHIND + 1)
+    found = list(rows.order_by("number").select_related("draft"))
+    first = found[0] if found else None
+    if after and (first is None or first.number != after):
+        return None
+    if first is not None and not after and first.parent:
+        return None
+    return turns_of(conversation, [row for row in found if row.number > after], live)
 
 
 def turn(conversation: Conversation, number: int) -> Turn:
@@ -59,15 +74,21 @@ def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | N
         Transformation.objects.filter(turn__in=rows).defer("edits", "policy").order_by("seq")
     )
     tools = _grouped(ToolCall.objects.filter(turn__in=rows).select_related("output"))
-    results = _by_turn(
-        ApiResult.objects.filter(call__turn__in=rows).select_related("call").defer("usage")
-    )
+    # A title is no part of the answer whose cost is shown.
+    paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
+    results = _by_turn(paid.select_related("call").defer("usage"))
     held = pins(conversation)
-    return [
+    prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
+    files = files_of(conversation, prompts)
+    others = versions(conversation, {row.parent for row in rows})
+    out = left_out(conversation)
+    shown = [
         _turn(
             conversation,
             held,
+            files,
             row,
+            others[row.parent],
             messages.get(row.pk, []),
             _markers(conversation, changes.get(row.pk, [])),
             {call.tool_use_id: call for call in tools.get(row.pk, [])},
@@ -76,12 +97,15 @@ def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | N
         )
         for row in rows
     ]
+    return [with_left_out(turn, out) for turn in shown]
 
 
 def _turn(
     conversation: Conversation,
     held: frozenset[Pin],
+    files: dict[str, Attached],
     row: models.Turn,
+    others: list[int],
     messages: list[Message],
     markers: list[Marker],
     tools: dict[str, ToolCall],
@@ -89,30 +113,57 @@ def _turn(
     live: Live | None,
 ) -> Turn:
     prompt = next((m for m in messages if m.kind == "prompt"), None)
-    text, images = _prompt(prompt)
-    rounds = _rounds(held, messages, markers, tools, results)
+    answers = [m for m in messages if m.kind == "answer"]
+    text = said(prompt.content) if prompt else ""
+    found = rounds_of(held, messages, markers, tools, results)
     if row.is_live:
-        rounds = _with_live(rounds, _live_of(row, live, len(rounds) + 1))
+        found = with_live(found, live_of(row, live, len(found) + 1))
     return Turn(
         number=row.number,
+        parent=row.parent,
+        versions=_versions(row, others),
+        next_id=str(version_id(row.public_id, len(others))),
+        is_continuation=row.continues_id is not None,
+        can_continue=can_continue(row.state, row.finish_reason, has_answer=bool(answers)),
         id=str(row.public_id),
-        prompt_html=plain(text),
-        images=images,
-        rounds=tuple(rounds),
-        state=row.state,
-        is_live=row.is_live,
-        chip=chip(row.state, row.finish_reason),
-        error=row.error_text,
-        attempt=row.attempt,
-        max_attempts=conf.max_attempts,
-        retry_at=row.retry_at,
-        created_at=row.created_at,
+        prompt_html=plain(text) if text else "",
+        files=shown_files(prompt.content, files) if prompt else (),
+        rounds=tuple(found),
+        **_standing(row),
         cost_micros=sum(result.cost_micros for result in results),
-        source="\n\n".join(_text(m.content) for m in messages if m.kind == "answer").strip(),
-        can_retry=row.state in CAN_RETRY,
+        source="\n\n".join(said(m.content) for m in answers).strip(),
         prompt_seq=prompt.seq if prompt else None,
         prompt_keep=_keep(prompt, held),
-        answer_keep=_keep(next((m for m in messages[::-1] if m.kind == "answer"), None), held),
+        answer_keep=_keep(answers[-1] if answers else None, held),
+    )
+
+
+def _standing(row: models.Turn) -> dict[str, Any]:
+    """Say how the turn stands and what can be done about it."""
+    return {
+        "state": row.state,
+        "is_live": row.is_live,
+        "chip": chip(row.state, row.finish_reason),
+        "hint": hint(row.state, row.finish_reason),
+        "is_too_long": (row.state, row.finish_reason) == ("failed", "context"),
+        "can_retry": row.state in CAN_RETRY,
+        "error": row.error_text,
+        "attempt": row.attempt,
+        "max_attempts": conf.max_attempts,
+        "retry_at": row.retry_at,
+        "created_at": row.created_at,
+    }
+
+
+def _versions(row: models.Turn, numbers: list[int]) -> Versions | None:
+    if len(numbers) < 2:
+        return None
+    at = numbers.index(row.number)
+    return Versions(
+        at + 1,
+        len(numbers),
+        numbers[at - 1] if at else None,
+        numbers[at + 1] if at + 1 < len(numbers) else None,
     )
 
 
@@ -120,75 +171,8 @@ def _keep(message: Message | None, held: frozenset[Pin]) -> Keep | None:
     return None if message is None else Keep(message_id(message.seq), message.seq in held)
 
 
-def _rounds(
-    held: frozenset[Pin],
-    messages: list[Message],
-    markers: list[Marker],
-    tools: dict[str, ToolCall],
-    results: list[ApiResult],
-) -> list[Round]:
-    answers = [m for m in messages if m.kind == "answer"]
-    outputs = _outputs(messages)
-    paid = {result.answer_id: result for result in results}
-    rounds = [
-        _round(held, number, answer, outputs, tools, paid.get(answer.pk))
-        for number, answer in enumerate(answers, 1)
-    ]
-    for marker in markers:
-        at = sum(answer.seq < marker.seq for answer in answers)
-        if at == len(rounds):
-            rounds.append(Round(at + 1))
-        rounds[at] = replace(rounds[at], markers=(*rounds[at].markers, marker))
-    return rounds
-
-
-def _round(
-    held: frozenset[Pin],
-    number: int,
-    answer: Message,
-    outputs: dict[str, dict[str, Any]],
-    tools: dict[str, ToolCall],
-    result: ApiResult | None,
-) -> Round:
-    blocks = wire.decode(answer.content)
-    cards: list[ToolCard] = [
-        tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
-        for block in blocks
-        if block["type"] == "tool_use"
-    ]
-    return Round(
-        number=number,
-        thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
-        html=render(_text(answer.content)),
-        tools=tuple(cards),
-        tokens=result.output_tokens if result else None,
-        cost_micros=result.cost_micros if result else None,
-        call_id=result.call_id if result else None,
-        seq=answer.seq,
-    )
-
-
-def _live_of(row: models.Turn, live: Live | None, number: int) -> Live | None:
-    """Give the running answer: as the hub has it, else as the last checkpoint has it."""
-    if live is not None:
-        return live
-    draft = getattr(row, "draft", None)
-    if draft is None or not (draft.text or draft.thinking):
-        return None
-    return Live(row.number, number, draft.thinking, "", render(draft.text))
-
-
-def _with_live(rounds: list[Round], live: Live | None) -> list[Round]:
-    """Put the text on its way into its round; a round already stored stays as it is."""
-    if live is None or any(row.number == live.round and row.html for row in rounds):
-        return rounds
-    kept = [row for row in rounds if row.number != live.round]
-    marks = next((row.markers for row in rounds if row.number == live.round), ())
-    shown = Round(live.round, marks, live.thinking, live.closed, live.tail, is_live=True)
-    return [*kept, shown]
-
-
-def _markers(conversation: Conversation, rows: Iterable[Transformation]) -> list[Marker]:
+def _markers(conversation: Conversation, rows: list[Transformation]) -> list[Marker]:
+    back = taken_back(rows)
     return [
         Marker(
             row.seq,
@@ -198,40 +182,12 @@ def _markers(conversation: Conversation, rows: Iterable[Transformation]) -> list
             row.tokens_before,
             row.tokens_after,
             reverse("reduction", args=[conversation.public_id, row.seq]),
-            can_restore=can_restore(row),
+            can_restore=can_restore(row) and row.seq not in back,
             can_undo=can_undo(conversation, row),
+            setting=row.setting,
         )
         for row in rows
     ]
-
-
-def _prompt(message: Message | None) -> tuple[str, tuple[str, ...]]:
-    if message is None:
-        return "", ()
-    images = []
-    for block in wire.decode(message.content):
-        source = block.get("source") or {}
-        if block["type"] == "image" and source.get("type") == "base64":
-            # What was imported may lack either; nothing of it can be shown then.
-            kind, data = source.get("media_type"), source.get("data")
-            if isinstance(kind, str) and kind.startswith("image/") and isinstance(data, str):
-                images.append(f"data:{kind};base64,{data}")
-    return _text(message.content), tuple(images)
-
-
-def _text(content: str) -> str:
-    return "\n\n".join(b["text"] for b in wire.decode(content) if b["type"] == "text")
-
-
-def _outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:
-    """Map tool_use ids to their tool_result blocks."""
-    return {
-        block["tool_use_id"]: block
-        for message in messages
-        if message.kind == "results"
-        for block in wire.decode(message.content)
-        if block["type"] == "tool_result"
-    }
 
 
 def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
@@ -58,7 +59,8 @@ def length_of(conversation: Conversation) -> int:
     shown = tip_path(conversation)
     rows = MessageRow.objects.filter(conversation=conversation)
     lengths = rows.values_list("seq", Length("content"))
-    return sum(length for seq, length in lengths if seq in shown)
+    files: int = conversation.attachments.aggregate(sum=Sum("size"))["sum"] or 0
+    return files + sum(int(length) for seq, length in lengths if seq in shown)
 
 
 def record_of(conversation: Conversation) -> Record:

@@ -15,7 +15,7 @@ def chip(state: str, reason: str) -> str:
         case "cancelled", _reason:
             return _("Stopped")
         case "interrupted", _reason:
-            return _("Interrupted. What was written is kept.")
+            return _("Interrupted. Partial answer kept.")
         case "failed", "budget":
             return _("Over budget")
         case "failed", "context":
@@ -26,12 +26,45 @@ def chip(state: str, reason: str) -> str:
             return _("Cut at the length limit")
         case _state, "refusal":
             return _("The model declined to answer")
+        case _state, "pause_turn":
+            return _("Paused by the model")
         case _state, "loop_limit":
             return _("Stopped at the limit of steps for one turn")
         case _state, "context":
             return _("The context is full")
         case _state, "truncated":
             return _("The answer ended unexpectedly")
+        case _:
+            return ""
+
+
+def can_continue(state: str, reason: str, *, has_answer: bool) -> bool:
+    """Say whether an answer ended before its end, so that it may go on."""
+    is_cut = reason in ("max_tokens", "truncated", "pause_turn", "loop_limit", "context")
+    return has_answer and (state in ("failed", "interrupted", "cancelled") or is_cut)
+
+
+def hint(state: str, reason: str) -> str:
+    """Say what an ending means and what can be done; "" where the chip says it all."""
+    match state, reason:
+        case "failed", "budget":
+            return _(
+                "Your message is kept. Try it again when the budget starts anew, or ask an"
+                " administrator for more."
+            )
+        case "failed", "context":
+            return _(
+                "It was reduced as far as the policy allows. What takes the most room can be left"
+                " out, or sent shortened by another policy."
+            )
+        case _state, "max_tokens":
+            return _("An answer may have only so many tokens; the rest can be asked for.")
+        case _state, "pause_turn":
+            return _("A long step of its own was not finished; it can go on from here.")
+        case _state, "loop_limit":
+            return _("A turn may have only so many steps; it can go on from here.")
+        case _state, "context":
+            return _("The answer filled what was left of the model's window.")
         case _:
             return ""
 
@@ -64,6 +97,9 @@ def decided(decision: str) -> tuple[tuple[str, str], ...]:
         "pays": _("the calls to come pay for the rewriting"),
     }
     saved = _("about %(n)s tokens a call") % {"n": f"{found['saved_tokens']:,}"}
+    if found["why"] == "asked":
+        # A person decided; what it cost stands with what was paid.
+        return ((_("Saves"), saved),) if found["saved_tokens"] else ()
     if not found["saved_each"]:
         return ((_("Decided because"), reasons[found["why"]]), (_("Saves"), saved))
     cost = dollars(found["cost"])

@@ -63,13 +63,16 @@ def append(row: Chained, conversation: Conversation) -> None:
     conversation.save(update_fields=["head", "tip", "links", "chain", "updated_at"])
 
 
-def extend(rows: Sequence[Message], conversation: Conversation) -> None:
-    """Save many messages as the next links; the same as `append` for each, in a few statements."""
+def extend(rows: Sequence[Chained], conversation: Conversation) -> None:
+    """Save many rows as the next links; the same as `append` for each, in a few statements."""
     for row in rows:
         row.link = conversation.links + 1
         row.chain = link_digest(conversation.chain, row)
         conversation.links, conversation.chain = row.link, row.chain
-    Message.objects.bulk_create(rows, batch_size=200)
+    kinds: tuple[type[Chained], ...] = (Message, Transformation, Pin)
+    for kind in kinds:
+        some = [row for row in rows if isinstance(row, kind)]
+        kind._default_manager.bulk_create(some, batch_size=200)
     conversation.save(update_fields=["head", "tip", "links", "chain", "updated_at"])
 
 

@@ -60,13 +60,14 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
         _keep(conversation, archived_at=None)
 
 
-@transaction.atomic
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
     """Throw it away, for now; gives the running turn, which is asked to stop."""
-    row = locked(conversation.pk)
-    if row.deleted_at is None:
-        now = timezone.now()
-        _keep(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
+    with transaction.atomic():
+        row = locked(conversation.pk)
+        if row.deleted_at is None:
+            now = timezone.now()
+            _keep(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
+    # Behind the lock: a worker locks its turn first, and then the conversation.
     turn = row.turns.filter(state__in=LIVE).first()
     if turn is not None:
         request_stop(turn=turn)
@@ -88,13 +89,13 @@ def empty_trash(*, owner_id: int, public_id: UUID | None = None) -> None:
     rows.update(erase_at=timezone.now())
 
 
-@transaction.atomic
 def delete_everything(*, owner_id: int) -> list[Turn]:
     """Throw away all of the owner's conversations, to be erased from now on; gives what runs."""
     now = timezone.now()
     rows = Conversation.objects.filter(owner_id=owner_id)
-    rows.filter(deleted_at=None).update(deleted_at=now)
-    rows.update(erase_at=now)
+    with transaction.atomic():
+        rows.filter(deleted_at=None).update(deleted_at=now)
+        rows.update(erase_at=now)
     turns = list(Turn.objects.filter(conversation__owner_id=owner_id, state__in=LIVE))
     for turn in turns:
         request_stop(turn=turn)

@@ -3,7 +3,8 @@
 A conversation is erased whole: its log, calls, drafts, pins and index, and the texts that nothing
 else names. The money stays: what its calls cost becomes one correcting entry in each window, so
 that every window still says what its entries say, and the erasure keeps the cost by day and model.
-What is in the trash is erased when its time is over; a running turn is waited for.
+What is in the trash is erased when its time is over; a running turn and a call in doubt are waited
+for.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from conversations.models import (
     Erasure,
     Message,
     Pin,
+    Proposal,
     QueuedPrompt,
     SearchText,
     ToolCall,
@@ -69,7 +71,8 @@ def _is_erased(conversation_id: int, now: datetime | None) -> bool:
 def _due(now: datetime) -> QuerySet[Conversation]:
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     rows = Conversation.objects.filter(erase_at__lte=now).exclude(deleted_at=None)
-    return rows.exclude(Exists(live))
+    open_calls = ApiCall.objects.filter(conversation=OuterRef("pk"), result=None)
+    return rows.exclude(Exists(live)).exclude(Exists(open_calls))
 
 
 def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:
@@ -102,6 +105,7 @@ def _rows(conversation: Conversation) -> list[QuerySet[Any]]:
         QueuedPrompt.objects.filter(conversation=conversation),
         Attachment.objects.filter(conversation=conversation),
         Draft.objects.filter(turn__in=turns),
+        Proposal.objects.filter(conversation=conversation),
         ToolCall.objects.filter(turn__in=turns),
         ApiResult.objects.filter(call__in=calls),
         Transformation.objects.filter(conversation=conversation),

@@ -9,6 +9,7 @@ it is there.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID, uuid5
 
 from django.db import IntegrityError, transaction
@@ -16,8 +17,9 @@ from django.utils import timezone
 
 from conversations.context import wire
 from conversations.models import Conversation, Message, Turn, User
+from conversations.services.attachments import take_in
 from conversations.services.chain import extend
-from conversations.services.recordings import AlreadyImported, Exchange, Recording
+from conversations.services.recordings import AlreadyImported, Entry, Exchange, Recording
 from conversations.services.search import index_messages, index_title
 
 
@@ -58,6 +60,10 @@ def _is_exported(user: User, recording: Recording) -> bool:
 def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
     """Append turns and messages; nobody else sees the conversation before it is committed."""
     now = timezone.now()
+    exchanges = tuple(
+        Exchange(tuple(_with_files(conversation, entry) for entry in exchange.entries))
+        for exchange in exchanges
+    )
     turns = Turn.objects.bulk_create(
         Turn(
             conversation=conversation,
@@ -89,6 +95,13 @@ def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
             rows.append(row)
     extend(rows, conversation)
     index_messages(conversation=conversation, rows=rows)
+
+
+def _with_files(conversation: Conversation, entry: Entry) -> Entry:
+    """Keep the files of a prompt as attachments, named in it."""
+    if entry.kind != "prompt":
+        return entry
+    return replace(entry, content=take_in(conversation=conversation, content=entry.content))
 
 
 def _date(conversation: Conversation, recording: Recording) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from django.db import transaction
 
-from conversations.context import edits, wire
+from conversations.context import attached, edits, wire
 from conversations.context.edits import Transformation as Change
 from conversations.context.policy import Policy, snapshot
 from conversations.models import Blob, Conversation, Message, Transformation
@@ -87,7 +87,7 @@ def append_change(
         threshold=change.trigger.threshold,
         source=change.trigger.source,
         setting=change.trigger.setting,
-        edits=edits.dump(change.edits),
+        edits=edits.dump(_named(conversation, change)),
         policy=wire.encode(snapshot(policy)),
         tokens_before=change.tokens_before,
         tokens_after=change.tokens_after,
@@ -105,6 +105,12 @@ def append_change(
         lambda: transformation_recorded.send_robust(sender=Transformation, transformation=row)
     )
     return row
+
+
+def _named(conversation: Conversation, change: Change) -> tuple[edits.Edit, ...]:
+    """Give the edits with the conversation's files named, which are stored already."""
+    files = conversation.attachments.all()
+    return attached.collapse_edits(change.edits, lambda digest: files.filter(data=digest).exists())
 
 
 def storable(text: str) -> str:

@@ -1,13 +1,22 @@
-"""What a record says about itself besides its messages, taken over where it can be true."""
+"""What a record says besides its words, taken over where it can be true."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from datetime import UTC, datetime
+from typing import Any
 
-from conversations.context import wire
+from conversations.context import images, wire
 
 MAX_TITLE = 200
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+
+
+#: What stands where an image was that the API would refuse, now and with every later message.
+NO_IMAGE = "[An image was here that cannot be shown.]"
+#: Characters of base64 that hold the head of an image.
+_HEAD = 64
 
 
 def plain(text: str) -> str:
@@ -29,3 +38,15 @@ def time(value: object) -> datetime | None:
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return at if EARLIEST <= at <= datetime.now(UTC) else None
+
+
+def is_image(source: Any) -> bool:
+    """Say whether the bytes of an image are what they are called, where there are any."""
+    if not isinstance(source, dict) or source.get("type") != "base64":
+        return True
+    data = source.get("data")
+    try:
+        head = base64.b64decode(data[:_HEAD], validate=True) if isinstance(data, str) else b""
+    except (binascii.Error, ValueError):
+        return False
+    return bool(head) and images.media_type(head) == source.get("media_type")

@@ -1,10 +1,14 @@
-"""People made by commands."""
+"""People: made by commands, and the preferences they keep."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from django.db import transaction
 
 from conversations.models import User
+from conversations.preferences import merged
 
 
 @transaction.atomic
@@ -15,3 +19,11 @@ def keep_administrator(*, username: str, password: str) -> User:
     user.set_password(password)
     user.save()
     return user
+
+
+@transaction.atomic
+def keep_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
+    """Change some preferences and leave the others as they are; raises PreferenceError."""
+    user = User.objects.select_for_update().only("preferences").get(pk=user_id)
+    user.preferences = merged(user.preferences, changes)
+    user.save(update_fields=["preferences"])

@@ -3,8 +3,7 @@
 One transaction puts the originals back into view (a `restore` with its actor) and pins them, for
 what is not pinned the next reduction may take again. Putting back waits until no answer is on its
 way: a running turn works on the view it has read, and a change that it does not know would part
-what is recorded from what is sent. Taking a restore back is a branch: an entry without edits whose
-parent is the entry before it, so the view is the earlier one to the byte, thinking included.
+what is recorded from what is sent.
 """
 
 from __future__ import annotations
@@ -14,58 +13,53 @@ from collections.abc import Iterable, Sequence
 from django.db import transaction
 
 from conversations.conf import conf
-from conversations.context import edits
-from conversations.context.edits import SpliceBlocks, SpliceMessages, Trigger
-from conversations.context.edits import Transformation as Change
-from conversations.context.errors import ContextError, RuleError
+from conversations.context.errors import RuleError
 from conversations.context.pinned import Pin as Target
 from conversations.context.pinned import originals, pin_of, weight
 from conversations.context.restore import restore
-from conversations.context.view import Block, Message, View
-from conversations.models import LIVE, ApiModel, Conversation, Pin, Transformation
+from conversations.context.view import Message, View
+from conversations.models import ApiModel, Conversation, Pin, Transformation
 from conversations.queries.path import path, step
 from conversations.queries.pins import pins
-from conversations.queries.policies import effective_policy
 from conversations.services.chain import append, locked
-from conversations.services.log import append_change
-from conversations.signals import veto_of
+from conversations.services.handmade import HandError, record
 
 #: What one request may name at most.
 MOST_AT_ONCE = 1_000
-
-
-class PinError(Exception):
-    """What was asked for is refused; the text is for the person who asked."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 @transaction.atomic
 def keep_in_full(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
-    """Pin originals, and put back those that are not in view as they were; raises PinError."""
+    """Pin originals, and put back those that are not in view as they were; raises HandError."""
     conversation = locked(conversation_id)
-    entries = path(conversation)
-    log = [entry for entry in entries if isinstance(entry, Message)]
-    wanted = _targets(log, ids)
+    log = [entry for entry in path(conversation) if isinstance(entry, Message)]
+    wanted = targets_of(log, ids)
     held = pins(conversation)
     demand_room(conversation, log, held | wanted)
+    row = put_back(conversation, wanted, actor_id)
+    for target in sorted(wanted - held, key=str):
+        append_pin(conversation, target, actor_id, is_pinned=True)
+    return row
+
+
+def put_back(
+    conversation: Conversation, wanted: frozenset[Target], actor_id: int
+) -> Transformation | None:
+    """Bring originals back into view; None when they are there. Raises HandError."""
+    entries = path(conversation)
     view = View()
     for entry in entries:
         view = step(view, entry)
+    log = [entry for entry in entries if isinstance(entry, Message)]
     try:
         change = restore(view, *originals(view, log, wanted))
     except RuleError as error:
-        raise PinError(
+        raise HandError(
             "illegal", f"The model cannot be given this part without the rest: {error}"
         ) from error
-    row = _record(conversation, change, actor_id) if change is not None else None
-    for target in sorted(wanted - held, key=str):
-        _append_pin(conversation, target, actor_id, is_pinned=True)
-    return row
+    return record(conversation, change, actor_id) if change is not None else None
 
 
 @transaction.atomic
@@ -77,39 +71,18 @@ def release(*, conversation_id: int, actor_id: int, id: str) -> None:
     is_number = number.isdecimal() and len(number) < 19
     for target in (int(number) if is_number else id, id):
         if target in held:
-            _append_pin(conversation, target, actor_id, is_pinned=False)
+            append_pin(conversation, target, actor_id, is_pinned=False)
             return
 
 
-@transaction.atomic
-def undo_restore(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
-    """Go back to the view before a restore, as long as nothing came behind it."""
-    conversation = locked(conversation_id)
-    rows = conversation.transformations.filter(kind="restore", outcome="applied")
-    row = rows.exclude(edits="[]").filter(seq=seq).first()
-    if row is None or conversation.tip != seq:
-        raise PinError(
-            "moved",
-            "The conversation went on since then, so this can no longer be taken back."
-            " Unpin what may be reduced again.",
-        )
-    now, before = _view(conversation, seq), _view(conversation, row.parent)
-    size = (now.tokens, before.tokens, now.size, before.size)
-    trigger = Trigger(1, 0, "counted")
-    change = Change("restore", trigger, (), *size, f"Took back the restore of entry {seq}")
-    undone = _record(conversation, change, actor_id, parent=row.parent)
-    for target in sorted(pins(conversation) & _restored(row), key=str):
-        _append_pin(conversation, target, actor_id, is_pinned=False)
-    return undone
-
-
-def _targets(log: list[Message], ids: Sequence[str]) -> frozenset[Target]:
+def targets_of(log: list[Message], ids: Sequence[str]) -> frozenset[Target]:
+    """Read what a request names; raises HandError for what the log does not hold."""
     if not ids or len(ids) > MOST_AT_ONCE:
-        raise PinError("unknown", "There is nothing of that name in this conversation.")
+        raise HandError("unknown", "There is nothing of that name in this conversation.")
     found = [pin_of(log, name) for name in ids]
     known = frozenset(target for target in found if target is not None)
     if len(known) < len(set(found)):
-        raise PinError("unknown", "There is nothing of that name in this conversation.")
+        raise HandError("unknown", "There is nothing of that name in this conversation.")
     return known
 
 
@@ -119,7 +92,7 @@ def demand_room(conversation: Conversation, log: list[Message], wanted: Iterable
     most = pinned_room(model.window) if model else 0
     tokens = weight(log, wanted)
     if tokens > most:
-        raise PinError(
+        raise HandError(
             "full",
             f"Pinned parts would fill about {tokens:,} tokens; at most {most:,} may be kept"
             f" ({conf.pinned_percent} % of the window of {conversation.model})."
@@ -132,32 +105,10 @@ def pinned_room(window: int) -> int:
     return window * conf.pinned_percent // 100
 
 
-def _record(
-    conversation: Conversation, change: Change, actor_id: int, parent: int | None = None
-) -> Transformation:
-    """Append a person's change to the last turn, unless an answer is on its way."""
-    if conversation.turns.filter(state__in=LIVE).exists():
-        raise PinError("busy", "An answer is on its way; try again when it is done.")
-    veto = veto_of(conversation.pk, change)
-    if veto:
-        raise PinError("vetoed", f"This site does not allow it: {veto}")
-    try:
-        policy = effective_policy(conversation)
-    except ContextError as error:
-        raise PinError("policy", str(error)) from error
-    return append_change(
-        conversation=conversation,
-        turn_id=conversation.turns.order_by("number").values_list("pk", flat=True).last(),
-        change=change,
-        policy=policy,
-        parent=parent,
-        actor_id=actor_id,
-    )
-
-
-def _append_pin(
+def append_pin(
     conversation: Conversation, target: Target, actor_id: int, *, is_pinned: bool
 ) -> None:
+    """Say from now on that a target is pinned, or that it is not."""
     is_number = isinstance(target, int)
     row = Pin(
         conversation=conversation,
@@ -167,24 +118,3 @@ def _append_pin(
         actor_id=actor_id,
     )
     append(row, conversation)
-
-
-def _view(conversation: Conversation, tip: int) -> View:
-    view = View()
-    for entry in path(conversation, tip):
-        view = step(view, entry)
-    return view
-
-
-def _restored(row: Transformation) -> frozenset[Target]:
-    """Name what a restore put back."""
-    found: set[Target] = set()
-    for edit in edits.load(row.edits):
-        match edit:
-            case SpliceBlocks():
-                found |= {edit.seq, *(Block(text).id for text in edit.blocks)}
-            case SpliceMessages():
-                for seq, kind, content in edit.messages:
-                    blocks = Message.parse(seq, kind, content).blocks
-                    found |= {seq, *(block.id for block in blocks)}
-    return frozenset(found)

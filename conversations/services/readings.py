@@ -11,6 +11,8 @@ from django.contrib.contenttypes.models import ContentType
 
 from conversations.models import Conversation, User
 
+#: The permission to read what other people wrote.
+CONTENT = "conversations.read_content"
 #: Besides Django's own addition (1), change (2) and deletion (3).
 READ = 4
 

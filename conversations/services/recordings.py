@@ -14,10 +14,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from conversations.context import rules, wire
+from conversations.context import attached, rules, wire
 from conversations.context.errors import ContextError
 from conversations.context.view import THINKING, Kind, Message, View
-from conversations.services.particulars import plain, time, title
+from conversations.services.particulars import NO_IMAGE, is_image, plain, time, title
 
 ENDS_HERE = "The recording ends here: this tool call has no result."
 #: Longer ids are no ids; the id is part of the title.
@@ -210,6 +210,8 @@ def _cleaned(blocks: Iterable[Any]) -> Iterator[Any]:
         if kept.get("type") == "compaction":
             # Only the model and the account that made it would take it back; its words stay.
             kept = {"type": "text", "text": str(kept.get("content") or "")}
+        elif kept.get("type") == "image" and not is_image(kept.get("source")):
+            kept = {"type": "text", "text": NO_IMAGE}
         is_blank = _is_text(kept) and not str(kept["text"]).strip()
         if not is_blank and kept.get("type") not in THINKING:
             yield kept
@@ -221,6 +223,7 @@ def _is_text(block: object) -> bool:
 
 def _entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:
     content = wire.join(wire.encode(block) for block in blocks)
+    attached.demand_none(content)
     return Entry(kind, content, Message.parse(0, kind, content).tokens, tuple(calls))
 
 

@@ -1,9 +1,9 @@
 """The search index, written in the transaction of what it says.
 
-Indexed is what people wrote and what was answered, of every branch, and titles. Left out are
-thinking, tool inputs and tool results: they are the agent's working papers, many times larger than
-the talk, and folded away on the page; `recall` finds them. Texts too long for one row are cut into
-parts between words.
+Indexed is what people wrote or attached as text, the names of their files and what was answered, of
+every branch, and titles. Left out are thinking, tool inputs and tool results: they are the agent's
+working papers, many times larger than the talk, and folded away on the page; `recall` finds them.
+Texts too long for one row are cut into parts between words.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 from django.db import connection, transaction
 
 from conversations import terms
-from conversations.context import wire
-from conversations.models import Conversation, Message, SearchText
+from conversations.context import attached, wire
+from conversations.context.media import TEXT
+from conversations.models import Attachment, Conversation, Message, SearchText
 
 SPOKEN = ("prompt", "answer")
 _TABLE = SearchText._meta.db_table
@@ -85,7 +86,7 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
         )
         for row in rows
         if row.kind in SPOKEN
-        for number, part in enumerate(terms.parts(spoken(row.content)))
+        for number, part in enumerate(terms.parts(_said(conversation, row)))
     ]
     SearchText.objects.bulk_create(found, batch_size=100)
 
@@ -119,6 +120,17 @@ def rebuild_index() -> int:
             rows = Message.objects.filter(conversation=conversation, kind__in=SPOKEN)
             index_messages(conversation=conversation, rows=rows.order_by("seq").iterator(200))
     return len(keys)
+
+
+def _said(conversation: Conversation, row: Message) -> str:
+    """Give what a message says, the names of its files and the texts among them included."""
+    digests = [one.digest for one in attached.named(row.content)] if row.kind == "prompt" else []
+    said = spoken(row.content)
+    if not digests:
+        return said
+    files = Attachment.objects.filter(conversation=conversation, data__in=digests).order_by("pk")
+    texts = files.filter(media_type=TEXT).values_list("data__text", flat=True)
+    return "\n\n".join(filter(None, [said, *files.values_list("name", flat=True), *texts]))
 
 
 def spoken(content: str) -> str:

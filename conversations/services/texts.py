@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
-from conversations.models import ApiCall, Blob, Envelope, ToolCall
+from conversations.models import ApiCall, Attachment, Blob, Envelope, ToolCall
 
 _LOCK = 0x61_67_77_74
 
@@ -34,10 +34,15 @@ def _lock(function: str) -> None:
 
 
 def orphaned_blobs(digests: Iterable[str]) -> QuerySet[Blob]:
-    """Give those of the blobs that no row names any more."""
+    """Give those of the blobs that no row names any more.
+
+    The files that prompts name are those of their conversation's attachments (queries/path.py).
+    """
+    files = Attachment.objects.filter(data=OuterRef("pk"))
     outputs = ToolCall.objects.filter(output=OuterRef("pk"))
     requests = ApiCall.objects.filter(messages=OuterRef("pk"))
-    return Blob.objects.filter(~Exists(outputs), ~Exists(requests), pk__in=list(digests))
+    named = (~Exists(outputs), ~Exists(requests), ~Exists(files))
+    return Blob.objects.filter(*named, pk__in=list(digests))
 
 
 def orphaned_envelopes(digests: Iterable[str]) -> QuerySet[Envelope]:

@@ -21,7 +21,7 @@ from conversations.services.pins import demand_room
 def change_settings(
     *, conversation_id: int, model: str, instructions: str, policy: Mapping[str, Any]
 ) -> Conversation:
-    """Set what the next turns run with; raises PinError when the pins do not fit the model.
+    """Set what the next turns run with; raises HandError when the pins do not fit the model.
 
     A turn that is on its way keeps what it began with. Every call records its model and parameters,
     every transformation its policy, so what counted at any moment stays known.

@@ -19,6 +19,8 @@ from typing import IO
 PORTION = 1 << 18
 #: Bytes of the list of files at the end of an archive, and files that are read of it.
 MOST_LISTING, MOST_MEMBERS = 5_000_000, 200
+#: How many times as much one conversation may have together with its files.
+WITH_FILES = 4
 #: Seconds for a whole upload; what was imported until then is kept.
 MOST_SECONDS = 240.0
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.jsonl?$", re.IGNORECASE)
@@ -27,6 +29,8 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _RUN = re.compile(rb'[^"{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}]*+)*+', re.DOTALL)
 #: The rest of a text, up to its quotation mark or a backslash that ends the portion.
 _TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+#: The data of a file: long, and one text alone when it is read, whatever its length.
+_FILES = re.compile(rb"[A-Za-z0-9+/]{4096,}={0,2}")
 #: What the readers of the standard library raise for a file that is damaged or made up.
 _BROKEN = (
     OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile,
@@ -135,7 +139,10 @@ def _values(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
     first = next(portions, b"")
     line = first.lstrip()[: first.find(b"\n") + 1 or None].strip()
     read = _lines if line.startswith(b"{") and line.endswith(b"}") else _balanced
-    return read(_again(first, portions), most_each)
+    for found in read(_again(first, portions), most_each):
+        files = sum(run.end() - run.start() for run in _FILES.finditer(found))
+        _demand_size((len(found) - files) * WITH_FILES, most_each)
+        yield found
 
 
 def _again(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -194,5 +201,6 @@ def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
 
 
 def _demand_size(size: int, most: int) -> None:
-    if size > most:
+    """Refuse what is too much even if most of it is files."""
+    if size > most * WITH_FILES:
         raise UploadError("too_big", f"One conversation has more than {most:,} bytes.")

@@ -13,7 +13,10 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeData, SafeString, mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from conversations.conf import conf
+from conversations.context import images, media
 from conversations.rendering import clean
 
 register = template.Library()
@@ -61,6 +64,16 @@ def dollars(micros: int | None) -> str:
 
 
 @register.filter
+def worth(amount: int | None, unit: str) -> str:
+    """Show an amount in the unit of its budget."""
+    if amount is None or unit == "money":
+        return dollars(amount)
+    if unit == "turns":
+        return ngettext("%(number)s turn", "%(number)s turns", amount) % {"number": f"{amount:,}"}
+    return _("%(number)s tokens") % {"number": f"{amount:,}"}
+
+
+@register.filter
 def tokens(count: int | None) -> str:
     """Show a count of tokens short: 96301 is 96k."""
     if count is None:
@@ -71,7 +84,9 @@ def tokens(count: int | None) -> str:
         return f"{(count + 50) // 100 / 10:g}k"
     if count < 999_500:
         return f"{(count + 500) // 1_000}k"
-    return f"{(count + 5_000) // 10_000 / 100:g}M"
+    if count < 999_995_000:
+        return f"{(count + 5_000) // 10_000 / 100:g}M"
+    return f"{(count + 5_000_000) // 10_000_000 / 100:g}B"
 
 
 @register.filter
@@ -122,3 +137,18 @@ def tool_icon(name: str) -> str:
 def icon(name: str) -> SafeString:
     """Draw an icon of the page's sheet."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.inclusion_tag("conversations/_partials/file_rules.html")
+def file_rules() -> dict[str, object]:
+    """Tell the script of the composer which files are taken."""
+    return {
+        "most_files": conf.max_attachments,
+        "most_image": media.MOST_IMAGE,
+        "most_pdf": media.MOST_PDF,
+        "most_text": media.MOST_TEXT,
+        "most_side": media.MOST_SIDE_OF_MANY,
+        "paste": conf.paste_as_file_chars,
+        "images": " ".join(images.TYPES),
+        "taken": media.TAKEN,
+    }

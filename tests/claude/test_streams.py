@@ -117,7 +117,7 @@ async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listen
         asyncio.timeout(1),
     ):
         world = World(model=claude)
-        answer, message = await attempt(world.ports, Sent(1, BODY), shows=True)
+        answer, message = await attempt(world.ports, Sent(1, BODY), grow=world.ports.stage.grow)
         assert (answer.text, answer.is_complete) == ("Hi", True)
         assert message is not None
         await server.gone.wait()

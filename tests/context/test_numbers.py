@@ -76,13 +76,13 @@ def picture(head: bytes) -> dict[str, Any]:
 
 
 def test_an_image_weighs_by_its_pixels() -> None:
-    png = b"\x89PNG\r\n\x1a\n" + b"\0" * 8 + struct.pack(">II", 750, 100)
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 750, 100)
     gif = b"GIF89a" + struct.pack("<HH", 750, 100)
     jpeg = (
         b"\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x11\x08" + struct.pack(">HH", 100, 750) + b"\x03"
     )
     assert {block_tokens(picture(head)) for head in (png, gif, jpeg)} == {104}
-    huge = b"\x89PNG\r\n\x1a\n" + b"\0" * 8 + struct.pack(">II", 15_680, 15_680)
+    huge = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 15_680, 15_680)
     assert block_tokens(picture(huge)) == 4 + 1568 * 1568 // 750
     unknown = [picture(b"BM"), picture(b"\xff\xd8\xff\xda\x00\x02aaaaaaaa"), {"type": "image"}]
     unknown.append({"type": "image", "source": {"type": "base64", "data": "é"}})

@@ -80,10 +80,11 @@ def test_the_call_is_told_the_zone_in_previews_and_which_names_must_stay() -> No
     run(view_of(*said), shell)
     [wanted] = shell.wanted
     told = wanted.text
-    assert told.startswith("<first_request>\n[image left out]\nFind jobs\n</first_request>")
+    first = "<first_request>\n[image, PNG 1 × 1 left out]\nFind jobs\n</first_request>"
+    assert told.startswith(first)
     assert told.count("</transcript>") == 1
     assert "(END CONTEXT SUMMARY)" in told
-    assert "[result of p, an error] " + "h" * 500 + "\n[… 217 characters left out …]\n" in told
+    assert "[result of p, an error] " + "h" * 500 + "\n[… 228 characters left out …]\n" in told
     assert "[server_tool_use left out]" in told
     assert "hm" not in told.split()
     assert told.index("- https://e.org/1") < told.index("- notes.md") < told.index("- 650")

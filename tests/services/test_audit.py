@@ -87,7 +87,7 @@ def test_an_empty_database_is_clean() -> None:
 
 def test_a_turn_that_lost_its_worker_is_clean() -> None:
     user = User.objects.create(username="ada")
-    Budget.objects.create(user=user, limit_micros=10**9)
+    Budget.objects.create(user=user, limit=10**9)
     turns.interrupt_turn(turn_id=played().turn.pk, everything=True)
     assert found()[1] == []
 
@@ -168,14 +168,14 @@ def test_one_changed_byte_of_a_named_text_is_named(
 @pytest.mark.parametrize(
     ("sql", "kind"),
     [
-        ("UPDATE conversations_ledgerentry SET micros = micros + 1 WHERE id = %s", LedgerEntry),
+        ("UPDATE conversations_ledgerentry SET amount = amount + 1 WHERE id = %s", LedgerEntry),
         ("UPDATE conversations_ledgerentry SET kind = 'adjust' WHERE id = %s", LedgerEntry),
         ("DELETE FROM conversations_ledgerentry WHERE id = %s", LedgerEntry),
-        ("UPDATE conversations_reservation SET micros = micros + 1 WHERE id = %s", Reservation),
+        ("UPDATE conversations_reservation SET amount = amount + 1 WHERE id = %s", Reservation),
         ("UPDATE conversations_reservation SET is_open = NOT is_open WHERE id = %s", Reservation),
-        ("UPDATE conversations_budgetwindow SET spent_micros = 7 WHERE id = %s", BudgetWindow),
-        ("UPDATE conversations_budgetwindow SET held_micros = 7 WHERE id = %s", BudgetWindow),
-        ("UPDATE conversations_budgetwindow SET overrun_micros = 7 WHERE id = %s", BudgetWindow),
+        ("UPDATE conversations_budgetwindow SET spent = 7 WHERE id = %s", BudgetWindow),
+        ("UPDATE conversations_budgetwindow SET held = 7 WHERE id = %s", BudgetWindow),
+        ("UPDATE conversations_budgetwindow SET overrun = 7 WHERE id = %s", BudgetWindow),
     ],
 )
 def test_money_that_does_not_add_up_is_named(

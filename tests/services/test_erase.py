@@ -25,6 +25,7 @@ from conversations.models import (
     SearchText,
     ToolCall,
 )
+from conversations.ports import Sent
 from conversations.queries.found import found
 from conversations.services import calls, log, turns
 from conversations.services.audit import Tally, verify_everything
@@ -36,8 +37,9 @@ from conversations.services.conversations import (
 )
 from conversations.services.erase import erase_conversation, erase_due
 from conversations.services.guards import missing_guards
+from conversations.services.leases import Lease
 from conversations.services.pins import keep_in_full
-from conversations.services.turns import SendError
+from conversations.services.prompts import SendError
 from tests import records, work
 from tests.records import Played
 
@@ -122,14 +124,14 @@ def test_every_window_says_what_it_said_before() -> None:
     played = records.played()
     other = records.played("bob")
     window = BudgetWindow.objects.get(budget__user=played.user)
-    used = window.spent_micros + window.overrun_micros
+    used = window.spent + window.overrun
     assert used > 0
     deleted(played)
     erase_due(now=after(31))
     window.refresh_from_db()
-    assert (window.spent_micros, window.held_micros, window.overrun_micros) == (used, 0, 0)
+    assert (window.spent, window.held, window.overrun) == (used, 0, 0)
     entry = LedgerEntry.objects.get(window=window)
-    assert (entry.kind, entry.micros) == ("adjust", used)
+    assert (entry.kind, entry.amount) == ("adjust", used)
     assert LedgerEntry.objects.filter(window__budget__user=other.user).count() > 1
     is_whole()
 
@@ -143,12 +145,12 @@ def test_what_cost_more_than_was_held_is_spent_like_the_rest() -> None:
     records.close(lease, sent.call, work.complete(usage=huge))
     turns.finish_turn(lease=lease, finish=work.Finish("done", "end_turn"))
     window = BudgetWindow.objects.get()
-    assert window.overrun_micros > 0
-    total = window.spent_micros + window.overrun_micros
+    assert window.overrun > 0
+    total = window.spent + window.overrun
     delete_conversation(conversation=work.conversation_of(lease))
     assert erase_due(now=after(31)) == 1
     window.refresh_from_db()
-    assert (window.spent_micros, window.overrun_micros) == (total, 0)
+    assert (window.spent, window.overrun) == (total, 0)
     is_whole()
 
 
@@ -293,6 +295,26 @@ def test_a_text_that_is_just_being_named_again_is_not_taken_away() -> None:
     assert work.failures(found) == []
     assert Blob.objects.filter(pk=digest).exists()
     connection.check_constraints()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_all", [False, True])
+def test_what_is_thrown_away_under_an_answer_keeps_nobody_waiting(is_all: bool) -> None:
+    for at in range(6):
+        lease = work.begun(work.person(f"person {at}"))
+        sent = work.opened(lease)
+
+        def act(who: int, lease: Lease = lease, sent: Sent = sent) -> None:
+            if who:
+                records.close(lease, sent.call, work.complete())
+            elif is_all:
+                delete_everything(owner_id=lease.user_id)
+            else:
+                delete_conversation(conversation=work.conversation_of(lease))
+
+        assert work.failures(work.crowd(2, act)) == []
+        assert work.turn_of(lease).stop_requested_at is not None
+    is_whole()
 
 
 def test_the_commands_erase_what_is_due_or_all_of_one_user() -> None:

@@ -15,6 +15,7 @@ from conversations.queries.path import state
 from conversations.queries.transcripts import transcript
 from conversations.services.audit import Tally, verify_everything
 from conversations.services.exchange import import_recording
+from conversations.services.particulars import NO_IMAGE
 from conversations.services.recordings import ENDS_HERE, RecordError, read_record
 
 pytestmark = pytest.mark.django_db
@@ -267,3 +268,23 @@ def test_a_line_that_is_no_conversation_is_refused_with_its_reason(raw: bytes, w
     assert words in str(caught.value)
     assert not Conversation.objects.exists()
     assert not Turn.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("image/svg+xml", "PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+"),
+        ("image/jpeg", "iVBORw0KGgo="),
+        ("image/png", "no base64!"),
+        ("image/png", ""),
+        ("image/png", None),
+    ],
+)
+def test_an_image_that_the_api_would_refuse_is_a_text(kind: str, data: str | None) -> None:
+    source = {"type": "base64", "media_type": kind, "data": data}
+    image = {"type": "image", "source": source}
+    listed = {"type": "tool_result", "tool_use_id": "t1", "content": [image]}
+    raw = line(user(text("?"), image), answer(use("t1")), user(listed))
+    for entry in read_record(raw).exchanges[0].entries[::2]:
+        assert '"image"' not in entry.content
+        assert NO_IMAGE in entry.content

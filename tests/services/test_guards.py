@@ -34,7 +34,7 @@ def write_rows() -> list[AppendOnly]:
     user = models.User.objects.create(username="u1")
     conversation = models.Conversation.objects.create(owner=user, model="claude-sonnet-5-5")
     turn = models.Turn.objects.create(conversation=conversation, number=1, payload_digest="d")
-    budget = models.Budget.objects.create(user=user, limit_micros=1)
+    budget = models.Budget.objects.create(user=user, limit=1)
     window = models.BudgetWindow.objects.create(budget=budget, starts_at=datetime.now(UTC))
     blob = models.Blob.objects.create(digest="sha256:b", text="full output")
     envelope = models.Envelope.objects.create(digest="sha256:e", text="{}")
@@ -55,7 +55,9 @@ def write_rows() -> list[AppendOnly]:
     result = models.ApiResult.objects.create(
         call=call, status="complete", cost_micros=1, cost_basis="exact", duration_ms=1
     )
-    entry = models.LedgerEntry.objects.create(window=window, call=call, kind="settle", micros=1)
+    grant = models.Grant.objects.create(budget=budget, amount=1, reason="trial", actor=user)
+    crossing = models.Crossing.objects.create(window=window, percent=50, spent=1, limit=2)
+    entry = models.LedgerEntry.objects.create(window=window, call=call, kind="settle", amount=1)
     pin = models.Pin.objects.create(
         conversation=conversation, tool_use_id="toolu_1", is_pinned=True, actor=user
     )
@@ -65,7 +67,8 @@ def write_rows() -> list[AppendOnly]:
         calls=1, links=1, cost_micros=1,
     )  # fmt: skip
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
-    return [blob, envelope, message, transformation, call, result, entry, pin, erasure]
+    return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
+            grant, crossing]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

@@ -15,9 +15,9 @@ from conversations.context import edits
 from conversations.context.edits import SpliceBlocks, Trigger
 from conversations.context.policy import PRESETS, Policy
 from conversations.models import Budget, BudgetWindow, Conversation
+from conversations.periods import bounds
 from conversations.queries import meters
 from conversations.services import log
-from conversations.services.budgets import window_bounds
 from conversations.usage import Usage
 from tests import records, work
 
@@ -29,10 +29,11 @@ def meter(lease: Any) -> Any:
 
 
 def spend(budget: Budget, micros: int, overrun: int = 0) -> None:
-    starts, ends = window_bounds(budget.period, timezone.now())
+    starts, ends = bounds(budget.period, "UTC", timezone.now())
     BudgetWindow.objects.create(
-        budget=budget, starts_at=starts, ends_at=ends, spent_micros=micros, overrun_micros=overrun
-    )
+        budget=budget, user=budget.user, starts_at=starts, ends_at=ends, limit=micros,
+        spent=micros, overrun=overrun,
+    )  # fmt: skip
 
 
 def test_before_the_first_answer_the_messages_are_estimated() -> None:
@@ -116,8 +117,8 @@ def test_the_tightest_budget_is_shown() -> None:
     spend(work.limited(user, 10_000_000, "month"), 9_000_000)
     work.limited(user, 5, "lifetime")
     pill = meters.budget_pill(user.pk)
-    assert (pill.spent_micros, pill.limit_micros, pill.percent) == (9_000_000, 10_000_000, 90)
-    assert pill.resets_at == window_bounds("month", timezone.now())[1]
+    assert (pill.spent, pill.limit, pill.percent) == (9_000_000, 10_000_000, 90)
+    assert pill.resets_at == bounds("month", "UTC", timezone.now())[1]
     assert not pill.is_over
 
 
@@ -138,13 +139,15 @@ def test_a_budget_is_over_when_nothing_is_left(
 def test_the_windows_of_the_past_do_not_count_and_are_not_read() -> None:
     user = work.person()
     budget = work.limited(user, 100, "day")
-    starts, _ = window_bounds("day", timezone.now())
+    starts, _ = bounds("day", "UTC", timezone.now())
     BudgetWindow.objects.bulk_create(
-        BudgetWindow(budget=budget, starts_at=starts - timedelta(days=day), spent_micros=100)
+        BudgetWindow(
+            budget=budget, user=user, starts_at=starts - timedelta(days=day), limit=100, spent=100
+        )
         for day in range(1, 50)
     )
     with CaptureQueriesContext(connection) as found:
-        assert meters.budget_pill(user.pk).spent_micros == 0
+        assert meters.budget_pill(user.pk).spent == 0
     assert len(found) == 2
 
 

@@ -18,7 +18,9 @@ from conversations.queries.path import path, state, step
 from conversations.queries.pins import pins
 from conversations.services import turns
 from conversations.services.audit import Tally, verify_everything
-from conversations.services.pins import PinError, keep_in_full, release, undo_restore
+from conversations.services.byhand import take_back
+from conversations.services.handmade import HandError
+from conversations.services.pins import keep_in_full, release
 from conversations.signals import transformation_proposed
 from tests import records, work
 from tests.records import LONG, Played
@@ -52,9 +54,9 @@ def view(played: Played, tip: int | None = None) -> View:
     return found
 
 
-def refused(played: Played, *ids: str) -> PinError:
+def refused(played: Played, *ids: str) -> HandError:
     before = work.everything()
-    with pytest.raises(PinError) as caught:
+    with pytest.raises(HandError) as caught:
         keep(played, *ids)
     assert work.everything() == before
     return caught.value
@@ -156,9 +158,7 @@ def test_undoing_a_restore_gives_the_earlier_view_to_the_byte(played: Played) ->
     row = keep(played)
     assert row is not None
     assert view(played).body != before.body
-    undone = undo_restore(
-        conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq
-    )
+    undone = take_back(conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq)
     assert wire.digest(view(played).body) == wire.digest(before.body)
     assert [m.by for m in view(played).messages] == [m.by for m in before.messages]
     assert (undone.parent, undone.actor, undone.edits) == (row.parent, played.user, "[]")
@@ -175,17 +175,17 @@ def test_a_restore_is_taken_back_once_and_only_at_the_end(played: Played) -> Non
     assert row is not None
     undo = {"conversation_id": played.conversation.pk, "actor_id": played.user.pk}
     compaction = Transformation.objects.get(kind="compaction")
-    with pytest.raises(PinError, match="went on"):
-        undo_restore(**undo, seq=compaction.seq)
-    undone = undo_restore(**undo, seq=row.seq)
+    with pytest.raises(HandError, match="went on"):
+        take_back(**undo, seq=compaction.seq)
+    undone = take_back(**undo, seq=row.seq)
     for seq in (row.seq, undone.seq, 999):
-        with pytest.raises(PinError, match="went on"):
-            undo_restore(**undo, seq=seq)
+        with pytest.raises(HandError, match="went on"):
+            take_back(**undo, seq=seq)
     later = keep(played)
     assert later is not None
     work.next_turn(now(played))
-    with pytest.raises(PinError, match="went on"):
-        undo_restore(**undo, seq=later.seq)
+    with pytest.raises(HandError, match="went on"):
+        take_back(**undo, seq=later.seq)
 
 
 def test_nothing_is_put_back_under_a_running_answer(played: Played) -> None:
@@ -200,8 +200,8 @@ def test_a_restore_is_not_taken_back_under_a_running_answer(played: Played) -> N
     assert row is not None
     turn = turns.send_prompt(conversation=now(played), text="Next", client_id=uuid4())
     Conversation.objects.filter(pk=played.conversation.pk).update(tip=row.seq)
-    with pytest.raises(PinError, match="on its way"):
-        undo_restore(conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq)
+    with pytest.raises(HandError, match="on its way"):
+        take_back(conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq)
     assert turn.is_live
 
 

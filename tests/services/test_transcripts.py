@@ -9,10 +9,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations import frames
+from conversations.context import wire
 from conversations.hub import Live
 from conversations.models import ApiResult, Conversation
 from conversations.ports import Finish, ToolDone
 from conversations.queries import transcripts
+from conversations.queries.attachments import shown_files
 from conversations.queries.listing import listing
 from conversations.queries.words import chip
 from conversations.services import drafts, log, toolcalls, turns
@@ -59,18 +61,27 @@ def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
     assert turn.cost_micros == sum(result.cost_micros for result in results)
 
 
-def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
+def broken_images() -> list[dict[str, Any]]:
     sources = [{}, {"media_type": "image/png"}, {"media_type": "text/html", "data": "AA"}]
     sources += [{"media_type": 1, "data": "AA"}, {"media_type": "image/png", "data": "AA"}]
-    blocks = [{"type": "image", "source": {"type": "base64", **source}} for source in sources]
-    said = [{"role": "user", "content": [*blocks, {"type": "text", "text": "see"}]}]
+    return [{"type": "image", "source": {"type": "base64", **source}} for source in sources]
+
+
+def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
+    said = [{"role": "user", "content": [*broken_images(), {"type": "text", "text": "see"}]}]
     record = {"id": "r1", "messages": [*said, {"role": "assistant", "content": "ok"}]}
     conversation = import_recording(
         user=work.person(), recording=recording_of(record), model=records.MODEL
     )
     (turn,) = transcripts.transcript(conversation).turns
-    assert turn.images == ("data:image/png;base64,AA",)
+    assert turn.files == ()
     assert "see" in turn.prompt_html
+
+
+def test_an_image_that_an_older_log_holds_is_shown_as_far_as_it_can_be() -> None:
+    shown = shown_files(wire.encode(broken_images()), {})
+    assert [file.url for file in shown] == ["", "", "", "", "data:image/png;base64,AA"]
+    assert [file.is_image for file in shown] == [False] * 4 + [True]
 
 
 def test_pages_are_joined_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +109,7 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
         )
         type(user).objects.filter(pk=user.pk).update(username=f"played {size}")
     assert counts[0] == counts[1]
-    assert counts[0][0] == 6
+    assert counts[0][0] == 8
     assert counts[0][2] == 2
 
 
@@ -148,7 +159,7 @@ def test_only_turns_behind_a_number_are_given() -> None:
         (Finish("done", "max_tokens"), "Cut at the length limit", False),
         (Finish("failed", "budget", "budget", "No money."), "Over budget", True),
         (Finish("cancelled", "stopped"), "Stopped", True),
-        (Finish("interrupted", "crash"), "Interrupted. What was written is kept.", True),
+        (Finish("interrupted", "crash"), "Interrupted. Partial answer kept.", True),
     ],
 )
 def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry: bool) -> None:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from conversations.conf import conf
 from conversations.context import rules, wire
 from conversations.context.view import Message as ViewMessage
 from conversations.models import (
@@ -23,7 +24,9 @@ from conversations.models import (
 from conversations.ports import Finish, ToolDone
 from conversations.services import audit, drafts, log, toolcalls, turns
 from conversations.services.leases import Lease, claim_turn
-from conversations.services.turns import CUT_SHORT, NOT_RUN, SendError
+from conversations.services.prompts import SendError
+from conversations.services.queue import waits
+from conversations.services.turns import CUT_SHORT, NOT_RUN
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -120,10 +123,9 @@ def test_ids_of_other_people_are_free() -> None:
 def test_a_conversation_has_one_live_turn(state: str) -> None:
     turn = work.queued(work.person())
     Turn.objects.update(state=state)
-    before = work.everything()
-    with refused("busy"):
-        send(turn.conversation)
-    assert work.everything() == before
+    assert waits(send(turn.conversation))
+    assert turn.conversation.turns.count() == 1
+    assert turn.conversation.messages.count() == 1
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "\u2003"])
@@ -162,12 +164,13 @@ def test_a_person_has_so_many_live_turns_and_no_more(settings: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_fifty_sends_at_once_one_is_a_turn_and_all_others_are_busy() -> None:
+def test_of_fifty_sends_at_once_one_is_a_turn_some_wait_and_no_more_are_taken() -> None:
     conversation = ended()
     found = work.crowd(50, lambda at: send(conversation, f"Message {at}").pk)
     errors = work.failures(found)
-    assert len(errors) == 49
-    assert {getattr(error, "code", repr(error)) for error in errors} == {"busy"}
+    assert len(errors) == 49 - conf.max_queued_prompts
+    assert {getattr(error, "code", repr(error)) for error in errors} == {"queue_full"}
+    assert conversation.queued_prompts.count() == conf.max_queued_prompts
     assert conversation.turns.filter(state__in=LIVE).count() == 1
     assert conversation.messages.filter(kind="prompt").count() == 2
 
@@ -211,14 +214,13 @@ def test_sends_do_not_disturb_the_worker_of_the_turn_they_wait_for() -> None:
 
     def play(at: int) -> None:
         if at:
-            with refused("busy"):
-                send(conversation)
+            assert waits(send(conversation))
             return
         for turn in range(6):
             records.close(lease, work.opened(lease).call, work.asks(f"t{turn}"))
             log.store_results(lease=lease, content=work.results(f"t{turn}"), estimate=1)
 
-    assert work.failures(work.crowd(12, play)) == []
+    assert work.failures(work.crowd(1 + conf.max_queued_prompts, play)) == []
 
 
 # Stopping.
@@ -266,19 +268,6 @@ def test_an_ended_turn_says_how() -> None:
     assert row.error_text == "No more.\nUntil December."
     assert row.ended_at is not None
     assert not Draft.objects.exists()
-
-
-@pytest.mark.parametrize("state", ["failed", "interrupted", "cancelled"])
-def test_a_retry_is_a_new_turn_with_the_same_prompt(state: str) -> None:
-    lease = work.begun(text="Again, please")
-    turns.finish_turn(lease=lease, finish=Finish(state))  # type: ignore[arg-type]
-    old = work.turn_of(lease)
-    new = turns.retry_turn(turn=old)
-    assert (new.number, new.retry_of_id, new.state) == (2, old.pk, "queued")
-    assert new.messages.get().content == old.messages.get(kind="prompt").content
-    assert turns.retry_turn(turn=old).pk == new.pk
-    with refused("busy"):
-        turns.retry_turn(turn=new)
 
 
 # Crashes.

@@ -55,7 +55,7 @@ def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterat
 
 async def accounted(emulator: EmulatorServer) -> None:
     assert await db(unrecorded, emulator) == []
-    assert await db(lambda: BudgetWindow.objects.filter(held_micros__gt=0).count()) == 0
+    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
     assert await db(Draft.objects.count) == 0
 
 
@@ -98,7 +98,7 @@ async def test_a_budget_is_charged_to_the_micro_dollar(emulator: EmulatorServer)
     async with supervising():
         await ended(turn)
     window = await db(BudgetWindow.objects.get)
-    assert window.spent_micros == emulator.emulator.billed_micros > 0
+    assert window.spent == emulator.emulator.billed_micros > 0
     await accounted(emulator)
 
 

@@ -80,9 +80,10 @@ def parsed(html: str) -> Node:
 class Page:
     """The regions of a chat page; `missed` names the targets that were not there."""
 
-    def __init__(self) -> None:
-        regions = ("live", "composer-state", "meter", "budget", "title")
-        self.root = Node("page", {}, [Node("div", {"id": name}) for name in regions])
+    def __init__(self, html: str = "") -> None:
+        names = ("history", "live", "composer-state", "queue", "meter", "budget", "title")
+        regions: list[Node | str] = [Node("div", {"id": name}) for name in names]
+        self.root = parsed(html) if html else Node("page", {}, regions)
         self.missed: list[str] = []
 
     def take(self, frame: str | bytes) -> None:
@@ -105,6 +106,23 @@ class Page:
                 known = isinstance(child, Node) and child.id and target.find(child.id)
                 if not (known and isinstance(child, Node) and target.swap(child.id, child)):
                     target.children.append(child)
+
+    @property
+    def after(self) -> str:
+        """Name the turn this page ends with, as its script tells the server."""
+        history = self.root.find("history")
+        return history.attributes["data-after"] if history else ""
+
+    @property
+    def turns(self) -> list[tuple[str, str]]:
+        """Give the turns that are shown, with all that they say."""
+        parts = (self.root.find(name) for name in ("history", "live"))
+        nodes = (node for part in parts if part for node in part.children)
+        return [
+            (node.id, node.text)
+            for node in nodes
+            if isinstance(node, Node) and node.tag == "section"
+        ]
 
     def text(self, id: str) -> str:
         found = self.root.find(id)

@@ -9,21 +9,22 @@ from uuid import UUID
 
 from conversations import events
 from conversations.models import Conversation
+from conversations.queries.reduced import Change, Reduction
 from conversations.queries.shapes import (
     BudgetPill,
-    Change,
     ConversationRow,
     Keep,
     Marker,
     Meter,
-    Reduction,
     Round,
     Sidebar,
     Tick,
     ToolCard,
     Transcript,
     Turn,
+    Versions,
 )
+from conversations.queries.waiting import Queue, Waiting
 from conversations.rendering import plain, render
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -85,7 +86,7 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
         number=number,
         id="t",
         prompt_html=plain(words),
-        images=(),
+        files=(),
         rounds=(round_(words), round_(words, number=2, is_live=is_live)),
         state=state,
         is_live=is_live,
@@ -98,6 +99,11 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
         cost_micros=13_250,
         source=ANSWER if words == "notes.md" else words,
         can_retry=state in {"failed", "interrupted", "cancelled"},
+        prompt_seq=number,
+        parent=number - 1,
+        versions=Versions(2, 3, 1, 9),
+        next_id="11111111-1111-5111-8111-111111111111",
+        can_continue=state == "cancelled",
         prompt_keep=Keep(words),
         answer_keep=Keep(words, is_pinned=True),
     )
@@ -109,6 +115,10 @@ def meter(words: str = "tool results are compacted") -> Meter:
 
 def budget(words: str = "today") -> BudgetPill:
     return BudgetPill(True, 580_000, 5_000_000, 11, words, NOW, is_over=False)
+
+
+def queue(words: str = "And then?", *, is_live: bool = True) -> Queue:
+    return Queue((Waiting(str(ID), words, 0), Waiting(str(ID), words, 2)), is_live)
 
 
 def reduction(words: str = "14 tool results shortened") -> Reduction:
@@ -156,6 +166,7 @@ def chat(words: str = "notes.md") -> dict[str, Any]:
         "meter": meter(words),
         "budget": budget(words),
         "after": 2,
+        "queue": queue(words),
         "live_turns": (turn(words, number=3, state="running"),),
         "models": [words, "claude-sonnet-5-5"],
         "default_model": "claude-sonnet-5-5",
@@ -174,6 +185,7 @@ def event_context(event: events.Event, words: str = "notes.md") -> dict[str, Any
         "conversation": conversation(words),
         "turn": turn(words, state="failed" if isinstance(event, events.TurnClosed) else "running"),
         "round": round_(words, is_live=True),
+        "queue": queue(words),
         "meter": meter(words),
         "budget": budget(words),
     }

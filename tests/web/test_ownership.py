@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from conversations.models import User
+from conversations.services import turns
 from conversations.services.conversations import delete_conversation
 from tests import records, work
+from tests.hands import summarise, talk
 from tests.records import Played
 
 pytestmark = pytest.mark.django_db
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
+#: What a person does to the context, besides the preview and its confirmation.
+OF_HAND = {
+    "ask_summary", "discard_summary", "edit_summary", "rebuild_summary", "exclude", "include",
+}  # fmt: skip
 #: Views that change something, and those that anybody may read.
 POSTS = {
+    "show", "continue", "send_queued", "take_back", "fork",
     "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
+    "remove_file", *OF_HAND,
 }  # fmt: skip
 OF_THE_TRASH = {"bring_back", "erase"}
-PUBLIC = {"login", "logout", "live", "ready", "setup", "favicon"}
-BOTH = {"login", "setup", "favicon", "lab", "settings"}
+PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon"}
+OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
+BOTH = {
+    "compact",
+    "edit",
+    "files",
+    "login",
+    "log_in_again",
+    "setup",
+    "favicon",
+    "lab",
+    "settings",
+} | OF_A_PERSON
 
 
 def views(patterns: Any = None, before: str = "") -> list[tuple[str, str]]:
@@ -38,6 +58,13 @@ def views(patterns: Any = None, before: str = "") -> list[tuple[str, str]]:
 
 
 VIEWS = views()
+INSPECTOR = {
+    "inspect", *(f"inspect_{page}" for page in (
+        "now", "kinds", "answer", "call", "block", "gone", "request", "body", "compare", "diff",
+    )),
+}  # fmt: skip
+#: For staff who may read content; each reading is recorded (tests/web/test_inspector.py).
+OF_REVIEW = {f"review_{name}" for name in INSPECTOR} | {"review_reduction"}
 OF_A_CONVERSATION = [(route, name) for route, name in VIEWS if "<uuid:public_id>" in route]
 
 
@@ -45,7 +72,11 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
     values = {
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
+        "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
+        "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
+    if "/answers/" in route:
+        route = route.replace("<int:seq>", "2")
     for part, value in values.items():
         route = route.replace(part, value)
     assert "<" not in route, "a new kind of URL: say here what stands in it"
@@ -72,15 +103,27 @@ def played() -> Played:
 def test_the_urls_are_those_that_this_file_knows() -> None:
     assert {name for _, name in VIEWS} == {
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
+        "edit", "show", "continue", "send_queued", "take_back", "fork",
+        "preferences", "log_in_again", "largest", *OF_A_PERSON,
+        "usage", "usage_csv",
         "lab", "settings", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "live", "ready", "favicon",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
+        "files", "files_waiting", "file", "remove_file",
+        "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("route", "name"), OF_A_CONVERSATION)
-@pytest.mark.parametrize("kind", ["another", "staff", "superuser"])
+@pytest.mark.parametrize(
+    ("route", "name", "kind"),
+    [
+        (route, name, kind)
+        for kind in ("another", "staff", "superuser")
+        for route, name in OF_A_CONVERSATION
+        if (name in OF_REVIEW, kind) != (True, "superuser")
+    ],
+)
 def test_nothing_of_another_persons_conversation_is_reached(
     route: str, name: str, kind: str, played: Played
 ) -> None:
@@ -144,15 +187,37 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
             address("c/<uuid:public_id>/pin/", played.conversation.public_id),
         )
         seq = played.conversation.transformations.get(kind="restore").seq
+    if name in OF_HAND:
+        talk(played)
+    if name in ("edit_summary", "rebuild_summary"):
+        seq = summarise(played).seq
+    if name == "continue":
+        played.conversation.turns.update(finish_reason="max_tokens")
+    if name == "take_back":
+        work.next_turn(played.conversation)
+        turns.send_prompt(conversation=played.conversation, text="Later", client_id=UUID(UNKNOWN))
     if name in OF_THE_TRASH:
         delete_conversation(conversation=played.conversation)
+    if name in OF_REVIEW:
+        User.objects.filter(pk=played.user.pk).update(is_staff=True)
+        played.user.refresh_from_db()
     url = address(route, played.conversation.public_id, seq)
     method = "post" if name in POSTS else "get"
-    assert ask(visitor(played.user), method, url).status_code in (200, 302)
+    # Nothing has left the view of the first call.
+    found = (404,) if name.endswith("inspect_gone") else (200, 302)
+    if name in ("edit_summary", "exclude"):
+        # Reached, and told why not: no words were given, and what is short enough stays.
+        found = (302, 400, 409)
+    assert ask(visitor(played.user), method, url).status_code in found
 
 
 @pytest.mark.parametrize(
-    ("route", "name"), [v for v in VIEWS if v[1] in POSTS | {"login", "setup", "settings", "lab"}]
+    ("route", "name"),
+    [
+        v
+        for v in VIEWS
+        if v[1] in POSTS | {"compact", "edit", "login", "setup", "settings", "lab"} | OF_A_PERSON
+    ],
 )
 def test_a_post_without_the_token_of_our_page_is_refused(
     route: str, name: str, played: Played

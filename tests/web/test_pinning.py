@@ -142,7 +142,7 @@ def test_a_restore_has_a_page_and_is_taken_back_from_it(client: Client, played: 
     assert f'action="{path}undo/"' not in html_of(client, path)
     undone = Transformation.objects.latest("pk")
     assert "Nothing was changed" in html_of(client, f"{base(played)}/inspect/events/{undone.seq}/")
-    assert press(client, f"{path}undo/").status_code == 400
+    assert press(client, f"{path}undo/").status_code == 409
 
 
 def test_the_page_of_an_original_says_how_it_stands(client: Client, played: Played) -> None:
@@ -199,7 +199,7 @@ def test_a_refusal_says_why_and_changes_nothing(
     response = press(client, f"{base(played)}/pin/", htmx=htmx, id="toolu_1")
     assert response.status_code == 400
     assert b"Unpin something first" in response.content
-    assert (response.get("HX-Retarget") == "#composer-error") is htmx
+    assert (response.get("HX-Retarget", "").startswith("#composer-error")) is htmx
     response = press(client, f"{base(played)}/pin/", htmx=htmx, id=PAYLOAD)
     assert response.status_code == 400
     assert not acting(response.content.decode())

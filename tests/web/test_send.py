@@ -70,14 +70,20 @@ def test_an_id_with_another_text_is_refused_in_words(client: Client, played: Pla
     assert b"send-error" in response.content
 
 
-def test_a_second_message_during_an_answer_is_refused_in_words(
-    client: Client, played: Played
+def test_messages_during_an_answer_wait_until_too_many_do(
+    client: Client, played: Played, settings: Any
 ) -> None:
+    settings.AGENTWEB_MAX_QUEUED_PROMPTS = 2
     post(client, send_path(played), True, text="One")
-    response = post(client, send_path(played), True, text="Two")
+    for text in ("Two", "Three"):
+        response = post(client, send_path(played), True, text=text)
+        assert response.status_code == 200
+        assert response["HX-Trigger"] == "sent"
+    response = post(client, send_path(played), True, text="Four")
     assert response.status_code == 409
-    assert b"An answer is on its way" in response.content
-    assert Turn.objects.count() == 2
+    assert b"2 messages are waiting already" in response.content
+    assert b"send-error" in response.content
+    assert (Turn.objects.count(), played.conversation.queued_prompts.count()) == (2, 2)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n", "\u2003\t"])
@@ -211,9 +217,15 @@ def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Pla
     assert post(client, path, True).status_code == 409
     records.fail(lease, "no")
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "upstream", "No."))
+    html = client.get(f"/c/{played.conversation.public_id}/").content.decode()
+    form = html.partition(f'action="{path}"')[2].partition("</form>")[0]
+    name = form.partition('name="client_id" value="')[2].partition('"')[0]
     for _ in range(2):
-        assert post(client, path, True).status_code == 200
+        assert post(client, path, True, client_id=name).status_code == 200
     assert played.conversation.turns.count() == 3
+    # One that comes without an id asks for another one, and that is not the time.
+    assert post(client, path, True).status_code == 409
+    assert post(client, path, True, client_id="x").status_code == 400
 
 
 def test_what_was_said_in_one_talk_is_not_sent_in_another(client: Client, played: Played) -> None:

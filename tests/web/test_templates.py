@@ -20,6 +20,7 @@ from django.utils import translation
 from conversations import events
 from conversations.frames import template_of
 from conversations.models import User
+from conversations.queries.editing import Draft, Part
 from conversations.queries.shapes import Keep
 from conversations.queries.standings import Standing
 from conversations.trial_table import Row
@@ -81,6 +82,11 @@ PAGES: dict[str, Any] = {
         "rows": [Row(words, (words, words), is_part=True, best=(1,))],
         "own": words,
         "problem": words,
+    },
+    "conversations/edit.html": lambda words="x": {
+        "conversation": samples.conversation(words),
+        "draft": Draft(1, words, (Part(0, words),)),
+        "client_id": samples.ID,
     },
     "conversations/tuning.html": lambda words="x": {
         "conversation": samples.conversation(words),
@@ -171,10 +177,13 @@ def test_a_live_turn_can_be_stopped_and_says_what_it_does(state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["failed", "cancelled", "interrupted", "done"])
-def test_a_turn_that_did_not_end_well_can_be_tried_again(state: str) -> None:
+def test_an_answer_can_be_had_again_however_it_ended(state: str) -> None:
     context = {"conversation": samples.conversation(), "turn": samples.turn(state=state)}
     html = render_to_string("conversations/_partials/turn.html", context)
-    assert (f'hx-post="/c/{samples.ID}/retry/1/"' in html) is (state != "done")
+    assert f'hx-post="/c/{samples.ID}/retry/1/"' in html
+    assert ("Try again" in html) is (state != "done")
+    assert ("Regenerate" in html) is (state == "done")
+    assert (f'action="/c/{samples.ID}/continue/1/"' in html) is (state == "cancelled")
 
 
 def test_the_copied_source_is_inert() -> None:
@@ -253,7 +262,7 @@ def test_no_template_marks_text_as_safe_or_acts_inline() -> None:
 def test_the_pages_speak_other_languages_from_the_right() -> None:
     with translation.override("ar"):
         html = render_to_string("conversations/chat.html", samples.chat(), request())
-    assert '<html lang="ar" dir="rtl">' in html
+    assert '<html lang="ar" dir="rtl"' in html
 
 
 def test_the_log_in_page_needs_nobody() -> None:

@@ -1,5 +1,6 @@
 """A conversation as Markdown: what was said, and the tools with their whole results, in order.
 
+Of a conversation with versions that is the shown path; the record has them all.
 Thinking is left out. What a tool got and gave stands in fences that nothing inside them can close.
 """
 
@@ -11,8 +12,10 @@ from heapq import merge
 from typing import Any
 
 from conversations.context import wire
+from conversations.context.described import described, text_of
 from conversations.models import Conversation, Message, Transformation
-from conversations.queries.exports.entries import events, messages
+from conversations.queries.attachments import spelled
+from conversations.queries.exports.entries import events, messages, tip_path
 
 
 def markdown(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
@@ -24,17 +27,25 @@ def markdown(conversation: Conversation, *, with_events: bool = False) -> Iterat
     rows: Iterator[Message | Transformation] = messages(conversation)
     if with_events:
         rows = merge(rows, events(conversation), key=lambda row: row.seq)
-    said = ""
+    said, path = "", tip_path(conversation)
+    ours = set(conversation.turns.exclude(continues=None).values_list("pk", flat=True))
     for row in rows:
+        if row.seq not in path:
+            continue
         if isinstance(row, Transformation):
             yield _event(row)
+            continue
+        if row.kind == Message.Kind.PROMPT and row.turn_id in ours:
+            yield "\n*Continued*\n"
             continue
         if row.kind == Message.Kind.PROMPT:
             yield "\n## You\n"
         elif row.kind == Message.Kind.ANSWER and said == Message.Kind.PROMPT:
             yield "\n## Answer\n"
         said = row.kind
-        for block in wire.decode(row.content):
+        is_prompt = row.kind == Message.Kind.PROMPT
+        blocks = spelled(conversation, row.content) if is_prompt else wire.decode(row.content)
+        for block in blocks:
             yield _block(block)
 
 
@@ -56,8 +67,10 @@ def _block(block: dict[str, Any]) -> str:
             return f"\n{name}\n{_fenced(_text(block.get('content')))}"
         case "thinking" | "redacted_thinking":
             return ""
-        case kind:
-            return f"\n*[{_line(str(kind))}]*\n"
+        case "document" if (text := text_of(block)) is not None:
+            return f"\n*{_line(described(block))}*\n{_fenced(text)}"
+        case _:
+            return f"\n*{_line(described(block))}*\n"
 
 
 def _text(content: object) -> str:

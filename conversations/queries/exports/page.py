@@ -1,5 +1,7 @@
 """A conversation as a page that stands alone: the transcript's own renderer, no script, no request.
 
+Of a conversation with versions it is the shown path; the record has them all.
+
 Its own policy forbids both, should the renderer ever let something through. Long tool results are
 cut as on the site; the record holds them whole.
 """
@@ -13,6 +15,8 @@ from django.template.loader import render_to_string
 
 from conversations.models import Conversation
 from conversations.queries import transcripts
+from conversations.queries.attachments import data_urls
+from conversations.queries.branches import path_turns
 from conversations.queries.shapes import Turn
 
 
@@ -20,15 +24,22 @@ def page(conversation: Conversation, *, with_events: bool = False) -> Iterator[s
     """Give the document in pieces."""
     context: dict[str, object] = {"conversation": conversation}
     yield render_to_string("conversations/exports/head.html", context)
-    numbers = conversation.turns.order_by("number").values_list("pk", flat=True)
-    keys = list(numbers)
+    keys = list(path_turns(conversation).order_by("number").values_list("pk", flat=True))
     for at in range(0, len(keys), transcripts.PAGE):
         rows = conversation.turns.filter(pk__in=keys[at : at + transcripts.PAGE])
         found = list(rows.order_by("number").select_related("draft"))
         for turn in transcripts.turns_of(conversation, found, None):
-            shown = turn if with_events else _plain(turn)
+            shown = _with_files(conversation, turn if with_events else _plain(turn))
             yield render_to_string("conversations/exports/turn.html", {"turn": shown})
     yield render_to_string("conversations/exports/foot.html", context)
+
+
+def _with_files(conversation: Conversation, turn: Turn) -> Turn:
+    """Put the images in the page itself; what cannot be shown in it is named."""
+    ids = [file.id for file in turn.files if file.is_image and file.id]
+    data = data_urls(conversation, ids)
+    files = (replace(file, url=data.get(file.id, "")) if file.id else file for file in turn.files)
+    return replace(turn, files=tuple(files))
 
 
 def _plain(turn: Turn) -> Turn:

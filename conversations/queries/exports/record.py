@@ -1,7 +1,9 @@
 """A conversation as one JSON line: the record that an import reads.
 
-`messages` are those of the shown path, their content as the wire text that was stored; what lies on
-other branches stands apart, because a record is one conversation and not a tree.
+`messages` are those of the shown path, their content as the wire text that is sent, with the data
+of files in it. The other versions stand apart, as `branches`, each message with its parent: a
+record is one conversation and not a tree, and **an import reads `messages` alone**, so what is
+imported again has no versions.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from datetime import datetime
 
 from conversations.context import wire
 from conversations.models import Conversation, Message, Transformation
+from conversations.queries.attachments import whole
 from conversations.queries.exports.entries import events, messages, tip_path
 
 
@@ -57,7 +60,8 @@ def _array(elements: Iterable[str]) -> Iterator[str]:
 def _message(row: Message) -> str:
     role = "assistant" if row.kind == Message.Kind.ANSWER else "user"
     head = {"role": role, "seq": row.seq, "parent": row.parent, "at": _time(row.created_at)}
-    return f'{wire.encode(head)[:-1]},"content":{row.content}}}'
+    content = whole(row.conversation_id, row.content) if row.kind == "prompt" else row.content
+    return f'{wire.encode(head)[:-1]},"content":{content}}}'
 
 
 def _event(row: Transformation) -> str:

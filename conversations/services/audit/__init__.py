@@ -14,6 +14,7 @@ from uuid import UUID
 from conversations.models import Blob, Conversation, Envelope
 from conversations.services.audit.accounts import check_accounts
 from conversations.services.audit.bodies import check_bodies
+from conversations.services.audit.files import check_files
 from conversations.services.audit.links import check_links
 from conversations.services.audit.report import Problem, Tally
 from conversations.services.audit.rows import DAMAGE, words
@@ -61,6 +62,7 @@ def _conversation(key: int, tally: Tally) -> Iterator[Problem]:
         tally.broken_chains += not is_intact
         yield from check_bodies(conversation, tally)
         yield from check_tools(conversation)
+        yield from check_files(conversation)
     except DAMAGE as error:
         yield Problem("conversation", str(key), f"cannot be read: {words(error)}")
 
@@ -80,6 +82,16 @@ def _check_head(conversation: Conversation) -> Iterator[Problem]:
     if conversation.tip and conversation.tip not in numbers:
         what = f"changed: its tip {conversation.tip} is not in the log"
         yield Problem("conversation", key, what, place)
+    elif conversation.leaf and not _is_of_turn(conversation):
+        what = f"changed: its tip {conversation.tip} is not of its last turn {conversation.leaf}"
+        yield Problem("conversation", key, what, place)
+
+
+def _is_of_turn(conversation: Conversation) -> bool:
+    """Say whether the shown path ends with an entry of the turn it is said to end with."""
+    wanted = {"seq": conversation.tip, "turn__number": conversation.leaf}
+    rows = (conversation.messages, conversation.transformations)
+    return any(some.filter(**wanted).exists() for some in rows)
 
 
 def _counted(tally: Tally, problems: Iterator[Problem]) -> Iterator[Problem]:

@@ -1,22 +1,25 @@
-"""Money: what a window says is what its reservations and ledger entries say.
+"""Accounts: what a window says is what its reservations and ledger entries say.
 
-Added up by the database under the window's lock, which every movement of money takes first.
+Added up by the database under the window's lock, which every movement takes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import add
 
 from django.db import transaction
 from django.db.models import BigIntegerField, F, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Least
+from django.db.models.functions import Coalesce, Least
 
 from conversations.models import BudgetWindow, LedgerEntry, Reservation
 from conversations.services.audit.report import Problem
 from conversations.services.audit.rows import DAMAGE, words
 
 _FINAL = ("settle", "release")
-_TOTALS = ("spent_micros", "held_micros", "overrun_micros")
+_TOTALS = ("spent", "held", "overrun")
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 def check_accounts() -> Iterator[Problem]:
@@ -32,17 +35,17 @@ def check_accounts() -> Iterator[Problem]:
 def check_window(key: int) -> list[Problem]:
     """Compare one window's totals with its entries, and those with their calls."""
     window = BudgetWindow.objects.select_for_update().get(pk=key)
-    due = _due(window)
+    totals = due(window)
     problems = [
-        Problem("budgetwindow", str(key), f"{name} is {getattr(window, name)}, not {due[name]}")
+        Problem("budgetwindow", str(key), f"{name} is {getattr(window, name)}, not {totals[name]}")
         for name in _TOTALS
-        if getattr(window, name) != due[name]
+        if getattr(window, name) != totals[name]
     ]
     for row in _odd_reservations(window)[:20]:
         what = "its ledger entries say something else"
         problems.append(Problem("reservation", str(row.pk), what))
     for entry in _odd_entries(window)[:20]:
-        what = f"{entry.kind} of {entry.micros} has no reservation or result that says so"
+        what = f"{entry.kind} of {entry.amount} has no reservation or result that says so"
         problems.append(Problem("ledgerentry", str(entry.pk), what))
     return problems
 
@@ -51,24 +54,25 @@ def _entered(kinds: tuple[str, ...]) -> Subquery:
     entries = LedgerEntry.objects.filter(
         window=OuterRef("window"), call=OuterRef("call"), kind__in=kinds
     )
-    return Subquery(entries.values("micros")[:1])
+    return Subquery(entries.values("amount")[:1])
 
 
-def _due(window: BudgetWindow) -> dict[str, int]:
+def due(window: BudgetWindow) -> dict[str, int]:
     """Add up what the window should say."""
     rows = Reservation.objects.filter(window=window).annotate(cost=_entered(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
     whole = BigIntegerField()
-    within = Least(F("cost"), F("micros"), output_field=whole)
+    within = Least(F("cost"), F("amount"), output_field=whole)
     above = F("cost") - within
     sums = rows.aggregate(
-        held_micros=Sum("micros", filter=Q(is_open=True)),
-        spent_micros=Sum(within, filter=closed),
-        overrun_micros=Sum(above, filter=closed, output_field=whole),
+        held=Sum("amount", filter=Q(is_open=True)),
+        spent=Sum(within, filter=closed),
+        overrun=Sum(above, filter=closed, output_field=whole),
     )
-    adjusted = LedgerEntry.objects.filter(window=window, kind="adjust").aggregate(sum=Sum("micros"))
-    due = {name: int(total or 0) for name, total in sums.items()}
-    return due | {"spent_micros": due["spent_micros"] + int(adjusted["sum"] or 0)}
+    adjusted = LedgerEntry.objects.filter(window=window, kind="adjust")
+    found = {name: int(total or 0) for name, total in sums.items()}
+    corrected = adjusted.aggregate(sum=Sum("amount"))["sum"]
+    return found | {"spent": found["spent"] + int(corrected or 0)}
 
 
 def _odd_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
@@ -77,20 +81,28 @@ def _odd_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
     rows = rows.annotate(cost=_entered(_FINAL), reserved=_entered(("reserve",)))
     return rows.filter(
         Q(reserved=None)
-        | ~Q(reserved=F("micros"))
+        | ~Q(reserved=F("amount"))
         | Q(is_open=False, cost=None)
         | Q(is_open=True, cost__isnull=False)
     ).order_by("pk")
 
 
 def _odd_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
-    """Find entries that no reservation has, and settlements that are not the call's cost."""
+    """Find entries that no reservation has, and settlements that are not what the call used."""
     held = Reservation.objects.filter(window=window).values("call")
     entries = LedgerEntry.objects.filter(window=window).exclude(kind="adjust")
-    final = Q(kind__in=_FINAL, call__result__cost_micros__isnull=False)
+    final = Q(kind__in=_FINAL, call__result__isnull=False)
+    match window.budget.unit:
+        case "money":
+            wrong = ~Q(amount=F("call__result__cost_micros"))
+        case "tokens":
+            counts = (Coalesce(f"call__result__{name}", 0) for name in _COUNTS)
+            entries = entries.annotate(tokens=reduce(add, counts))
+            # Of a lost call, and of an answer without figures, nobody knows them.
+            unknown = Q(call__result__input_tokens=None) & ~Q(call__result__cost_basis="none")
+            wrong = ~unknown & ~Q(amount=F("tokens"))
+        case _:
+            wrong = Q(amount__gt=1)
     return entries.filter(
-        Q(call=None)
-        | ~Q(call__in=held)
-        | (final & ~Q(micros=F("call__result__cost_micros")))
-        | Q(kind="release", micros__gt=0)
+        Q(call=None) | ~Q(call__in=held) | (final & wrong) | Q(kind="release", amount__gt=0)
     ).order_by("pk")

@@ -8,7 +8,7 @@ from typing import Any
 from conversations.context import wire
 from conversations.context.envelope import digest_of
 from conversations.context.view import Message
-from conversations.models import ApiCall, Blob, Conversation, Envelope, ToolCall
+from conversations.models import ApiCall, Attachment, Blob, Conversation, Envelope, ToolCall
 from conversations.queries.path import Entries, entries
 from conversations.services.audit.report import Problem
 from conversations.services.audit.rows import DAMAGE, chunks, read_rows, words
@@ -42,7 +42,9 @@ def texts_of(conversation_id: int) -> tuple[list[str], list[str]]:
     calls = ApiCall.objects.filter(conversation=conversation_id)
     kept = calls.exclude(messages=None).values_list("messages_id", flat=True)
     outputs = ToolCall.objects.filter(turn__conversation=conversation_id).exclude(output=None)
+    files = Attachment.objects.filter(conversation=conversation_id)
     blobs = {*kept, *outputs.order_by().values_list("output_id", flat=True)}
+    blobs.update(files.values_list("data_id", flat=True))
     envelopes = set(calls.values_list("envelope_id", flat=True))
     return sorted(envelopes), sorted(str(key) for key in blobs)
 

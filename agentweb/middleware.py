@@ -1,0 +1,38 @@
+"""What a session means for every page: the person's language, and what is answered without one."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import resolve_url
+from django.utils import translation
+from django.utils.deprecation import MiddlewareMixin
+
+from conversations.preferences import preferences
+
+
+class PersonLanguage(MiddlewareMixin):
+    """Speak the language the person has chosen; without a choice it is the browser's."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        chosen = preferences(getattr(request.user, "preferences", None)).language
+        if chosen in dict(settings.LANGUAGES):
+            translation.activate(chosen)
+            request.LANGUAGE_CODE = chosen
+
+
+class LogInFirst(MiddlewareMixin):
+    """Answer a fragment's request without a session by 401: its page asks for the log-in itself.
+
+    The browser would follow a redirect unseen and take the log-in page for the fragment.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        sent_on = urlsplit(response.headers.get("Location", "")).path
+        if request.headers.get("HX-Request") and sent_on == resolve_url(settings.LOGIN_URL):
+            return HttpResponse(status=401)
+        return response

@@ -1,0 +1,80 @@
+"""How pages look and act for one person: names, defaults, and what else is possible.
+
+Stored as the few values that differ from the defaults. What is stored and not known (any more) is
+passed over, so that neither an old row nor a withdrawn model or language can break a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+THEMES = ("system", "light", "dark")
+TEXT_SIZES = ("small", "normal", "large", "larger")
+MOTIONS = ("system", "reduced", "full")
+#: What Enter does in the message box: send, or begin a line, so that Ctrl+Enter sends.
+ENTERS = ("send", "line")
+THINKINGS = ("closed", "open")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "theme": THEMES,
+    "text_size": TEXT_SIZES,
+    "motion": MOTIONS,
+    "enter": ENTERS,
+    "thinking": THINKINGS,
+}
+#: Longest name of a model or a language.
+_MOST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """What a person chose; "" leaves the model to the site and the language to the browser."""
+
+    theme: str = "system"
+    text_size: str = "normal"
+    motion: str = "system"
+    language: str = ""
+    shortcuts: bool = True
+    enter: str = "send"
+    model: str = ""
+    thinking: str = "closed"
+    notifications: bool = False
+
+
+DEFAULTS = Preferences()
+NAMES = tuple(field.name for field in fields(Preferences))
+
+
+class PreferenceError(ValueError):
+    """A value that no preference can have."""
+
+    code = "preference"
+
+    def __init__(self, name: str, value: object) -> None:
+        super().__init__(f"{value!r} is no value of the preference {name}.")
+        self.name = name
+
+
+def preferences(stored: object) -> Preferences:
+    """Read what is stored; what does not fit is the default."""
+    found = stored if isinstance(stored, Mapping) else {}
+    kept = {name: found[name] for name in NAMES if name in found and _fits(name, found[name])}
+    return Preferences(**kept)
+
+
+def merged(stored: object, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what is to be stored after these changes; raises PreferenceError."""
+    for name, value in changes.items():
+        if name not in NAMES or not _fits(name, value):
+            raise PreferenceError(name, value)
+    values = asdict(preferences(stored)) | dict(changes)
+    return {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
+
+
+def _fits(name: str, value: object) -> bool:
+    if isinstance(getattr(DEFAULTS, name), bool):
+        return isinstance(value, bool)
+    if name in _CHOICES:
+        return value in _CHOICES[name]
+    return isinstance(value, str) and len(value) <= _MOST_NAME

@@ -1,0 +1,130 @@
+/* agentweb: a session that ends while its page is open.
+ *
+ * What needs a session is answered by 401, also for a fragment. Then the log-in comes to the page instead of
+ * the page going to the log-in; afterwards the page has a new token and does once more what was asked for.
+ * A 403 may only mean that the token is old: who is logged in already gets a new one without a word.
+ */
+"use strict";
+(() => {
+  const dialog = document.querySelector("#session");
+  if (!dialog) return;
+  const place = document.querySelector("#session-form");
+  const pill = document.querySelector("#connection");
+  let after = [];
+  let socket = null;
+  let isAsking = false;
+
+  const say = (text) => {
+    const note = document.createElement("p");
+    note.className = "error";
+    note.setAttribute("role", "alert");
+    note.textContent = text;
+    place.replaceChildren(note, ...[...place.children].filter((one) => !one.matches(".error")));
+  };
+
+  /** Log in, or find out that somebody is; then do `next`, and `instead` if nobody does. */
+  async function logIn(next, instead = () => {}) {
+    after.push({ next, instead });
+    if (isAsking) return;
+    isAsking = true;
+    await show(fetch(dialog.dataset.url, { headers: { "HX-Request": "true" } }));
+  }
+
+  /** Take up the session of another tab, if it is the same person's. */
+  async function isBack() {
+    const holder = document.createElement("div");
+    try {
+      holder.innerHTML = await (await fetch(dialog.dataset.url, { headers: { "HX-Request": "true" } })).text();
+    } catch {
+      return false;
+    }
+    const found = holder.querySelector("#again[data-user]");
+    if (found?.dataset.user !== dialog.dataset.user) return false;
+    done(holder.querySelector("[name=csrfmiddlewaretoken]").value);
+    return true;
+  }
+
+  async function show(asked) {
+    let html;
+    try {
+      html = await (await asked).text();
+    } catch {
+      if (!dialog.open) dialog.showModal();
+      say(dialog.dataset.lost);
+      return;
+    }
+    place.innerHTML = html;
+    const found = place.querySelector("#again[data-user]");
+    if (found && found.dataset.user === dialog.dataset.user) {
+      done(place.querySelector("[name=csrfmiddlewaretoken]").value);
+      return;
+    }
+    if (!dialog.open) dialog.showModal();
+    if (found) say(dialog.dataset.other);
+    else place.querySelector("input:not([type=hidden])")?.focus();
+  }
+
+  function done(token) {
+    document.body.setAttribute("hx-headers", JSON.stringify({ "X-CSRFToken": token }));
+    for (const field of document.querySelectorAll("[name=csrfmiddlewaretoken]")) field.value = token;
+    const tasks = after;
+    after = [];
+    isAsking = false;
+    dialog.close();
+    place.replaceChildren();
+    if (socket) { socket.reconnect(); socket = null; }
+    for (const task of tasks) task.next();
+  }
+
+  dialog.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const form = event.target;
+    show(fetch(dialog.dataset.url, {
+      method: "POST", headers: { "HX-Request": "true" }, body: new FormData(form),
+    }));
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target.closest("[data-close]")) dialog.close();
+  });
+  dialog.addEventListener("close", () => {
+    const tasks = after;
+    after = [];
+    isAsking = false;
+    for (const task of tasks) task.instead();
+  });
+
+  // Requests of htmx: what triggered them happens once more, once.
+  const repeated = new WeakSet();
+  document.addEventListener("htmx:responseError", (event) => {
+    const { xhr, elt, requestConfig } = event.detail;
+    if (xhr.status !== 401 && (xhr.status !== 403 || repeated.has(elt))) return;
+    repeated.add(elt);
+    logIn(() => {
+      if (!elt.isConnected) return;
+      if (requestConfig.triggeringEvent?.type === "submit") elt.requestSubmit();
+      else if (requestConfig.triggeringEvent?.type === "click") elt.click();
+    }, () => elt.dispatchEvent(new Event("unsent", { bubbles: true })));
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful) repeated.delete(event.detail.elt);
+  });
+
+  // The socket looks at the session too, and ends when it is over.
+  document.addEventListener("htmx:wsClose", (event) => {
+    if (event.detail.event.code !== 4401) return;
+    socket = event.detail.socketWrapper;
+    setTimeout(async () => {
+      // Another tab may have logged in anew.
+      if (!isAsking && await isBack()) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "linklike";
+      button.textContent = pill.dataset.again;
+      button.addEventListener("click", () => logIn(() => {}));
+      pill.replaceChildren(pill.dataset.out, " ", button);
+      pill.hidden = false;
+    }, 20);
+  });
+
+  window.agentweb = { ...window.agentweb, logIn };
+})();

@@ -1,0 +1,116 @@
+"""WCAG 2.2 AA by axe, on every page that links lead to: light and wide, dark and narrow.
+
+The pages are found by following links, one of each kind, so a page that is added is judged too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import axe_playwright_python
+import pytest
+from playwright.async_api import Page
+
+from tests.e2e.conftest import Serve, Watch, artefact
+from tests.e2e.people import ended, say, set_up, start_chat
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+BAD = {"serious", "critical"}
+#: Kinds of pages that must be among those found.
+WANTED = {
+    "/c/new/", "/c/ID/", "/c/ID/menu/", "/c/ID/settings/", "/c/ID/lab/",
+    "/c/ID/inspect/events/N/", "/search/", "/c/list/", "/trash/", "/settings/data/",
+}  # fmt: skip
+#: Files, and plain text.
+SKIPPED = re.compile(r"/export\.|\.zip$|\.csv|/logout|/jsi18n|/body/$|/request\.json")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+
+
+def kind_of(url: str) -> str:
+    """Name the kind of page: its path, with ids and numbers taken out."""
+    path = _UUID.sub("ID", urlsplit(url).path)
+    path = re.sub(r"/tools/[^/]+/", "/tools/T/", path)
+    path = re.sub(r"/admin/([a-z]+)/([a-z]+)/(\d+|[^/]*[:_][^/]*)/", r"/admin/\1/\2/N/", path)
+    return re.sub(r"/\d+(\.\.\d+)?(?=/|$)", "/N", path)
+
+
+async def findings(page: Page) -> list[str]:
+    """Run axe and give what is serious, each with its first place."""
+    await page.evaluate(AXE)
+    options = {"runOnly": {"type": "tag", "values": TAGS}, "resultTypes": ["violations"]}
+    # The hint of a list of choices is made by Django's own script.
+    where = {"exclude": [[".help-tooltip"]]}
+    result: dict[str, Any] = await page.evaluate(
+        "([where, options]) => axe.run(where, options)", [where, options]
+    )
+    return [
+        f"{one['impact']} {one['id']}: {one['nodes'][0]['html'][:160]} "
+        f"({len(one['nodes'])}) {one['nodes'][0]['failureSummary'][:200]}"
+        for one in result["violations"]
+        if one["impact"] in BAD
+    ]
+
+
+async def links(page: Page, served: Served) -> list[str]:
+    """Give the addresses that the page links to, within the site and without their places."""
+    found = await page.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
+    inside = (urljoin(page.url, str(one)).split("#")[0] for one in found)
+    return [one for one in inside if one.startswith(served.url) and not SKIPPED.search(one)]
+
+
+async def judge(page: Page, kind: str) -> list[str]:
+    found = []
+    looks = (("light", 1280), ("dark", 390))
+    for scheme, width in looks[:1] if kind.startswith("/admin/") else looks:
+        await page.set_viewport_size({"width": width, "height": 860})
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        found += [f"{kind} {scheme}: {one}" for one in await findings(page)]
+        if wide > 0 and not kind.startswith("/admin/"):
+            found.append(f"{kind} {scheme}: {wide} px wider than the screen")
+        if found:
+            await page.screenshot(path=artefact(f"access {kind} {scheme}"), full_page=True)
+    return found
+
+
+async def test_every_page_passes_axe(page: Page, serve_app: Serve, watch: Watch) -> None:
+    served = serve_app(AGENTWEB_POLICY="classic", AGENTWEB_INPUT_TOKEN_BUDGET="3000")
+    await set_up(page, served)
+    await start_chat(page, served, "Please show me a heading, a list, a table and a code block")
+    await ended(page, 1)
+    for number, text in enumerate(("write notes.txt with the text: bring milk",) * 6, 2):
+        await say(page, text)
+        await ended(page, number)
+    waiting, seen = deque([page.url, f"{served.url}/accounts/login/"]), set[str]()
+    found: list[str] = []
+    while waiting:
+        url = waiting.popleft()
+        kind = kind_of(url)
+        if kind in seen:
+            continue
+        seen.add(kind)
+        response = await page.goto(url)
+        assert response is not None, url
+        assert response.ok, f"{url}: {response.status}"
+        found += await judge(page, kind)
+        waiting += await links(page, served)
+    found += await judge_missing(page, served)
+    watch.errors.clear()  # the page that is not there
+    assert not found, "\n".join(found)
+    assert seen >= WANTED, WANTED - seen
+
+
+async def judge_missing(page: Page, served: Served) -> list[str]:
+    await page.goto(f"{served.url}/c/{'0' * 8}-0000-4000-8000-{'0' * 12}/")
+    found = await judge(page, "/404")
+    await page.context.clear_cookies()
+    await page.goto(f"{served.url}/accounts/login/")
+    return found + await judge(page, "/accounts/login/")
