@@ -9,8 +9,8 @@ from celery import shared_task
 from conversations.services import audit
 from conversations.services.attachments import sweep_unsent
 from conversations.services.erase import erase_due
+from conversations.services.errands import close_lost_errands
 from conversations.services.proposals import lapse
-from conversations.services.titles import close_lost_titles
 from conversations.services.turns import expired_turns, interrupt_turn
 
 logger = logging.getLogger("agentweb.audit")
@@ -21,7 +21,7 @@ def reap() -> None:
     """Close the turns and titles whose worker is gone."""
     for turn_id in expired_turns():
         interrupt_turn(turn_id=turn_id)
-    close_lost_titles()
+    close_lost_errands()
     lapse()
 
 

@@ -23,22 +23,23 @@ from conversations.claude import Claude, Deadlines
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.db import db
+from conversations.errands import Errands
 from conversations.events import Event, MeterMoved, TurnClosed, TurnOpened
 from conversations.jobs import job
 from conversations.ports import Finish, Ports
-from conversations.proposing import Proposals
+from conversations.proposing import propose
 from conversations.queries.jobs import job_facts
 from conversations.runner import Runner
 from conversations.services import leases
 from conversations.services import turns as services
 from conversations.services.attachments import sweep_unsent
 from conversations.services.erase import erase_due
+from conversations.services.errands import close_lost_errands
 from conversations.services.leases import TTL, Lease
 from conversations.services.proposals import lapse
-from conversations.services.titles import close_lost_titles
 from conversations.stage import TurnStage, announce
 from conversations.switch import Stopped, Switch
-from conversations.titling import Titles
+from conversations.titling import name
 
 if TYPE_CHECKING:
     from conversations.models import Turn
@@ -57,8 +58,7 @@ class Supervisor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._claude: Claude | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._titles = Titles()
-        self._proposals = Proposals()
+        self._errands = Errands()
         self._announcements: set[asyncio.Task[None]] = set()
         self._is_draining = False
 
@@ -84,7 +84,7 @@ class Supervisor:
             if turn is not None:
                 logger.warning("turn %s was interrupted", turn_id)
                 await announce(turn.conversation_id, TurnClosed(turn.number))
-        await db(close_lost_titles, everything=everything)
+        await db(close_lost_errands, everything=everything)
         await db(lapse, everything=everything)
         for turn_id in await db(services.queued_turns):
             self.launch(turn_id)
@@ -111,7 +111,8 @@ class Supervisor:
 
     def _propose(self, proposal_id: int) -> None:
         if self._claude is not None and not self._is_draining:
-            self._proposals.begin(proposal_id, self._claude)
+            work = partial(propose, proposal_id, self._claude)
+            self._errands.begin(f"proposal-{proposal_id}", work)
 
     def stop(self, turn: Turn) -> None:
         """Wake a turn that was asked to stop, from any thread; show it if nobody runs it."""
@@ -149,8 +150,7 @@ class Supervisor:
             self._request(turn_id, "shutdown")
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=5)
-        await self._titles.drain()
-        await self._proposals.drain()
+        await self._errands.drain()
         if self._claude is not None:
             await self._claude.close()
 
@@ -186,7 +186,7 @@ class Supervisor:
         if following is not None:
             self.launch(following.pk)
         if is_done and not self._is_draining:
-            self._titles.begin(lease, self._claude)
+            self._errands.begin(f"title-{lease.turn_id}", partial(name, lease, self._claude))
 
     async def _finish(
         self, lease: Lease, switch: Switch, stage: TurnStage, claude: Claude

@@ -13,7 +13,7 @@ from conversations.models import Conversation, Proposal, Transformation
 from conversations.ports import Ending, Sending, Sent
 from conversations.queries.path import path, step
 from conversations.queries.previews import offer
-from conversations.services import byhand, proposals, titles
+from conversations.services import byhand, errands, proposals
 from conversations.services.audit import Tally, verify_everything
 from conversations.services.calls import Timing
 from conversations.services.handmade import HandError
@@ -94,7 +94,7 @@ def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
     """Have words proposed, and give the digest of what applying them would make."""
     errand, sent = asking(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
-    titles.close_title(call_id=sent.call, ending=ending, timing=Timing(5, 50))
+    errands.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
     proposals.answer(proposal_id=errand.proposal_id, text=text, change=None)
     made = offer(now(played), "summary").proposed
     assert made is not None

@@ -28,10 +28,10 @@ from conversations.queries.policies import effective_policy
 from conversations.services import calls
 from conversations.services.byhand import rewording
 from conversations.services.chain import locked
+from conversations.services.errands import GRACE, lock_kept
 from conversations.services.handmade import HandError, demand_rest, demand_seen, policy_for, record
 from conversations.services.leases import Lease
 from conversations.services.log import append_change, storable
-from conversations.services.titles import GRACE, lock_kept
 
 _LAPSED = "The server stopped while it was being written. Ask again."
 _DISCARDED = "Discarded: these words were not wanted"

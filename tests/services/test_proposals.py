@@ -13,7 +13,7 @@ from conversations.queries.path import state
 from conversations.queries.previews import offer
 from conversations.queries.summaries import summary_card
 from conversations.queries.whys import why
-from conversations.services import erase, proposals, titles
+from conversations.services import erase, errands, proposals
 from conversations.services.calls import Timing
 from conversations.services.handmade import HandError
 from conversations.usage import Usage
@@ -98,12 +98,12 @@ def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
     errand, sent = asking(played)
     later = timezone.now() + timedelta(hours=1)
-    assert titles.close_lost_titles() == proposals.lapse() == 0
-    assert titles.close_lost_titles(now=later) == proposals.lapse(now=later) == 1
+    assert errands.close_lost_errands() == proposals.lapse() == 0
+    assert errands.close_lost_errands(now=later) == proposals.lapse(now=later) == 1
     call = ApiCall.objects.get(pk=sent.call)
     assert call.result.status == "lost"
     assert call.result.cost_micros > 0
-    titles.close_title(
+    errands.close_errand(
         call_id=sent.call, ending=Ending("complete", Usage(9, 9, 0, 0, 0)), timing=Timing(1, 2)
     )
     proposals.answer(proposal_id=errand.proposal_id, text=WORDS, change=None)
@@ -115,7 +115,7 @@ def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Pla
 
 def test_a_refused_summary_is_recorded_with_its_cost(played: Played) -> None:
     errand, sent = asking(played)
-    titles.close_title(
+    errands.close_errand(
         call_id=sent.call,
         ending=Ending("complete", Usage(500, 1, 0, 0, 0), "max_tokens"),
         timing=Timing(1, 2),

@@ -28,7 +28,7 @@ from conversations.models import (
 from conversations.ports import Ending, Finish, Refused, Sending, Sent
 from conversations.queries import meters, transcripts
 from conversations.queries.titles import opening
-from conversations.services import audit, erase, turns
+from conversations.services import audit, erase, errands, turns
 from conversations.services import titles as services
 from conversations.services.calls import Timing
 from conversations.services.conversations import (
@@ -69,7 +69,7 @@ def opened(lease: Lease) -> Sent:
 
 
 def closed(sent: Sent, ending: Ending = SAID) -> None:
-    services.close_title(call_id=sent.call, ending=ending, timing=Timing(10, 20))
+    errands.close_errand(call_id=sent.call, ending=ending, timing=Timing(10, 20))
 
 
 def is_whole() -> bool:
@@ -250,8 +250,8 @@ def test_a_lost_call_is_closed_once_and_what_it_held_stays_spent() -> None:
     work.answered(lease)
     sent = opened(lease)
     held = BudgetWindow.objects.get().held
-    assert services.close_lost_titles() == 0
-    assert services.close_lost_titles(everything=True) == 1
+    assert errands.close_lost_errands() == 0
+    assert errands.close_lost_errands(everything=True) == 1
     result = ApiResult.objects.get(call=sent.call)
     assert (result.status, result.cost_micros) == ("lost", held)
     # Its process was only slow: what it says now comes too late.
@@ -267,7 +267,7 @@ def test_a_call_that_takes_too_long_is_lost() -> None:
     lease = answered()
     opened(lease)
     later = timezone.now() + timedelta(seconds=10_000)
-    assert services.close_lost_titles(now=later) == 1
+    assert errands.close_lost_errands(now=later) == 1
 
 
 def test_a_conversation_is_erased_when_its_title_is_settled() -> None:
