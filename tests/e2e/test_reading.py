@@ -1,0 +1,99 @@
+"""Reading an answer: formulas, code, other scripts, copying, the keyboard, what is announced."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.e2e.people import CHAT, NAME, ended, set_up, start_chat
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+ANSWER = r"""The mass is $E = mc^2$, and
+
+$$\int_0^1 x^2\,dx = \frac{1}{3}$$
+
+مرحبا بالعالم
+
+日本語の文章です。
+
+| role | pay |
+|:--|--:|
+| dev | 650 |
+
+```python
+print("bring milk")
+```"""
+
+
+#: Pixels between the end of a paragraph's text and the right edge of its box.
+GAP = """node => {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return node.getBoundingClientRect().right - range.getBoundingClientRect().right;
+}"""
+
+
+async def imported(page: Page, served: Served, folder: Path) -> None:
+    """Open a conversation whose one answer holds everything."""
+    said = [{"role": "user", "content": "Show me"}, {"role": "assistant", "content": ANSWER}]
+    file = folder / "shown.jsonl"
+    file.write_text(json.dumps({"id": "shown", "messages": said}), encoding="utf-8")
+    served.manage("import_conversation", str(file), "--user", NAME)
+    await page.goto(f"{served.url}/")
+    await page.locator("#rows a").first.click()
+    await page.wait_for_url(CHAT)
+
+
+async def test_an_answer_is_read_and_copied(page: Page, served: Served, tmp_path: Path) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await set_up(page, served)
+    await imported(page, served, tmp_path)
+    formulas = page.locator(".prose math")
+    await expect(formulas).to_have_count(2)
+    size = await formulas.last.bounding_box()
+    assert size is not None
+    assert size["height"] > 20, "a fraction is taller than a line"
+    arabic = page.locator(".prose p", has_text="مرحبا")
+    assert await arabic.evaluate(GAP) < 2, "it begins at the right"
+    await expect(page.locator(".prose p", has_text="日本語")).to_be_visible()
+    await expect(page.locator(".prose td", has_text="650")).to_be_visible()
+    await expect(page.locator(".prose pre .nb")).to_have_text("print")
+    await page.locator(".code-box").hover()
+    await page.locator(".code-box > [data-copy]").click()
+    await expect(page.locator("#announcer")).to_have_text("Copied")
+    copied = "navigator.clipboard.readText()"
+    assert (await page.evaluate(copied)).strip() == 'print("bring milk")'
+    await page.locator("footer [data-copy='answer']").click()
+    await expect(page.locator("footer [data-copy='answer']")).to_have_text("Copied")
+    assert await page.evaluate(copied) == ANSWER
+
+
+async def test_a_chat_needs_no_mouse_and_says_states_not_tokens(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await page.goto(f"{served.url}/c/new/")
+    await page.evaluate("document.body.tabIndex = -1; document.body.focus()")
+    await page.keyboard.press("Tab")
+    await expect(page.locator(".skip")).to_be_focused()
+    await page.keyboard.press("Shift+Escape")
+    await expect(page.locator("#text")).to_be_focused()
+    await start_chat(page, served, "Answer in 60 words")
+    await ended(page, 1)
+    announcer = page.locator("#announcer")
+    await expect(announcer).to_have_text(re.compile(r"Done, \d+ words"))
+    assert await page.locator("#transcript").get_attribute("aria-live") == "off"
+    await expect(page.locator("#meter .figures").first).to_contain_text("/ 1M")
+    await page.keyboard.press("Shift+Escape")
+    await page.keyboard.press("Shift+Tab")
+    reached = set()
+    for _ in range(14):
+        name = "document.activeElement.getAttribute('data-copy') ?? document.activeElement.id"
+        reached.add(await page.evaluate(name))
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert await page.evaluate(outline) != "none", await page.evaluate(name)
+        await page.keyboard.press("Shift+Tab")
+    assert "answer" in reached
