@@ -31,7 +31,7 @@ from conversations.events import (
 from conversations.hub import Live
 from conversations.preferences import Preferences
 from conversations.queries import meters, paging, transcripts, waiting
-from conversations.queries.conversations import conversation_by_id
+from conversations.queries.conversations import conversation_by_id, live_turn
 from conversations.queries.people import preferences_of_owner
 from conversations.queries.shapes import Round, Turn
 
@@ -70,6 +70,8 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
         case TurnOpened() | TurnChanged() | TurnClosed():
             context["turn"] = transcripts.turn(conversation, event.turn)
             context["queue"] = waiting.queue(conversation)
+            # Not what this turn does: an older one is shown anew while the last one runs.
+            context["has_live"] = live_turn(conversation) is not None
         case RoundOpened() | RoundChanged():
             turn = transcripts.turn(conversation, event.turn)
             context |= {"turn": turn, "round": _round(turn, event)}

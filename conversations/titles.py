@@ -48,7 +48,8 @@ def title_of(text: str, stop_reason: str) -> str:
 
 def _cleaned(line: str) -> str:
     seen = "".join(" " if _is_unseen(letter) else letter for letter in wire.clean(line))
-    bare = _MARKS.sub("", " ".join(seen.split())).strip(_ROUND)
+    # What was taken out may have stood between two spaces.
+    bare = " ".join(_MARKS.sub("", " ".join(seen.split())).split()).strip(_ROUND)
     return _LABEL.sub("", bare, count=1).strip(_ROUND)
 
 

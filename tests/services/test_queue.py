@@ -7,7 +7,9 @@ from uuid import uuid4
 
 import pytest
 
+from conversations import frames
 from conversations.context import wire
+from conversations.events import TurnClosed
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
 from conversations.ports import Finish
 from conversations.queries.waiting import queue
@@ -171,6 +173,14 @@ def test_the_files_of_a_message_that_was_taken_back_wait_again() -> None:
     assert other.conversation_id is None
     assert drop_attachment(attachment=other)
     assert clean()
+
+
+def test_a_change_of_an_older_turn_leaves_the_running_one_its_stop() -> None:
+    conversation = talk("one")
+    lease = work.next_turn(conversation, "two")
+    assert 'id="stop"' in frames.render(conversation.pk, TurnClosed(1))
+    finish(lease)
+    assert 'id="stop"' not in frames.render(conversation.pk, TurnClosed(2))
 
 
 def test_nothing_is_sent_in_the_trash() -> None:
