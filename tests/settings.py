@@ -15,6 +15,11 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "agentweb.settings"
 if environment.DATABASE == "sqlite":
     # A file, because other threads and processes cannot see a database in memory.
     DATABASES["default"]["TEST"] = {"NAME": environment.FOLDER / "test.sqlite3"}  # noqa: F405
+else:
+    # One transaction is open for as long as a test takes, on a busy machine too.
+    DATABASES["default"]["OPTIONS"]["options"] += (  # noqa: F405
+        " -c idle_in_transaction_session_timeout=180s"
+    )
 
 # The real one takes a third of a second for each password.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -99,14 +99,6 @@ class ModelPriceAdmin(ModelAdmin):
         names = ("model", "kind", "micros_per_million", "above_tokens", "effective_from", "source")
         return () if obj is None else names
 
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Name date and time each: the label of a pair of boxes belongs to neither."""
-        found: Any = super().formfield_for_dbfield(db_field, request, **kwargs)
-        pair = getattr(getattr(found, "widget", None), "widgets", ())
-        for box, word in zip(pair, ("date", "time"), strict=False):
-            box.attrs["aria-label"] = f"{found.label}, {word}"
-        return found
-
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_open = obj is None or obj.effective_to is None or obj.effective_to > timezone.now()
         return is_open and super().has_change_permission(request, obj)

@@ -158,7 +158,6 @@ def test_reviewers_need_the_permission_and_leave_a_row(played: Played, trials: T
     assert (row.user.username, row.object_id) == ("rita", str(played.conversation.pk))
     html = reader.get(url).content.decode()
     assert "what happened" in html
-    assert "&lt;img src=x" in html
     assert "<img src=x" not in html
     change = reverse("admin:conversations_conversation_change", args=[played.conversation.pk])
     assert url in reader.get(change).content.decode()
