@@ -19,8 +19,9 @@
   };
   const say = (text) => { const node = one("#announcer"); if (node) node.textContent = text; };
 
-  // Times in the reader's zone and language.
-  const language = document.documentElement.lang || undefined;
+  // Times in the reader's zone and language, as the reader writes that language: 15:30 in en-GB, 3:30 PM in en-US.
+  const written = document.documentElement.lang || navigator.language;
+  const language = navigator.languages.find((one) => one.split("-")[0] === written.split("-")[0]) ?? written;
   const short = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
   const long = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
   function localise(root) {

@@ -27,10 +27,28 @@ BAD = {"serious", "critical"}
 #: Kinds of pages that must be among those found.
 WANTED = {
     "/c/new/", "/c/ID/", "/c/ID/menu/", "/c/ID/settings/", "/c/ID/lab/",
-    "/c/ID/inspect/events/N/", "/search/", "/c/list/", "/trash/", "/settings/data/",
+    "/c/ID/inspect/calls/N/", "/c/ID/inspect/events/N/", "/search/", "/c/list/", "/trash/",
+    "/settings/data/", "/admin/overview/",
 }  # fmt: skip
+#: Judged in one look only: Django's pages, and the inspector's once more.
+STAFF = ("/admin/", "/review/")
 #: Files, and plain text.
 SKIPPED = re.compile(r"/export\.|\.zip$|\.csv|/logout|/jsi18n|/body/$|/request\.json")
+#: Bars that stay while the page scrolls below them are laid where they stand in the page: what they
+#: half cover is a matter of the place the page was scrolled to, and no small target.
+UNSTUCK = """() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(".dock, .bar, .banner, #notice { position: static !important; }");
+  document.adoptedStyleSheets = [sheet];
+}"""
+#: What is still on its way, or changes its colour, is judged when it has come.
+SETTLED = """async () => {
+  while (document.querySelector(".htmx-request")) await new Promise(requestAnimationFrame);
+  const changes = document.getAnimations().filter((one) => one instanceof CSSTransition);
+  await Promise.allSettled(changes.map((one) => one.finished));
+}"""
+#: A link in a drawing has its address in another place.
+LINKS = "all => all.map(a => a.href.baseVal ?? a.href)"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 
 
@@ -38,14 +56,18 @@ def kind_of(url: str) -> str:
     """Name the kind of page: its path, with ids and numbers taken out."""
     path = _UUID.sub("ID", urlsplit(url).path)
     path = re.sub(r"/tools/[^/]+/", "/tools/T/", path)
-    path = re.sub(r"/admin/([a-z]+)/([a-z]+)/(\d+|[^/]*[:_][^/]*)/", r"/admin/\1/\2/N/", path)
+    path = re.sub(r"/admin/([a-z]+)/([a-z]+)/[^/]+/([a-z]+)/", r"/admin/\1/\2/N/\3/", path)
+    # Django's own pages are the same for each model.
+    path = re.sub(r"/admin/[a-z]+/[a-z]+/N/(history|delete)/", r"/admin/A/M/N/\1/", path)
     return re.sub(r"/\d+(\.\.\d+)?(?=/|$)", "/N", path)
 
 
 async def findings(page: Page) -> list[str]:
     """Run axe and give what is serious, each with its first place."""
     await page.evaluate(AXE)
-    options = {"runOnly": {"type": "tag", "values": TAGS}, "resultTypes": ["violations"]}
+    # Without a preload: it writes sheets of its own into the page, which the CSP refuses.
+    tags = {"type": "tag", "values": TAGS}
+    options = {"runOnly": tags, "resultTypes": ["violations"], "preload": False}
     # The hint of a list of choices is made by Django's own script.
     where = {"exclude": [[".help-tooltip"]]}
     result: dict[str, Any] = await page.evaluate(
@@ -61,20 +83,22 @@ async def findings(page: Page) -> list[str]:
 
 async def links(page: Page, served: Served) -> list[str]:
     """Give the addresses that the page links to, within the site and without their places."""
-    found = await page.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
+    found = await page.eval_on_selector_all("a[href]", LINKS)
     inside = (urljoin(page.url, str(one)).split("#")[0] for one in found)
     return [one for one in inside if one.startswith(served.url) and not SKIPPED.search(one)]
 
 
 async def judge(page: Page, kind: str) -> list[str]:
-    found = []
+    found: list[str] = []
+    await page.evaluate(UNSTUCK)
     looks = (("light", 1280), ("dark", 390))
-    for scheme, width in looks[:1] if kind.startswith("/admin/") else looks:
+    for scheme, width in looks[:1] if kind.startswith(STAFF) else looks:
         await page.set_viewport_size({"width": width, "height": 860})
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        await page.evaluate(SETTLED)
         wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         found += [f"{kind} {scheme}: {one}" for one in await findings(page)]
-        if wide > 0 and not kind.startswith("/admin/"):
+        if wide > 0 and not kind.startswith(STAFF):
             found.append(f"{kind} {scheme}: {wide} px wider than the screen")
         if found:
             await page.screenshot(path=artefact(f"access {kind} {scheme}"), full_page=True)
@@ -86,7 +110,9 @@ async def test_every_page_passes_axe(page: Page, serve_app: Serve, watch: Watch)
     await set_up(page, served)
     await start_chat(page, served, "Please show me a heading, a list, a table and a code block")
     await ended(page, 1)
-    for number, text in enumerate(("write notes.txt with the text: bring milk",) * 6, 2):
+    # Results that are long enough to be shortened, so that there are reductions to look at.
+    write, read = f"write notes.txt with the text: {'bring milk, ' * 1000}", "read notes.txt"
+    for number, text in enumerate((write, read, read, read), 2):
         await say(page, text)
         await ended(page, number)
     waiting, seen = deque([page.url, f"{served.url}/accounts/login/"]), set[str]()
@@ -102,6 +128,7 @@ async def test_every_page_passes_axe(page: Page, serve_app: Serve, watch: Watch)
         assert response.ok, f"{url}: {response.status}"
         found += await judge(page, kind)
         waiting += await links(page, served)
+    found += watch.errors
     found += await judge_missing(page, served)
     watch.errors.clear()  # the page that is not there
     assert not found, "\n".join(found)

@@ -97,7 +97,7 @@ async def test_messages_under_an_answer_wait_in_both_tabs_and_go_when_they_shoul
     # Stopped: what waits does so until somebody says when.
     await page.keyboard.press("Escape")
     await expect(await ended(page, 1)).to_contain_text("Stopped")
-    await expect(other.locator(".queue")).to_contain_text("did not end well")
+    await expect(other.locator(".queue")).to_contain_text("was not finished")
     await other.get_by_role("button", name="Send now").click()
     await ended(page, 2)
     for one in (page, other):

@@ -1,0 +1,28 @@
+/* Names for the fields that Django's own widgets leave without one: the box of a row to choose, and date
+ * and time of a moment, which stand in one row under one label.
+ */
+"use strict";
+addEventListener("load", () => {
+  const words = (node) => node?.textContent.trim().replace(/:$/, "") ?? "";
+
+  function name(root) {
+    for (const box of root.querySelectorAll(".select2-selection[role='combobox']")) {
+      const label = box.closest(".fieldBox, .form-row")?.querySelector("label, legend");
+      const value = box.getAttribute("aria-labelledby");
+      if (!label || !value || value.includes(" ")) continue;
+      label.id ||= `${value}-label`;
+      box.setAttribute("aria-labelledby", `${label.id} ${value}`);
+      box.querySelector("[role='textbox']")?.setAttribute("aria-labelledby", label.id);
+    }
+    for (const input of root.querySelectorAll(".vDateField, .vTimeField")) {
+      if (input.labels.length) continue;
+      const row = input.closest(".fieldBox, .form-row");
+      const parts = [words(row?.querySelector("label, legend")), words(input.previousSibling)];
+      input.setAttribute("aria-label", parts.filter(Boolean).join(", "));
+    }
+  }
+  // Django makes its boxes when jQuery is ready, in the order of asking.
+  if (window.django?.jQuery) window.django.jQuery(() => name(document));
+  else name(document);
+  document.addEventListener("formset:added", (event) => name(event.target));
+});
