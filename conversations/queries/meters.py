@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from conversations.context.errors import ContextError
 from conversations.models import (
+    ApiCall,
     ApiModel,
     ApiResult,
     Conversation,
@@ -62,9 +63,12 @@ def _last_reply(conversation: Conversation, most: int) -> ApiResult | None:
 
 
 def _unmeasured(conversation: Conversation, window: int) -> Meter:
-    """Estimate a conversation that no call has measured, such as an imported one."""
+    """Estimate a conversation that no call has measured: imported, or at its first answer."""
     messages = Message.objects.filter(turn__in=path_turns(conversation))
     tokens = messages.aggregate(sum=Sum("estimate"))["sum"] or 0
+    # What goes with every request is known as soon as one was sent.
+    sent = ApiCall.objects.filter(conversation=conversation, purpose="reply").order_by("-pk")
+    tokens += sent.values_list("overhead_tokens", flat=True).first() or 0
     source = "estimated" if tokens else "none"
     percent = min(100, tokens * 100 // window)
     return Meter(tokens, window, percent, source, None, _ticks(conversation, window))
