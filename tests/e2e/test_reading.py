@@ -45,7 +45,7 @@ async def imported(page: Page, served: Served, folder: Path) -> None:
     file.write_text(json.dumps({"id": "shown", "messages": said}), encoding="utf-8")
     served.manage("import_conversation", str(file), "--user", NAME)
     await page.goto(f"{served.url}/")
-    await page.locator("#rows a").first.click()
+    await page.locator("#rows a.row", has_text="shown · Show me").click()
     await page.wait_for_url(CHAT)
 
 
