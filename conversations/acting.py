@@ -7,7 +7,9 @@ to this tab as to all others. Without, the page comes back.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponse
@@ -16,9 +18,11 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from conversations.events import MeterMoved, TurnClosed
+from conversations.queries.conversations import conversation_for
 from conversations.queries.shapes import Keep
 from conversations.services.handmade import HandError
 from conversations.stage import announce
+from conversations.views import person
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Transformation
@@ -51,6 +55,21 @@ def answered(
         return redirect(next_page(request, conversation))
     context = {"conversation": conversation, "keep": keep}
     return render(request, f"conversations/_partials/{part}.html", context)
+
+
+def answered_original(
+    request: HttpRequest,
+    public_id: UUID,
+    act: Callable[..., Transformation | None],
+    keep: Keep,
+    part: str = "kept",
+) -> HttpResponse:
+    """Do it with the original that the form names; `keep` is how its button stands then."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    name = request.POST.get("id", "")
+    owned = {"conversation_id": conversation.pk, "actor_id": user.pk, "ids": [name]}
+    return answered(request, conversation, lambda: act(**owned), replace(keep, id=name), part)
 
 
 def refused(request: HttpRequest, conversation: Conversation, error: HandError) -> HttpResponse:

@@ -8,7 +8,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
-from conversations.acting import answered
+from conversations.acting import answered, answered_original
 from conversations.queries.conversations import conversation_for
 from conversations.queries.reductions import transformation
 from conversations.queries.shapes import Keep
@@ -22,30 +22,14 @@ from conversations.views import person
 @require_POST
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Keep one original in full from now on; what was reduced is put back."""
-    user = person(request)
-    conversation = conversation_for(user, public_id)
-    name = request.POST.get("id", "")
-    return answered(
-        request,
-        conversation,
-        lambda: keep_in_full(conversation_id=conversation.pk, actor_id=user.pk, ids=[name]),
-        Keep(name, is_pinned=True),
-    )
+    return answered_original(request, public_id, keep_in_full, Keep("", is_pinned=True))
 
 
 @login_required
 @require_POST
 def unpin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Let the next reductions take an original again."""
-    user = person(request)
-    conversation = conversation_for(user, public_id)
-    name = request.POST.get("id", "")
-    return answered(
-        request,
-        conversation,
-        lambda: release(conversation_id=conversation.pk, actor_id=user.pk, id=name),
-        Keep(name),
-    )
+    return answered_original(request, public_id, release, Keep(""))
 
 
 @login_required

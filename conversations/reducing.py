@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.acting import answered, refused, tell
+from conversations.acting import answered_original, refused, tell
 from conversations.queries.conversations import conversation_for
 from conversations.queries.previews import WANTED, offer
 from conversations.queries.reductions import reduction
@@ -116,32 +116,15 @@ def _to_summary(conversation: Conversation) -> HttpResponse:
 @require_POST
 def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Leave one original out of what is sent."""
-    user = person(request)
-    conversation = conversation_for(user, public_id)
-    name = request.POST.get("id", "")
-    return answered(
-        request,
-        conversation,
-        lambda: byhand.leave_out(conversation_id=conversation.pk, actor_id=user.pk, ids=[name]),
-        Keep(name, is_left_out=True),
-        part="left_out",
-    )
+    keep = Keep("", is_left_out=True)
+    return answered_original(request, public_id, byhand.leave_out, keep, part="left_out")
 
 
 @login_required
 @require_POST
 def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send again what was left out."""
-    user = person(request)
-    conversation = conversation_for(user, public_id)
-    name = request.POST.get("id", "")
-    return answered(
-        request,
-        conversation,
-        lambda: byhand.include(conversation_id=conversation.pk, actor_id=user.pk, ids=[name]),
-        Keep(name),
-        part="left_out",
-    )
+    return answered_original(request, public_id, byhand.include, Keep(""), part="left_out")
 
 
 @login_required

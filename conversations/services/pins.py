@@ -63,16 +63,17 @@ def put_back(
 
 
 @transaction.atomic
-def release(*, conversation_id: int, actor_id: int, id: str) -> None:
-    """Unpin one original; what is not pinned stays as it is."""
+def release(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
+    """Unpin originals; what is not pinned stays as it is."""
     conversation = locked(conversation_id)
     held = pins(conversation)
-    number = id.removeprefix("msg_")
-    is_number = number.isdecimal() and len(number) < 19
-    for target in (int(number) if is_number else id, id):
-        if target in held:
+    for name in ids:
+        number = name.removeprefix("msg_")
+        is_number = number.isdecimal() and len(number) < 19
+        targets: tuple[Target, ...] = (int(number) if is_number else name, name)
+        target = next((one for one in targets if one in held), None)
+        if target is not None:
             append_pin(conversation, target, actor_id, is_pinned=False)
-            return
 
 
 def targets_of(log: list[Message], ids: Sequence[str]) -> frozenset[Target]:

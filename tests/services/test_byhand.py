@@ -58,7 +58,7 @@ def test_what_is_not_what_was_shown_is_refused(played: Played) -> None:
     assert refused(lambda: byhand.compact(**given, digest="sha256:0")).code == "moved"
     keep_in_full(**who(played), ids=["toolu_2"])
     assert "went on" in refused(lambda: byhand.compact(**given, digest=made.digest)).text
-    release(**who(played), id="toolu_2")
+    release(**who(played), ids=["toolu_2"])
     Conversation.objects.filter(pk=played.conversation.pk).update(
         policy={"tool_result_retention_chars": 200}
     )
@@ -120,7 +120,7 @@ def test_what_is_pinned_or_unknown_or_first_is_not_left_out(played: Played) -> N
     ):  # fmt: skip
         assert refused(lambda ids=ids: byhand.leave_out(**who(played), ids=ids)).code == code
     keep_in_full(**who(played), ids=[f"msg_{results}"])
-    release(**who(played), id="toolu_2")
+    release(**who(played), ids=["toolu_2"])
     assert refused(lambda: byhand.leave_out(**who(played), ids=["toolu_2"])).code == "pinned"
 
 

@@ -40,7 +40,7 @@ def keep(played: Played, *ids: str) -> Transformation | None:
 
 
 def drop(played: Played, id: str = "toolu_1") -> None:
-    release(conversation_id=played.conversation.pk, actor_id=played.user.pk, id=id)
+    release(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=[id])
 
 
 def now(played: Played) -> Conversation:
