@@ -6,49 +6,84 @@ recursive query, which ends where a page ends: a page costs the same in a long c
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
+from django.db.models.lookups import In
 
 from conversations.models import Conversation, Turn
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
 
 #: More turns than a path can have.
 ALL = 2**31 - 1
 #: Turns from the end of a path that every page of it shows.
 NEAR = 20
 _PATH = """
-WITH RECURSIVE way(number, parent, steps) AS (
-  SELECT number, parent, 1 FROM conversations_turn
+WITH RECURSIVE way(id, parent, steps) AS (
+  SELECT id, parent, 1 FROM conversations_turn
   WHERE conversation_id = %s AND number = %s AND number >= %s
   UNION ALL
-  SELECT turn.number, turn.parent, way.steps + 1
-  FROM way JOIN conversations_turn turn ON turn.number = way.parent
-  WHERE turn.conversation_id = %s AND turn.number >= %s AND way.steps < %s
-) SELECT number FROM way
+  SELECT turn.id, turn.parent, way.steps + 1
+  FROM way JOIN conversations_turn turn ON turn.conversation_id = %s AND turn.number = way.parent
+  WHERE way.parent >= %s AND way.steps < %s
+) SELECT id FROM way
 """
 _BELOW = """
 WITH RECURSIVE below(number) AS (
   SELECT number FROM conversations_turn WHERE conversation_id = %s AND number = %s
   UNION ALL
-  SELECT turn.number FROM below JOIN conversations_turn turn ON turn.parent = below.number
-  WHERE turn.conversation_id = %s
+  SELECT turn.number FROM below
+  JOIN conversations_turn turn ON turn.conversation_id = %s AND turn.parent = below.number
 ) SELECT MAX(number) FROM below
 """
+
+
+class _Among(In):
+    """What lies among the rows of a query that is run once, whatever the planner believes.
+
+    Where its statistics are older than a conversation, as after an import, PostgreSQL walks through
+    the rows of `IN (WITH ...)` again for each turn and message: minutes. An array it reads once.
+    """
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[object, ...]]:
+        """Give the condition with an array in place of a joined query."""
+        left, left_params = self.process_lhs(compiler, connection)
+        right, right_params = compiler.compile(self.rhs)
+        return f"{left} = ANY(ARRAY{right})", (*left_params, *right_params)
+
+
+def on_path(
+    turn: str,
+    conversation: Conversation,
+    *,
+    end: int | None = None,
+    start: int = 0,
+    most: int = ALL,
+) -> _Among:
+    """Give the condition that a field names a turn of the path that ends with turn `end`.
+
+    Without `end` it is the shown path. `start` is the lowest number of interest, `most` how many
+    turns back from the end.
+    """
+    end = conversation.leaf if end is None else end
+    key = conversation.pk
+    ids = RawSQL(_PATH, (key, end, start, key, start, most))  # noqa: S611 - no text of others
+    return _Among(F(turn), ids)
 
 
 def path_turns(
     conversation: Conversation, *, end: int | None = None, start: int = 0, most: int = ALL
 ) -> QuerySet[Turn]:
-    """Give the turns of the path that ends with turn `end` (else of the shown one).
-
-    `start` is the lowest number of interest, `most` how many turns back from the end.
-    """
-    end = conversation.leaf if end is None else end
-    key = conversation.pk
-    numbers = RawSQL(_PATH, (key, end, start, key, start, most))  # noqa: S611 - no text of others
-    return conversation.turns.filter(number__in=numbers)
+    """Give the turns of a path; see `on_path`."""
+    return conversation.turns.filter(on_path("pk", conversation, end=end, start=start, most=most))
 
 
 def is_shown(conversation: Conversation, number: int) -> bool:

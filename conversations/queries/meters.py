@@ -20,7 +20,7 @@ from conversations.models import (
     Transformation,
 )
 from conversations.queries.allowances import standings
-from conversations.queries.branches import ALL, NEAR, path_turns
+from conversations.queries.branches import ALL, NEAR, on_path
 from conversations.queries.policies import effective_policy
 from conversations.queries.shapes import BudgetPill, Meter, Tick
 
@@ -54,9 +54,9 @@ def _gauge(conversation: Conversation) -> Meter:
 def _last_reply(conversation: Conversation, most: int) -> ApiResult | None:
     """Give the last result with figures among so many turns from the end of the shown path."""
     results = ApiResult.objects.filter(
+        on_path("call__turn", conversation, most=most),
         call__conversation=conversation,
         call__purpose="reply",
-        call__turn__in=path_turns(conversation, most=most),
     )
     found = results.exclude(input_tokens=None).select_related("call", "call__turn")
     return found.defer("usage").order_by("-pk").first()
@@ -64,7 +64,7 @@ def _last_reply(conversation: Conversation, most: int) -> ApiResult | None:
 
 def _unmeasured(conversation: Conversation, window: int) -> Meter:
     """Estimate a conversation that no call has measured: imported, or at its first answer."""
-    messages = Message.objects.filter(turn__in=path_turns(conversation))
+    messages = Message.objects.filter(on_path("turn", conversation))
     tokens = messages.aggregate(sum=Sum("estimate"))["sum"] or 0
     # What goes with every request is known as soon as one was sent.
     sent = ApiCall.objects.filter(conversation=conversation, purpose="reply").order_by("-pk")
@@ -76,13 +76,11 @@ def _unmeasured(conversation: Conversation, window: int) -> Meter:
 
 def _moved(conversation: Conversation, last: ApiResult) -> int:
     """Estimate the tokens that came and went behind the call of that result and its answer."""
-    turns = path_turns(conversation, start=last.call.turn.number)
-    later = Message.objects.filter(turn__in=turns, seq__gt=last.call.tip)
+    turns = on_path("turn", conversation, start=last.call.turn.number)
+    later = Message.objects.filter(turns, seq__gt=last.call.tip)
     added = later.exclude(pk=last.answer_id or 0).aggregate(sum=Sum("estimate"))["sum"]
     # One that was taken back is on no path, but the entry that took it back says so in numbers.
-    changes = Transformation.objects.filter(
-        turn__in=turns, outcome="applied", seq__gt=last.call.tip
-    )
+    changes = Transformation.objects.filter(turns, outcome="applied", seq__gt=last.call.tip)
     freed = changes.aggregate(sum=Sum(F("tokens_before") - F("tokens_after")))["sum"]
     return (added or 0) - (freed or 0)
 

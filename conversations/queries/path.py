@@ -18,7 +18,7 @@ from conversations.given import Loaded
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
 from conversations.queries.attachments import texts_named
-from conversations.queries.branches import path_turns
+from conversations.queries.branches import on_path
 from conversations.usage import usage_from
 
 #: Entries after which a refused summary may be tried again.
@@ -140,9 +140,9 @@ def _last_call(conversation: Conversation, entries: list[Message | Change]) -> A
     numbers = {entry.seq for entry in entries if isinstance(entry, Message)}
     results = (
         ApiResult.objects.filter(
+            on_path("call__turn", conversation),
             call__conversation=conversation,
             call__purpose="reply",
-            call__turn__in=path_turns(conversation),
             answer__isnull=False,
         )
         .select_related("call", "answer")

@@ -13,7 +13,7 @@ from conversations.context.versions import EDIT, REBUILD
 from conversations.context.view import Block, Message
 from conversations.context.zone import OURS
 from conversations.models import Conversation, Transformation
-from conversations.queries.branches import path_turns
+from conversations.queries.branches import on_path
 from conversations.queries.path import path
 
 #: Kinds of transformation that take something a person may want back.
@@ -54,7 +54,7 @@ def taken_back(rows: Iterable[Transformation]) -> frozenset[int]:
 
 def left_out(conversation: Conversation) -> frozenset[str]:
     """Name what a person left out on the shown path; a query of its own, and one for the path."""
-    rows = conversation.transformations.filter(outcome="applied", turn__in=path_turns(conversation))
+    rows = conversation.transformations.filter(on_path("turn", conversation), outcome="applied")
     rows = rows.filter(Q(setting=EXCLUDE) | Q(kind="restore")).order_by("-seq")
     found: dict[str, bool] = {}
     bound = conversation.tip

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection, transaction
 
 from conversations.bench import pages, stream, words
 from conversations.bench.pages import Page, conversation_pages, lengthy, list_pages, reader
+from conversations.queries.meters import meter
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +42,22 @@ def test_pages_of_a_long_conversation_take_the_statements_of_a_short_one() -> No
         assert (more.name, more.queries) == (less.name, less.queries)
         if more.name != "state of a turn":
             assert more.size <= less.size * 1.1 + 200
+
+
+@pytest.mark.django_db
+def test_a_long_conversation_is_measured_at_once_where_the_planner_knows_of_no_row() -> None:
+    user, _ = reader("ada")
+    with transaction.atomic():
+        lengthy(user, 500)
+        transaction.set_rollback(True)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    long = lengthy(user, 2_000)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # A walk through all pairs of rows takes many times as long.
+            cursor.execute("SET LOCAL statement_timeout = '4s'")
+    assert meter(long).tokens > 100_000
 
 
 @pytest.mark.django_db
