@@ -29,7 +29,10 @@ HOME = Path(__file__).resolve().parent
 VENV = HOME / ".venv"
 PYTHON, STAMP = VENV / "bin" / "python", VENV / "agentweb.stamp"
 RUNTIME, DEV = HOME / "requirements.lock", HOME / "requirements-dev.lock"
-SERVING = ("django", "channels", "daphne", "celery", "anthropic", "httpx2", "nh3", "latex2mathml")
+SERVING = (
+    "django", "channels", "daphne", "celery", "anthropic", "httpx2", "nh3", "latex2mathml",
+    "cryptography", "mcp", "pypdf", "docx", "openpyxl", "defusedxml",
+)  # fmt: skip
 TESTING = (
     "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",
     "axe_playwright_python",

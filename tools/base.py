@@ -66,6 +66,11 @@ class Tool:
     timeout: float
     #: bytes of result text that are kept
     max_bytes: int
+    #: what it gives is the person's own: mail, files
+    is_private: bool
+    #: who is told something by a call with these arguments ("host:port", "mail:a@b", "mcp:name");
+    #: None for a tool that tells nobody
+    destination: Callable[[dict[str, Any]], str] | None
     run: Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]
 
 
@@ -75,6 +80,8 @@ def tool(
     results: Results = "head_tail",
     timeout: float = 30,
     max_bytes: int = 1_000_000,
+    is_private: bool = False,
+    destination: Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]], Tool]:
     """Make a Tool of one async function whose first argument is the context."""
 
@@ -91,6 +98,17 @@ def tool(
             return ToolResult(answer) if isinstance(answer, str) else answer
 
         schema = input_schema(function)
-        return Tool(name, description, schema, effect, results, timeout, max_bytes, run)
+        return Tool(
+            name=name,
+            description=description,
+            input_schema=schema,
+            effect=effect,
+            results=results,
+            timeout=timeout,
+            max_bytes=max_bytes,
+            is_private=is_private,
+            destination=destination,
+            run=run,
+        )
 
     return make

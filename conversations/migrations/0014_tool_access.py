@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("conversations", "0013_approvals")]
+
+    operations = []
