@@ -57,6 +57,15 @@ class Conversation(models.Model):
     tip = models.PositiveBigIntegerField(default=0)
     #: The number of the last turn of the shown path (0: none).
     leaf = models.PositiveIntegerField(default=0)
+    #: The turn of another conversation, now perhaps erased, from which this one goes on.
+    forked_from = models.ForeignKey(
+        "conversations.Turn",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="forks",
+    )
     #: The end of the hash chain over this conversation's append-only rows.
     links = models.PositiveBigIntegerField(default=0)
     chain = models.CharField(max_length=80, blank=True)

@@ -136,11 +136,24 @@ def state(conversation: Conversation, model: str) -> Loaded:
 
 
 def _last_call(conversation: Conversation, entries: list[Message | Change]) -> ApiResult | None:
-    """Give the last reply whose answer lies on the path."""
+    """Give the last reply whose answer lies on the path, if need be where it was forked from."""
     numbers = {entry.seq for entry in entries if isinstance(entry, Message)}
+    replies = (_last_reply(one, end, numbers) for one, end in _lineage(conversation))
+    return next((reply for reply in replies if reply is not None), None)
+
+
+def _lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
+    """Give a conversation and those it goes on from, each with the last turn that counts."""
+    yield conversation, conversation.leaf
+    while (origin := conversation.forked_from) is not None:
+        conversation = origin.conversation
+        yield conversation, origin.number
+
+
+def _last_reply(conversation: Conversation, end: int, numbers: set[int]) -> ApiResult | None:
     results = (
         ApiResult.objects.filter(
-            on_path("call__turn", conversation),
+            on_path("call__turn", conversation, end=end),
             call__conversation=conversation,
             call__purpose="reply",
             answer__isnull=False,
@@ -160,8 +173,11 @@ def _compacted_by(conversation: Conversation, entries: list[Message | Change], v
         return ""
     changes = (entry for entry in reversed(entries) if isinstance(entry, Change))
     put = next((one.seq for one in changes if _puts_block(one)), 0)
-    rows = Transformation.objects.filter(conversation=conversation, seq=put)
-    return rows.values_list("summary_call__model", flat=True).first() or ""
+    # A copied entry names no call; that of the conversation it was copied from, an older one, does.
+    keys = [one.pk for one, _ in _lineage(conversation)]
+    rows = Transformation.objects.filter(conversation__in=keys, seq=put, summary_call__isnull=False)
+    newest = rows.order_by("-conversation_id")
+    return newest.values_list("summary_call__model", flat=True).first() or ""
 
 
 def _puts_block(change: Change) -> bool:

@@ -85,6 +85,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         close_accounts(conversation=locked)
         claim_texts()
         envelopes, blobs = texts_of(locked.pk)
+        Conversation.objects.filter(forked_from__conversation=locked).update(forked_from=None)
         for rows in _rows(locked):
             _drop(rows)
         for some in chunks(envelopes):

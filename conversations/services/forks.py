@@ -2,7 +2,8 @@
 
 The log is copied up to where that turn ends, other versions included: every entry keeps its number,
 so the recorded changes apply, what they name can be recalled, and the model's view is the same to
-the byte. Calls are not copied: what they cost was paid there.
+the byte. Calls are not copied: what they cost was paid there, and what the last of them said of the
+view is read there.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         head=end,
         tip=end,
         leaf=turn.number,
+        forked_from=turn,
     )
     index_title(conversation=copy)
     turns = _turns(row, copy, end)

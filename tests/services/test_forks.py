@@ -10,6 +10,7 @@ from conversations.context import wire
 from conversations.models import ApiCall, Conversation, Message, ToolCall
 from conversations.queries import transcripts
 from conversations.queries.originals import original
+from conversations.queries.path import state
 from conversations.queries.pins import pins
 from conversations.services.conversations import delete_conversation
 from conversations.services.erase import erase_conversation
@@ -82,6 +83,19 @@ def test_a_running_turn_is_not_forked() -> None:
     assert shown(fork_conversation(turn=turn(work.conversation_of(lease), 1))) == [1]
 
 
+def test_a_fork_knows_what_the_last_call_said_of_its_view() -> None:
+    played = records.played()
+    first = state(played.conversation, played.conversation.model)
+    assert first.report is not None
+    copy = fork_conversation(turn=played.turn)
+    copies = fork_conversation(turn=turn(copy, 1))
+    for one in (copy, copies):
+        assert state(one, one.model) == first
+        assert state(one, "another").bound_to == first.bound_to
+    say(work.next_turn(copies, "on"))
+    assert state(fresh(copies), copies.model).report != first.report
+
+
 def test_a_fork_outlives_the_first_one() -> None:
     played = records.played()
     copy = fork_conversation(turn=played.turn)
@@ -90,4 +104,5 @@ def test_a_fork_outlives_the_first_one() -> None:
     assert erase_conversation(conversation_id=played.conversation.pk) is not None
     assert original(copy.pk, "toolu_1") == records.LONG
     assert Message.objects.filter(conversation=copy).exists()
+    assert state(fresh(copy), copy.model).report is None
     assert clean()
