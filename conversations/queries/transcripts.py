@@ -129,7 +129,7 @@ def _turn(
         prompt_html=plain(text) if text else "",
         files=shown_files(prompt.content, files) if prompt else (),
         rounds=tuple(found),
-        **_standing(row),
+        **_standing(row, has_answer=bool(answers)),
         cost_micros=sum(result.cost_micros for result in results),
         source="\n\n".join(said(m.content) for m in answers).strip(),
         prompt_seq=prompt.seq if prompt else None,
@@ -138,13 +138,13 @@ def _turn(
     )
 
 
-def _standing(row: models.Turn) -> dict[str, Any]:
+def _standing(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
     """Say how the turn stands and what can be done about it."""
     return {
         "state": row.state,
         "is_live": row.is_live,
         "chip": chip(row.state, row.finish_reason),
-        "hint": hint(row.state, row.finish_reason),
+        "hint": hint(row.state, row.finish_reason, has_answer=has_answer),
         "is_too_long": (row.state, row.finish_reason) == ("failed", "context"),
         "can_retry": row.state in CAN_RETRY,
         "error": row.error_text,

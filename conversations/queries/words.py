@@ -44,9 +44,11 @@ def can_continue(state: str, reason: str, *, has_answer: bool) -> bool:
     return has_answer and (state in ("failed", "interrupted", "cancelled") or is_cut)
 
 
-def hint(state: str, reason: str) -> str:
+def hint(state: str, reason: str, *, has_answer: bool) -> str:
     """Say what an ending means and what can be done; "" where the chip says it all."""
     match state, reason:
+        case "done", "pause_turn" | "max_tokens" | "loop_limit" if not has_answer:
+            return _("Nothing was said before that; your message can be answered again.")
         case "failed", "budget":
             return _(
                 "Your message is kept. Try it again when the budget starts anew, or ask an"

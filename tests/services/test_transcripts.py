@@ -16,7 +16,7 @@ from conversations.ports import Finish, ToolDone
 from conversations.queries import transcripts
 from conversations.queries.attachments import shown_files
 from conversations.queries.listing import listing
-from conversations.queries.words import chip
+from conversations.queries.words import can_continue, chip, hint
 from conversations.services import drafts, log, toolcalls, turns
 from conversations.services.exchange import import_recording
 from conversations.services.recordings import recording_of
@@ -172,3 +172,10 @@ def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry
 def test_every_reason_of_a_failure_has_words() -> None:
     for reason in ("", "budget", "context", "loop_limit", "poison"):
         assert chip("failed", reason)
+
+
+@pytest.mark.parametrize("reason", ["pause_turn", "max_tokens", "loop_limit"])
+def test_an_ending_that_kept_no_answer_is_not_said_to_go_on(reason: str) -> None:
+    assert "answered again" in hint("done", reason, has_answer=False)
+    assert "answered again" not in hint("done", reason, has_answer=True)
+    assert not can_continue("done", reason, has_answer=False)
