@@ -8,11 +8,10 @@ RESULT_NAME = "todays-jobs.md"
 _PROMPT = """JOB SEARCH PROMPT
 
 Goal
-Find contract work for a senior .NET developer and rank what you find. Start from this list page:
-List page: {list_url}
+Find contract work for a senior .NET developer and rank what you find. {start}
 
 How to work
-1. Fetch the list page and collect the link of every job on it.
+1. {collect}
 2. Open every job on its own page. The short line on the list is not enough to judge a job.
 3. Note for each job: title, address of its page, day rate, working model, stack, growth.
 4. Score each job from 0 to 100 with the rubric below and sort by score, best first.
@@ -30,13 +29,34 @@ Rubric
 - stack 30 %
 - remote 20 %
 - pay 25 %
-- growth 25 %
+- growth {growth} %
+{more}"""
+_CHECKS = """- rating 10 %
+
+Before scoring
+- Ask the company register how each company is rated, 1 to 5; 5 counts in full.
+- Ask the job board whether each opening is still open, and leave out what is closed.
 """
 
 
 def search_prompt(list_url: str) -> str:
     """The text of `search-prompt.txt` with the address of the list page filled in."""
-    return _PROMPT.format(list_url=list_url)
+    return _PROMPT.format(
+        start=f"Start from this list page:\nList page: {list_url}",
+        collect="Fetch the list page and collect the link of every job on it.",
+        growth=25,
+        more="",
+    )
+
+
+def alerts_prompt(sender: str) -> str:
+    """The same search from the alert mails of a sender, checked with two servers of tools."""
+    return _PROMPT.format(
+        start=f"Start from the mailbox:\nAlert mails: from {sender}, one for each page",
+        collect="Read the alert mails and collect the link of every job in them.",
+        growth=15,
+        more=_CHECKS,
+    )
 
 
 def workspace_files(list_url: str) -> dict[str, str]:

@@ -26,6 +26,8 @@ class Agent:
     shape: Callable[[str, str], str]
     reduce: Callable[[Agent], None] = lambda agent: None
     recalls: bool = True
+    #: Names of more tools, and what they do.
+    more: dict[str, Callable[[dict[str, Any]], str]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=lambda: workspace_files(list_url(BASE)))
     originals: dict[str, str] = field(default_factory=dict)
     messages: list[Any] = field(default_factory=list)
@@ -47,7 +49,8 @@ class Agent:
         raise AssertionError("the turn does not end")
 
     def _ask(self) -> list[Any]:
-        offered = [TOOL | {"name": n} for n in NAMES if n != "recall" or self.recalls]
+        names = [name for name in NAMES if name != "recall" or self.recalls]
+        offered = [TOOL | {"name": name} for name in (*names, *self.more)]
         answered = self.ask(
             {
                 "model": "claude-sonnet-5-5",
@@ -70,6 +73,8 @@ class Agent:
         return {"type": "tool_result", "tool_use_id": block["id"], "content": result}
 
     def _tool(self, name: str, given: dict[str, Any]) -> str:
+        if name in self.more:
+            return self.more[name](given)
         match name:
             case "read_file":
                 return self.files[given["path"]]

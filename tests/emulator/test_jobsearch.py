@@ -7,37 +7,18 @@ from typing import Any
 
 import pytest
 
-from agentweb.demo.openings import opening, openings
+from agentweb.demo.openings import opening
 from agentweb.demo.workspace import PROMPTS, QUESTIONS, RESULT_NAME
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
+from tests.ranking import expected
 from tools.readable import readable
 
-WANTED = ("C#", ".NET 8", "ASP.NET Core", "Azure", "SQL Server")
 Shape = Callable[[str, str], str]
 
 
 def as_html(page: str, url: str) -> str:
     return page
-
-
-def score(job: Any) -> int:
-    """The rubric of the prompt file, computed from the facts and not from the pages."""
-    share = sum(name in job.stack for name in WANTED) * 20
-    place = 100 if job.remote == "fully remote" else 50 if "hybrid" in job.remote else 0
-    pay = max(0, min(100, (job.rate - 500) // 2))
-    return int((share * 30 + place * 20 + pay * 25 + job.growth * 20 * 25 + 50) // 100)
-
-
-def expected(pages: int, least: int = 0, *, remote: bool = False) -> list[tuple[int, str]]:
-    jobs = [job for page in range(1, pages + 1) for job in openings(page)]
-    kept = [
-        (score(job), job.rate, f"{BASE}{job.path}")
-        for job in jobs
-        if job.rate >= least and (job.remote == "fully remote" or not remote)
-    ]
-    kept.sort(key=lambda row: (-row[0], -row[1], row[2]))
-    return [(points, url) for points, _, url in kept]
 
 
 def written(agent: Agent) -> list[tuple[int, str]]:
@@ -54,12 +35,12 @@ def test_every_round_ranks_all_pages_by_the_rubric(
 ) -> None:
     agent = Agent(ask, shape, reduce)
     agent.say(PROMPTS[0])
-    assert written(agent) == expected(1)
+    assert written(agent) == expected(1, BASE)
     agent.say(PROMPTS[1])
-    assert written(agent) == expected(2, 600)
+    assert written(agent) == expected(2, BASE, least=600)
     answer = agent.say(PROMPTS[2])
-    assert written(agent) == expected(3, 600, remote=True)
-    best = expected(3, 600, remote=True)[0]
+    assert written(agent) == expected(3, BASE, least=600, remote=True)
+    best = expected(3, BASE, least=600, remote=True)[0]
     assert f"{best[0]} points" in answer
     assert best[1] in answer
     assert agent.peak > 80_000
@@ -74,7 +55,7 @@ def test_questions_are_answered_from_view_or_by_recall(
         agent.say(prompt)
     rubric, best = (agent.say(question) for question in QUESTIONS)
     assert "stack 30 %, remote 20 %, pay 25 %, growth 25 %" in rubric
-    points, url = expected(2, 600)[0]
+    points, url = expected(2, BASE, least=600)[0]
     assert url in best
     assert f"{points} points" in best
     job = opening(2, 4)

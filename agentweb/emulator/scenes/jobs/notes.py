@@ -12,6 +12,7 @@ _NOTE = re.compile(
     r"Noted: (?P<title>[^\n]+?) — (?P<url>https?://\S+) — (?P<rate>\d+) EUR/day — "
     r"(?P<remote>[^—\n]+) — "
     r"stack: (?P<stack>[^—\n]+) — growth (?P<growth>\d)/5"
+    r"(?: — company (?P<rating>\d)/5 — (?P<status>open|closed))?"
 )
 _ROW = re.compile(
     r"\|\s*(?P<score>\d{1,3})\s*\|\s*(?P<title>[^|\n]+?)\s*\|\s*(?P<url>https?://[^\s|]+)\s*"
@@ -34,15 +35,27 @@ class Note:
     remote: str
     stack: tuple[str, ...]
     growth: int
+    #: What others say of it, where somebody was asked: 0 and "" before.
+    rating: int = 0
+    status: str = ""
+
+    @property
+    def is_checked(self) -> bool:
+        return bool(self.rating and self.status)
+
+    @property
+    def company(self) -> str:
+        return self.title.rpartition("(")[2].rstrip(")")
 
     @property
     def fully_remote(self) -> bool:
         return self.remote.startswith("fully remote")
 
     def line(self) -> str:
+        checked = f" — company {self.rating}/5 — {self.status}" if self.is_checked else ""
         return (
             f"- Noted: {self.title} — {self.url} — {self.rate} EUR/day — {self.remote} — "
-            f"stack: {', '.join(self.stack)} — growth {self.growth}/5"
+            f"stack: {', '.join(self.stack)} — growth {self.growth}/5{checked}"
         )
 
 
@@ -91,6 +104,8 @@ def find_notes(text: str) -> dict[str, Note]:
             found["remote"].strip(),
             tuple(name.strip() for name in found["stack"].split(",")),
             int(found["growth"]),
+            int(found["rating"] or 0),
+            found["status"] or "",
         )
         for found in _NOTE.finditer(text)
     }

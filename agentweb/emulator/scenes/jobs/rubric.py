@@ -21,11 +21,14 @@ class Rubric:
     wanted: tuple[str, ...]
     lowest: int
     highest: int
+    #: What the company's rating counts, where the criteria ask for one.
+    rating: int = 0
 
     def words(self) -> str:
+        rating = f", rating {self.rating} %" if self.rating else ""
         return (
             f"stack {self.stack} %, remote {self.remote} %, pay {self.pay} %, growth "
-            f"{self.growth} %"
+            f"{self.growth} %{rating}"
         )
 
     def score(self, note: Note) -> int:
@@ -39,6 +42,7 @@ class Rubric:
             + place * self.remote
             + pay * self.pay
             + note.growth * 20 * self.growth
+            + note.rating * 20 * self.rating
         )
         return (total + 50) // 100
 
@@ -59,4 +63,14 @@ def find_rubric(text: str) -> Rubric | None:
         return None
     wanted = tuple(name.strip(" *`") for name in stack[1].rstrip(". ").split(","))
     stack_weight, remote, pay_weight, growth = weights
-    return Rubric(stack_weight, remote, pay_weight, growth, wanted, int(pay[1]), int(pay[2]))
+    rating = re.search(_WEIGHT.format(name="rating"), text, re.IGNORECASE)
+    return Rubric(
+        stack_weight,
+        remote,
+        pay_weight,
+        growth,
+        wanted,
+        int(pay[1]),
+        int(pay[2]),
+        int(rating[1]) if rating else 0,
+    )

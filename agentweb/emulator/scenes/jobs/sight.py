@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import urljoin
 
@@ -18,6 +18,10 @@ from agentweb.emulator.scenes.view import Request, Use, blocks
 PROMPT_FILE = "search-prompt.txt"
 _LIST = re.compile(r"https?://[^\s\"'<>)\]\\]+/jobs\?page=\d+")
 _JOB = re.compile(r"/jobs/p(\d+)-\d+$")
+_ALERTS = re.compile(r"Alert mails: from ([\w.+-]+@[\w.-]+\w)")
+_UID = re.compile(r"^uid (\d+)\b", re.MULTILINE)
+_RATING = re.compile(r"\"rating\":\s*(\d)")
+_STATUS = re.compile(r"\"status\":\s*\"(open|closed)\"")
 _ID = re.compile(r"toolu_[\w-]+")
 _AT_LEAST = re.compile(r"at least (\d{3,4})", re.IGNORECASE)
 _REMOTE_ONLY = re.compile(
@@ -85,6 +89,27 @@ class Sight:
         found = _LIST.search(self.prompt_texts) or _LIST.search(self.told)
         return found[0] if found else ""
 
+    @property
+    def alert_sender(self) -> str:
+        """Who sends the alert mails, as the prompt file names it or as it was looked for before."""
+        found = _ALERTS.search(self.prompt_texts)
+        asked = (str(use.input.get("sender", "")) for use in reversed(self._called("search_mail")))
+        return found[1] if found else next(asked, "")
+
+    def alerts(self) -> list[int]:
+        """The uids of the alert mails that searches of the running turn found."""
+        since = self.request.prompt_at
+        results = [use.result or "" for use in self._called("search_mail") if use.message > since]
+        return [int(uid) for text in results for uid in _UID.findall(text)]
+
+    def tool(self, ending: str) -> str:
+        """The full name of the tool of a server that ends so; empty if none is offered."""
+        offered = (name for name in self.request.tools if name.startswith("mcp__"))
+        return next((name for name in offered if name.endswith(ending)), "")
+
+    def _called(self, name: str) -> list[Use]:
+        return [use for use in self.request.uses if use.name == name]
+
     def jobs_on(self, pages: set[int]) -> list[str]:
         """The addresses of all jobs in view that belong to these list pages."""
         found: list[str] = addresses(self.told)
@@ -92,6 +117,8 @@ class Sight:
             base = str(use.input.get("url", ""))
             if use.name == "fetch_url" and use.result and "page=" in base:
                 found += [urljoin(base, link) for link in addresses(use.result)]
+            elif use.name == "read_mail" and use.result:
+                found += addresses(use.result)
         absolute = dict.fromkeys(url for url in found if url.startswith("http"))
         return sorted(url for url in absolute if (job := _JOB.search(url)) and int(job[1]) in pages)
 
@@ -103,9 +130,24 @@ class Sight:
             url = str(use.input.get("url", ""))
             if use.name == "fetch_url" and use.result and _JOB.search(url):
                 note = read_page(url, use.result)
-                if note is not None:
+                if note is not None and url not in known:
                     known[url] = note
-        return known
+        return {url: self._checked(note) for url, note in known.items()}
+
+    def _checked(self, note: Note) -> Note:
+        """Add what the company register and the job board say, where that is in view."""
+        if note.is_checked:
+            return note
+        rating = self._told("__rating", note.company, _RATING)
+        status = self._told("__status", note.url, _STATUS)
+        return replace(note, rating=int(rating), status=status) if rating and status else note
+
+    def _told(self, ending: str, about: str, pattern: re.Pattern[str]) -> str:
+        for use in self.request.uses:
+            is_meant = use.name.endswith(ending) and about in map(str, use.input.values())
+            if is_meant and not use.failed and (found := pattern.search(use.result or "")):
+                return str(found[1])
+        return ""
 
     @property
     def least_pay(self) -> int:

@@ -28,8 +28,9 @@ def search(request: Request, *, first: bool) -> Reply:
     sight = Sight(request)
     step = (
         _read_prompt(request, sight, first=first)
-        or _open_lists(request, sight)
+        or (_read_alerts if sight.alert_sender else _open_lists)(request, sight)
         or _open_jobs(request, sight)
+        or _check_jobs(request, sight)
         or _write(request, sight)
     )
     return _noting(request, sight, step) if step is not None else _answer(request, sight)
@@ -61,7 +62,8 @@ def _read_prompt(request: Request, sight: Sight, *, first: bool) -> Reply | None
     tried = [use for use in request.turn_uses if PROMPT_FILE in map(str, use.input.values())]
     if tried and tried[-1].failed:
         return say(f"I cannot read `{PROMPT_FILE}`: {tried[-1].result}")
-    if tried or (sight.list_address and (not first or request.is_resumed)):
+    has_place = sight.alert_sender or sight.list_address
+    if tried or (has_place and (not first or request.is_resumed)):
         return None
     return call(
         ToolUse("read_file", {"path": PROMPT_FILE}),
@@ -82,6 +84,41 @@ def _open_lists(request: Request, sight: Sight) -> Reply | None:
         return None
     uses = [ToolUse("fetch_url", {"url": url}) for url in due]
     return call(*uses, saying="Now the list of openings.", thinking="Next comes the list page.")
+
+
+def _read_alerts(request: Request, sight: Sight) -> Reply | None:
+    if "search_mail" not in request.tools:
+        return say("I would need a mailbox for the alerts, and none is offered to me.")
+    subjects = [f"page {page}" for page in sorted(_pages(request))]
+    due = [words for words in subjects if not _called(request, "search_mail", words)]
+    if due:
+        sender = {"sender": sight.alert_sender}
+        uses = [ToolUse("search_mail", {**sender, "subject": words}) for words in due]
+        return call(*uses, saying="I look for the alerts in the mailbox.")
+    read = {use.input.get("uid") for use in request.turn_uses if use.name == "read_mail"}
+    fresh = [uid for uid in sight.alerts() if uid not in read]
+    if not fresh:
+        return None
+    return call(
+        *(ToolUse("read_mail", {"uid": uid, "length": 50_000}) for uid in fresh),
+        saying="Now the alerts themselves.",
+        thinking="Each alert lists the addresses of the openings.",
+    )
+
+
+def _check_jobs(request: Request, sight: Sight) -> Reply | None:
+    """Ask the company register and the job board about the jobs that were read."""
+    rating, status = sight.tool("__rating"), sight.tool("__status")
+    if not (rating and status):
+        return None
+    notes = [note for url, note in sorted(sight.notes.items()) if not note.is_checked]
+    asked = [note for note in notes if not _called(request, status, note.url)][:_BATCH]
+    if not asked:
+        return None
+    companies = dict.fromkeys(note.company for note in asked)
+    uses = [ToolUse(rating, {"company": name}) for name in companies]
+    uses += [ToolUse(status, {"url": note.url}) for note in asked]
+    return call(*uses, saying=f"I check {len(asked)} of {len(notes)} openings.")
 
 
 def _open_jobs(request: Request, sight: Sight) -> Reply | None:
@@ -114,8 +151,11 @@ def _said(request: Request) -> str:
 
 
 def _fresh_notes(request: Request, sight: Sight) -> str:
+    checked = sight.tool("__status")
     urls = [
-        str(use.input.get("url", "")) for use in request.last_results if use.name == "fetch_url"
+        str(use.input.get("url", ""))
+        for use in request.last_results
+        if use.name == "fetch_url" or (checked and use.name == checked)
     ]
     return "\n".join(sight.notes[url].line() for url in urls if url in sight.notes)
 
@@ -156,10 +196,12 @@ def ranked(sight: Sight, rubric: Rubric) -> list[Rank]:
     ranks = {rank.url: rank for rank in find_ranks(sight.told)}
     for note in sight.notes.values():
         ranks[note.url] = Rank(rubric.score(note), note.title, note.url, note.rate, note.remote)
+    closed = {url for url, note in sight.notes.items() if note.status == "closed"}
     kept = (
         rank
         for rank in ranks.values()
         if rank.rate >= sight.least_pay
+        and rank.url not in closed
         and (rank.remote.startswith("fully remote") or not sight.remote_only)
     )
     return sorted(kept, key=lambda rank: (-rank.score, -rank.rate, rank.url))

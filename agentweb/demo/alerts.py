@@ -1,0 +1,56 @@
+"""The alert mails of the job search: one for each list page, as long as such mails are.
+
+What the pages do not say is known elsewhere: how a company is rated, and whether an opening is
+still open. Both are drawn like the openings, the same for ever.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+from email.utils import format_datetime
+from html import escape
+from random import Random
+
+from agentweb.demo.openings import Opening, openings
+from agentweb.demo.prose import Prose
+
+SENDER = "alerts@jobs.example"
+#: When the first of them was sent.
+FIRST = datetime(2026, 11, 20, 7, 0, tzinfo=UTC)
+
+
+def rating(company: str) -> int:
+    """How those who worked there rate a company, 1 to 5."""
+    return Random(f"rating {company}").randint(1, 5)  # noqa: S311 - a story, not a secret
+
+
+def is_open(opening: Opening) -> bool:
+    """Whether an opening still takes applications: about one in five does not."""
+    return Random(f"status {opening.reference}").random() < 0.8  # noqa: S311
+
+
+def alert(page: int, base: str, recipient: str) -> EmailMessage:
+    """The mail that announces the openings of a list page, with the addresses of their pages."""
+    mail = EmailMessage()
+    mail["From"] = f"Job alerts <{SENDER}>"
+    mail["To"] = recipient
+    mail["Subject"] = f"{len(openings(page))} openings: senior .NET contracts, page {page}"
+    mail["Date"] = format_datetime(FIRST + timedelta(days=page))
+    mail["Message-ID"] = f"<alert-{page}@jobs.example>"
+    rows = "".join(_row(opening, base) for opening in openings(page))
+    mail.set_content(
+        f"<html><body><h1>New for you</h1>{rows}<p>You get this mail because you asked for it.</p>"
+        '<img src="http://tracker.invalid/pixel.gif" width="1" height="1"></body></html>',
+        subtype="html",
+    )
+    return mail
+
+
+def _row(opening: Opening, base: str) -> str:
+    prose = Prose(opening)
+    words = "".join(f"<p>{escape(text)}</p>" for text in (*prose.company()[:1], *prose.work()[:1]))
+    place = f"{escape(opening.company)}, {opening.city}"
+    return (
+        f'<h2><a href="{base}{opening.path}">{escape(opening.title)}</a></h2><p>{place}</p>{words}'
+    )

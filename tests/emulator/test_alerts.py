@@ -1,0 +1,66 @@
+"""The job search from alert mails, checked with two servers of tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentweb.demo.alerts import SENDER, alert, is_open, rating
+from agentweb.demo.openings import openings
+from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_prompt
+from agentweb.emulator.scenes.jobs.notes import find_ranks
+from tests.emulator.agent import BASE, Agent, cut_results, summarise
+from tests.ranking import expected
+from tools.readable import readable
+
+REDUCTIONS = [lambda agent: None, cut_results, summarise]
+PAGES = {f"{BASE}{job.path}": job for page in range(1, 4) for job in openings(page)}
+
+
+def search_mail(given: dict[str, Any]) -> str:
+    assert given["sender"] == SENDER
+    page = int(given["subject"].removeprefix("page "))
+    return (
+        f"[1 found in INBOX of work, newest first, 1 to 1]\nuid {page + 40} | alerts | page {page}"
+    )
+
+
+def read_mail(given: dict[str, Any]) -> str:
+    mail = alert(given["uid"] - 40, BASE, "ada@example.org")
+    text = readable(mail.get_content(), "")
+    assert len(text) > 10_000
+    return f"[uid {given['uid']}]\n{text}"
+
+
+def rated(given: dict[str, Any]) -> str:
+    return json.dumps({"company": given["company"], "rating": rating(given["company"])})
+
+
+def status(given: dict[str, Any]) -> str:
+    return json.dumps({"status": "open" if is_open(PAGES[given["url"]]) else "closed"})
+
+
+def make(ask: Any, reduce: Callable[[Agent], None]) -> Agent:
+    more = {
+        "search_mail": search_mail,
+        "read_mail": read_mail,
+        "mcp__companies__rating": rated,
+        "mcp__board__status": status,
+    }
+    return Agent(ask, readable, reduce, files={PROMPT_NAME: alerts_prompt(SENDER)}, more=more)
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS, ids=["whole", "cut", "summarised"])
+def test_every_round_ranks_the_openings_of_all_alerts_that_are_open(
+    ask: Any, reduce: Callable[[Agent], None]
+) -> None:
+    agent = make(ask, reduce)
+    for number, prompt in enumerate(PROMPTS, 1):
+        agent.say(prompt)
+        written = [(rank.score, rank.url) for rank in find_ranks(agent.files[RESULT_NAME])]
+        least, remote = 600 * (number > 1), number > 2
+        assert written == expected(number, BASE, least=least, remote=remote, is_rated=True)
+    assert agent.peak > 80_000
