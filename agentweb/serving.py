@@ -20,7 +20,7 @@ from django.db import connection
 
 #: Seconds that running turns are given to end when the server is told to stop.
 DRAIN_SECONDS = 10
-#: Bytes of the longest frame or message that a socket takes.
+#: Bytes of the longest frame or message that a socket takes from a browser.
 MOST_FRAME = 131_072
 
 
@@ -33,18 +33,43 @@ def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None])
 
     _demand_free(host, port)
     process = _Process(lambda: started(site_url(host, port)), is_alone=is_alone)
-    Server(
+
+    def ready() -> None:
+        server.ws_factory.protocol = _one_sided()
+        process.ready()
+
+    server = Server(
         application,
         endpoints=[f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"],
-        ready_callable=process.ready,
+        ready_callable=ready,
         server_name="agentweb",
         websocket_handshake_timeout=10,
         # The page says next to nothing by its socket.
         websocket_max_message_size=MOST_FRAME,
         websocket_max_frame_size=MOST_FRAME,
-    ).run()
+    )
+    server.run()
     if process.error is not None:
         raise CommandError(f"the server could not start: {process.error}")
+
+
+def _one_sided() -> type[Any]:
+    """Make the protocol of a socket whose limit is for what comes in, not for a long turn."""
+    from daphne.ws_protocol import WebSocketProtocol
+
+    untyped: Any = WebSocketProtocol
+
+    class Protocol(untyped):  # type: ignore[misc]
+        maxMessagePayloadSize: int  # noqa: N815
+
+        def sendMessage(self, *args: Any, **options: Any) -> None:  # noqa: N802
+            most, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
+            try:
+                super().sendMessage(*args, **options)
+            finally:
+                self.maxMessagePayloadSize = most
+
+    return Protocol
 
 
 class _Process:

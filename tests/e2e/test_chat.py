@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
+from agentweb.serving import MOST_FRAME
 from tests.e2e.conftest import Serve, Snap, Watch, observe
 from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served
@@ -83,6 +84,19 @@ async def test_reloads_and_a_second_tab_end_with_the_same_transcript(
     shown.append(await fresh.locator("#turn-1 .prose").first.inner_text())
     assert len({" ".join(text.split()) for text in shown}) == 1
     assert len(shown[0].split()) >= 390
+
+
+async def test_a_turn_longer_than_a_browser_may_send_comes_by_the_socket(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Hello")
+    await ended(page, 1)
+    await say(page, "Is this tag closed? " + "<" * 45_000)
+    section = await ended(page, 2)
+    # As HTML it is four times as long.
+    assert len(await section.inner_html()) > MOST_FRAME
+    await expect(section.locator(".answer")).not_to_be_empty()
 
 
 async def test_an_overloaded_api_is_shown_and_then_answered(page: Page, served: Served) -> None:
