@@ -1,4 +1,4 @@
-"""An HTML table as Markdown, when it is one.
+"""A table as Markdown, and an HTML table when it is one.
 
 A table with another inside, or of one column, is layout: its cells are plain paragraphs. Rows are
 not padded to one width, so a page cannot make a large table out of a small one.
@@ -34,7 +34,16 @@ class Table:
         if max(map(len, rows), default=0) < 2:
             return self.take_paragraphs()
         self.rows = []
-        lines = [
-            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows
-        ]
-        return [lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]]
+        return markdown_table(rows)
+
+
+def markdown_table(rows: list[list[str]]) -> list[str]:
+    """Write rows as the lines of a Markdown table; the first is the head."""
+    if not rows:
+        return []
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    return [lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", chr(92) + "|").split())

@@ -1,0 +1,57 @@
+"""The text of a document: PDF, DOCX, XLSX, CSV as tables, HTML, plain text.
+
+PDF and Office files are read in a child process with limits on memory, time and files and with an
+empty environment. Chosen against a thread: these parsers are large and run on what strangers made;
+a thread that loops cannot be ended and one that eats memory takes the site with it, while a child
+is killed and its file is refused by name. It costs about half a second a document. What is text
+already (CSV, HTML, plain) is read here: these readers are our own, small and linear.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tools.charset import decode
+from tools.documents.child import MOST_CHARACTERS, Part
+from tools.documents.isolation import read_apart
+from tools.documents.kinds import PARTED, kind_of
+from tools.documents.plain import plain_text
+from tools.documents.separated import table_text
+from tools.errors import InputError
+from tools.readable import readable
+
+__all__ = ["MOST_CHARACTERS", "Part", "has_parts", "text_of"]
+
+
+def text_of(data: bytes, name: str = "", content_type: str = "", *, part: str = "") -> str:
+    """Return the text of a document as Markdown; blocking, so call it in a thread.
+
+    `name` is a file name, path or address, for its ending and for messages. `part` is a page or
+    pages of a PDF ("3", "2-5"), or a sheet or range of a workbook ("Prices", "Prices!A1:D20").
+    Raises FileRefusedError for what cannot or may not be read, InputError for an unknown part.
+    """
+    kind = kind_of(data, name, content_type)
+    if part and kind not in PARTED:
+        raise InputError("part is for the pages of a PDF or the sheets of a workbook.")
+    match kind:
+        case "pdf" | "office":
+            return _joined(read_apart(data, kind, name, part))
+        case "csv":
+            return table_text(data, name)
+        case "html":
+            return readable(decode(data, content_type), name)
+        case "text":
+            return plain_text(data, name)
+        case _:
+            assert_never(kind)
+
+
+def has_parts(data: bytes, name: str = "", content_type: str = "") -> bool:
+    """Say whether this is a PDF or Office file, whose text is not the file's own."""
+    return kind_of(data, name, content_type) in PARTED
+
+
+def _joined(parts: list[Part]) -> str:
+    return "\n\n".join(
+        "\n".join(filter(None, (part.title and f"[{part.title}]", part.text))) for part in parts
+    )

@@ -1,0 +1,86 @@
+"""What runs in the child: limits first, then one document from stdin, its parts to stdout.
+
+Time is kept twice. The readers stop by themselves at `SOFT` seconds and say where, so a long
+document gives what was read; the limit of processor time ends one that hangs inside a parser.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+#: characters of text that are taken of one document
+MOST_CHARACTERS = 4_000_000
+#: seconds after which no further page or sheet is begun
+SOFT = 12.0
+LIMITS = {
+    resource.RLIMIT_AS: 1_000_000_000,
+    resource.RLIMIT_CPU: 20,
+    resource.RLIMIT_FSIZE: 0,
+    resource.RLIMIT_NOFILE: 64,
+    resource.RLIMIT_CORE: 0,
+}
+
+
+class Part(NamedTuple):
+    title: str
+    text: str
+
+
+class RefusedError(Exception):
+    """The document may not or cannot be read; the text says why."""
+
+
+class UnknownPartError(Exception):
+    """There is no such page or sheet; the text says what there is."""
+
+
+Reader = Callable[[bytes, str], Iterator[Part]]
+
+
+def main() -> None:
+    for which, most in LIMITS.items():
+        resource.setrlimit(which, (most, most))
+    asked = json.loads(sys.stdin.buffer.readline())
+    sys.stdout.write(json.dumps(_answer(sys.stdin.buffer.read(), asked["kind"], asked["part"])))
+
+
+def _answer(data: bytes, kind: str, part: str) -> dict[str, object]:
+    try:
+        return {"parts": bounded(_reader(kind)(data, part))}
+    except RefusedError as error:
+        return {"refused": str(error)}
+    except UnknownPartError as error:
+        return {"unknown": str(error)}
+    except MemoryError:
+        return {"refused": "it needs too much memory"}
+    except Exception as error:  # whatever a parser says of what a stranger made
+        return {"refused": f"it is damaged ({type(error).__name__})"}
+
+
+def _reader(kind: str) -> Reader:
+    if kind == "pdf":
+        from tools.documents.pdf import read_pdf
+
+        return read_pdf
+    from tools.documents.office import read_office
+
+    return read_office
+
+
+def bounded(parts: Iterator[Part]) -> list[Part]:
+    """Take parts while there is room and time; the last one says what was left."""
+    taken: list[Part] = []
+    room, until = MOST_CHARACTERS, time.monotonic() + SOFT
+    for part in parts:
+        taken.append(Part(part.title, part.text[:room]))
+        room -= len(part.text)
+        if room <= 0:
+            return [*taken, Part(f"the text was cut after {MOST_CHARACTERS:,} characters", "")]
+        if time.monotonic() > until:
+            return [*taken, Part("reading was stopped here; ask for a later part by name", "")]
+    return taken

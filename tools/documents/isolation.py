@@ -1,0 +1,91 @@
+"""A child process for one document: bytes in, parts out, and no harm when it is lost.
+
+The child limits itself before it reads (see child.py); here are the clock, the number of children
+at once and the most that is taken of what it says.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from tools.documents.child import MOST_CHARACTERS, Part
+from tools.errors import FileRefusedError, InputError, WorkspaceBusyError
+from tools.text import quote
+
+#: seconds until a child is killed; its own limit of processor time is lower
+DEADLINE = 30.0
+#: seconds to wait for one of the others to end
+PATIENCE = 20.0
+#: JSON needs up to six bytes for a character, and twelve beyond the first plane
+MOST_BYTES = 12 * MOST_CHARACTERS + 1_000_000
+ROOT = str(Path(__file__).resolve().parents[2])
+START = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from tools.documents.child import main; main()"
+)
+
+_places = threading.BoundedSemaphore(2)
+
+
+def read_apart(data: bytes, kind: str, name: str, part: str) -> list[Part]:
+    """Read a document in a child; raises FileRefusedError and InputError."""
+    asked = json.dumps({"kind": kind, "part": part}).encode() + b"\n"
+    with _place():
+        answer, code = _asked(asked + data)
+    said = _said(answer) if code == 0 else {}
+    if "parts" in said:
+        return [Part(*each) for each in said["parts"]]
+    if said.get("unknown"):
+        raise InputError(f"{quote(name)}: {said['unknown']}")
+    reason = said.get("refused") or (
+        "it could not be read within the limits of time and memory, or it is damaged"
+    )
+    raise FileRefusedError(f"{quote(name)} is not read: {reason}.")
+
+
+def _said(answer: bytes) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = json.loads(answer)
+    except ValueError:  # cut at the most that is taken
+        return {}
+    return said
+
+
+def _asked(given: bytes) -> tuple[bytes, int]:
+    child = subprocess.Popen(
+        [sys.executable, "-I", "-c", START, ROOT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={},
+        start_new_session=True,
+    )
+    assert child.stdin and child.stdout  # noqa: S101, PT018  both are pipes
+    clock = threading.Timer(DEADLINE, child.kill)
+    clock.start()
+    try:
+        with suppress(BrokenPipeError):  # it has ended already: its code says so
+            child.stdin.write(given)
+            child.stdin.close()
+        answer = child.stdout.read(MOST_BYTES + 1)
+    finally:
+        clock.cancel()
+        child.stdout.close()  # one that says too much ends here
+        code = child.wait(timeout=DEADLINE)
+    return answer, code
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    if not _places.acquire(timeout=PATIENCE):
+        raise WorkspaceBusyError("Other documents are being read; try again in a moment.")
+    try:
+        yield
+    finally:
+        _places.release()

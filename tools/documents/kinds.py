@@ -1,0 +1,40 @@
+"""What a document is: by its first bytes, and by its name only where bytes do not tell."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from tools.errors import FileRefusedError
+from tools.text import quote
+
+Kind: TypeAlias = Literal["pdf", "office", "csv", "html", "text"]
+#: Kinds whose text is not the file's own, and comes in pages or sheets.
+PARTED = frozenset({"pdf", "office"})
+
+#: A PDF may begin with some bytes of a mail or printer.
+SNIFFED = 1_024
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+CSV = re.compile(r"\.(csv|tsv|tab)$", re.IGNORECASE)
+HTML = re.compile(r"\.x?html?$", re.IGNORECASE)
+CSV_TYPES = frozenset({"text/csv", "text/tab-separated-values", "application/csv"})
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def kind_of(data: bytes, name: str, content_type: str) -> Kind:
+    """Name the kind of a document; raises FileRefusedError for old and locked Office files."""
+    type_ = content_type.partition(";")[0].strip().lower()
+    if b"%PDF-" in data[:SNIFFED]:
+        return "pdf"
+    if data.startswith(b"PK\x03\x04"):
+        return "office"
+    if data.startswith(OLE):
+        raise FileRefusedError(
+            f"{quote(name)} is an Office file of an old kind or with a password; save it as DOCX"
+            " or XLSX without one."
+        )
+    if type_ in CSV_TYPES or CSV.search(name):
+        return "csv"
+    if type_ in HTML_TYPES or HTML.search(name):
+        return "html"
+    return "text"

@@ -1,0 +1,83 @@
+"""An Office file is an archive of XML: looked over before anything is unpacked.
+
+Sizes, counts and ratios are taken from its directory, which the unpacking is held to. No part may
+have a document type, so there are no entities to grow or to fetch; what is packed inside, such as
+pictures or other archives, is never opened.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from io import BytesIO
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import ParseError, iterparse
+
+from tools.documents.child import Part, RefusedError
+
+DIRECTORY_ENTRY = b"PK\x01\x02"
+MOST_ENTRIES = 5_000
+MOST_UNPACKED = 120_000_000
+#: times its packed size that a part of more than a megabyte may have
+MOST_RATIO = 200
+SMALL = 1_000_000
+
+
+def read_office(data: bytes, part: str) -> Iterator[Part]:
+    """Look the archive over, then read what it is."""
+    if data.count(DIRECTORY_ENTRY) > MOST_ENTRIES:
+        raise RefusedError(f"its archive has more than {MOST_ENTRIES:,} entries")
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            names = _names(archive)
+            _demand_plain_xml(archive, names)
+    except BadZipFile as error:
+        raise RefusedError("its archive is damaged") from error
+    if "word/document.xml" in names:
+        from tools.documents.word import read_word
+
+        return read_word(data, part)
+    if "xl/workbook.xml" in names:
+        from tools.documents.workbook import read_workbook
+
+        return read_workbook(data, part)
+    raise RefusedError("it is an archive; of archives only DOCX and XLSX are read")
+
+
+def _names(archive: ZipFile) -> frozenset[str]:
+    entries = archive.infolist()
+    names = frozenset(entry.filename for entry in entries)
+    if len(entries) > MOST_ENTRIES or len(names) < len(entries):
+        raise RefusedError("its archive has too many entries, or two of one name")
+    if sum(entry.file_size for entry in entries) > MOST_UNPACKED:
+        raise RefusedError(f"it would unpack to more than {MOST_UNPACKED:,} bytes")
+    for entry in entries:
+        _demand_plain(entry)
+    return names
+
+
+def _demand_plain(entry: ZipInfo) -> None:
+    parts = entry.filename.split("/")
+    if entry.filename.startswith("/") or ".." in parts or "\\" in entry.filename:
+        raise RefusedError("its archive has an entry that leads outside")
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        raise RefusedError("its archive has a link in it")
+    if entry.flag_bits & 1:
+        raise RefusedError("it is encrypted; save it without a password first")
+    if entry.file_size > max(SMALL, MOST_RATIO * entry.compress_size):
+        raise RefusedError("a part of it unpacks to far more than it should")
+
+
+def _demand_plain_xml(archive: ZipFile, names: frozenset[str]) -> None:
+    """Refuse a part with a document type; it could only stand before the first element."""
+    for name in sorted(names):
+        if name.lower().endswith((".xml", ".rels", ".vml")):
+            with archive.open(name) as part:
+                try:
+                    next(iter(iterparse(part, events=("start",), forbid_dtd=True)), None)
+                except DefusedXmlException as error:
+                    raise RefusedError("its XML declares entities or a document type") from error
+                except ParseError as error:
+                    raise RefusedError("its XML is damaged") from error

@@ -1,0 +1,108 @@
+"""The text of a DOCX as Markdown: headings, lists, paragraphs and tables in their order.
+
+Read from the elements rather than by python-docx's paragraphs, which leave out what is in content
+controls and what was inserted with changes tracked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from docx import Document
+from docx.oxml.ns import qn
+
+from tools.documents.child import Part, UnknownPartError
+from tools.tables import markdown_table
+
+HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título)\s*([1-9])", re.IGNORECASE)
+NUMBERED = re.compile(r"list\s*number", re.IGNORECASE)
+LISTED = re.compile(r"list\s*(bullet|paragraph|number)", re.IGNORECASE)
+DEEPEST = 6
+#: The same words once more, for older programs.
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+
+
+def read_word(data: bytes, part: str) -> Iterator[Part]:
+    """Give the whole text as one part."""
+    if part:
+        raise UnknownPartError("part is for the pages of a PDF or the sheets of a workbook.")
+    document = Document(BytesIO(data))
+    styles = {style.style_id: style.name or "" for style in document.styles}
+    yield Part("", "\n\n".join(_tight(_blocks(document.element.body, styles))))
+
+
+def _tight(blocks: Iterator[tuple[str, bool]]) -> Iterator[str]:
+    """Join what stands close together, such as the items of a list."""
+    held: list[str] = []
+    for text, is_item in blocks:
+        if held and not is_item:
+            yield "\n".join(held)
+            held = []
+        if is_item:
+            held.append(text)
+        else:
+            yield text
+    if held:
+        yield "\n".join(held)
+
+
+def _blocks(parent: Any, styles: dict[str, str]) -> Iterator[tuple[str, bool]]:
+    for element in parent:
+        if element.tag == qn("w:p"):
+            text = _text(element).strip()
+            if text:
+                mark = _mark(element, styles)
+                yield mark + text, mark.lstrip().startswith(("- ", "1. "))
+        elif element.tag == qn("w:tbl"):
+            yield "\n".join(markdown_table(_rows(element))), False
+        elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:ins")):
+            yield from _blocks(element, styles)
+
+
+def _mark(paragraph: Any, styles: dict[str, str]) -> str:
+    properties = paragraph.find(qn("w:pPr"))
+    if properties is None:
+        return ""
+    chosen = properties.find(qn("w:pStyle"))
+    style = styles.get(chosen.get(qn("w:val")), "") if chosen is not None else ""
+    if found := HEADING.match(style):
+        return "#" * min(int(found[1]), DEEPEST) + " "
+    if style == "Title":
+        return "# "
+    numbering = properties.find(qn("w:numPr"))
+    if numbering is None and not LISTED.match(style):
+        return ""
+    level = numbering.find(qn("w:ilvl")) if numbering is not None else None
+    depth = min(int(level.get(qn("w:val"), "0")), DEEPEST) if level is not None else 0
+    return "  " * depth + ("1. " if NUMBERED.match(style) else "- ")
+
+
+def _rows(table: Any) -> list[list[str]]:
+    return [
+        [" ".join(_text(cell).split()) for cell in row.iter(qn("w:tc"))]
+        for row in table.iter(qn("w:tr"))
+    ]
+
+
+def _text(element: Any) -> str:
+    return "".join(_pieces(element))
+
+
+def _pieces(parent: Any) -> Iterator[str]:
+    for element in parent:
+        match element.tag:
+            case tag if tag == qn("w:t"):
+                yield element.text or ""
+            case tag if tag == qn("w:tab"):
+                yield "\t"
+            case tag if tag in (qn("w:br"), qn("w:cr")):
+                yield "\n"
+            case tag if tag in (FALLBACK, qn("w:pPr"), qn("w:rPr"), qn("w:del")):
+                continue
+            case tag:
+                yield from _pieces(element)
+                if tag == qn("w:p"):
+                    yield "\n"

@@ -1,0 +1,86 @@
+"""The cells of an XLSX as one Markdown table a sheet: values, not formulas.
+
+What a sheet says of its own size is not believed; rows and columns are counted and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from io import BytesIO
+from typing import Any
+
+from openpyxl import load_workbook
+from openpyxl.utils import get_column_letter, range_boundaries
+
+from tools.documents.child import Part, UnknownPartError
+from tools.tables import markdown_table
+
+MOST_ROWS = 50_000
+MOST_COLUMNS = 256
+Box = tuple[int, int, int, int]
+WHOLE: Box = (1, 1, MOST_COLUMNS, MOST_ROWS)
+
+
+def read_workbook(data: bytes, part: str) -> Iterator[Part]:
+    """Give the sheets, one of them, or a range of one."""
+    book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
+    sheets = {sheet.title: sheet for sheet in book.worksheets}
+    name, box = _wanted(part, list(sheets))
+    for title in [name] if name else list(sheets):
+        yield _sheet(sheets[title], title, box)
+
+
+def _wanted(part: str, titles: list[str]) -> tuple[str, Box]:
+    if not part or part in titles:
+        return part, WHOLE
+    name, _, area = part.rpartition("!")
+    name = name.strip("'") or (titles[0] if area[:1].isalpha() and ":" in area else "")
+    if name in titles:
+        try:
+            box = range_boundaries(area)
+        except ValueError:
+            box = None
+        if box and all(box):
+            left, top, right, bottom = box
+            return name, (left, top, min(right, left + MOST_COLUMNS), min(bottom, top + MOST_ROWS))
+    shown = ", ".join(titles[:50])
+    raise UnknownPartError(f"its sheets are {shown}; part is like Sheet1 or Sheet1!A1:D20.")
+
+
+def _sheet(sheet: Any, title: str, box: Box) -> Part:
+    left, top, right, bottom = box
+    sheet.reset_dimensions()
+    rows: list[list[str]] = []
+    for row in sheet.iter_rows(
+        min_row=top, max_row=bottom, min_col=left, max_col=right, values_only=True
+    ):
+        cells = [_shown(value) for value in row]
+        while cells and not cells[-1]:
+            cells.pop()
+        rows.append(cells)
+    while rows and not rows[-1]:
+        rows.pop()
+    width = max(map(len, rows), default=0)
+    if not width:
+        return Part(f"sheet {title}", "(no values)")
+    last = f"{get_column_letter(left + width - 1)}{top + len(rows) - 1}"
+    held = [row + [""] * (width - len(row)) for row in rows if row]
+    note = f"sheet {title}, {get_column_letter(left)}{top}:{last}"
+    return Part(note, "\n".join(markdown_table(held)))
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            return f"{value:.15g}"
+        case datetime():
+            return value.isoformat(sep=" ", timespec="minutes").removesuffix(" 00:00")
+        case date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)
