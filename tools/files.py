@@ -1,27 +1,30 @@
-"""The files of the user's workspace, for the model: list, read by lines, write whole.
+"""The files of the user's workspace, for the model: list, read, write, edit, move, delete.
 
-Disk work runs in a thread. What is read is `verbatim`: the user's own files carry the criteria and
-facts a conversation rests on, so they are not shortened behind the model's back; long ones are
-read in ranges instead.
+What is read is `verbatim`: the user's own files carry the criteria and facts a conversation rests
+on, so they are not shortened behind the model's back; long ones are read in ranges instead. What
+changes is keyed: the index keeps the key of the call that changed a file last, so a call repeated
+after a crash finds its own work and says so. Blocking work runs in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Annotated
 
 from tools.base import ToolContext, ToolResult, tool
-from tools.errors import FileRefusedError, InputError
+from tools.documents import has_parts, text_of
+from tools.documents.plain import plain_text
+from tools.errors import FileChangedError, FileMissingError, FileRefusedError, InputError
+from tools.lines import counted, shown_lines
 from tools.text import clean, quote
+from tools.workspace import digest_of
 
 MOST_ENTRIES = 1_000
-MOST_CHARACTERS = 40_000
-SNIFFED = 8_192
-LINE = re.compile(r"[^\n]*\n|[^\n]+")
+#: Times an edit is tried again when another one comes between its reading and its writing.
+MOST_TRIES = 20
 
 
-@tool(effect="read", results="head_tail", timeout=15)
+@tool(effect="read", results="head_tail", timeout=15, is_private=True)
 async def list_files(
     context: ToolContext, path: Annotated[str, "folder to list; empty for the whole workspace"] = ""
 ) -> str:
@@ -35,22 +38,34 @@ async def list_files(
     return "\n".join(lines)
 
 
-@tool(effect="read", results="verbatim", timeout=15)
+@tool(effect="read", results="verbatim", timeout=60, is_private=True)
 async def read_file(
     context: ToolContext,
     path: Annotated[str, "file to read, relative to the workspace, such as notes/plan.md"],
     offset: Annotated[int, "lines to skip from the start"] = 0,
     limit: Annotated[int, "most lines to return; 0 for all that fit"] = 0,
+    part: Annotated[
+        str, "pages of a PDF (3 or 2-5), or a sheet or range of a workbook (Rates or Rates!A1:D20)"
+    ] = "",
+    source: Annotated[
+        bool,
+        "give the exact text of an HTML or CSV file, as edit_file needs it, not its readable form",
+    ] = False,
 ) -> ToolResult:
-    """Read a text file from the user's workspace, whole or a range of its lines."""
+    """Read a file from the user's workspace, whole or a range of its lines: text, HTML, tables
+    (CSV, XLSX), PDF and DOCX, each as readable text."""
     if offset < 0 or limit < 0:
         raise InputError("offset and limit must be 0 or more.")
     data = await asyncio.to_thread(context.workspace.read, path)
-    text = _decoded(path, data)
-    return ToolResult(_lines(path, text, offset, limit), details={"path": path, "bytes": len(data)})
+    if source:
+        text = await asyncio.to_thread(_source, data, path)
+    else:
+        text = await asyncio.to_thread(text_of, data, path, part=part)
+    shown = shown_lines(path, text, offset, limit)
+    return ToolResult(shown, details={"path": path, "bytes": len(data)})
 
 
-@tool(effect="keyed", results="keep", timeout=30)
+@tool(effect="keyed", results="keep", timeout=60)
 async def write_file(
     context: ToolContext,
     path: Annotated[str, "file to write, relative to the workspace; folders are made as needed"],
@@ -58,42 +73,98 @@ async def write_file(
 ) -> ToolResult:
     """Create a text file in the user's workspace, or replace the whole content of one."""
     data = clean(content).encode()
-    created = await asyncio.to_thread(context.workspace.write, path, data)
+    created = await asyncio.to_thread(context.workspace.write, path, data, key=context.key)
     done = "Created" if created else "Replaced"
     details = {"path": path, "bytes": len(data), "created": created}
     return ToolResult(f"{done} {path} ({len(data):,} bytes).", details=details)
 
 
-def _decoded(path: str, data: bytes) -> str:
-    start = data[:SNIFFED].decode("utf-8-sig", errors="replace")
-    if "\0" in start or start.count("\ufffd") * 10 > len(start):
-        raise FileRefusedError(f"{quote(path)} is a binary file ({len(data):,} bytes), not text.")
-    return data.decode("utf-8-sig", errors="replace")
+@tool(effect="keyed", results="keep", timeout=60)
+async def edit_file(
+    context: ToolContext,
+    path: Annotated[str, "text file to change, relative to the workspace"],
+    old: Annotated[str, "the exact text to replace, with enough around it to be there only once"],
+    new: Annotated[str, "the text to put in its place; empty to remove it"],
+    all: Annotated[bool, "replace it wherever it stands, not only where it stands once"] = False,
+) -> ToolResult:
+    """Change a text file of the user's workspace: replace one exact text by another."""
+    if not old or old == new:
+        raise InputError("old must be a text of the file, and new must differ from it.")
+    return await asyncio.to_thread(_edited, context, path, clean(old), clean(new), all)
 
 
-def _lines(path: str, text: str, offset: int, limit: int) -> str:
-    lines = LINE.findall(text)
-    if not lines:
-        return "[the file is empty]"
-    if offset >= len(lines):
-        raise InputError(f"{quote(path)} has {len(lines):,} lines: offset must be less.")
-    wanted = lines[offset : offset + limit if limit else None]
-    shown, room = 0, MOST_CHARACTERS
-    while shown < len(wanted) and len(wanted[shown]) <= room:
-        room -= len(wanted[shown])
-        shown += 1
-    if not shown:
-        return _long_line(wanted[0], offset + 1, len(lines))
-    body = "".join(wanted[:shown])
-    if shown == len(lines):
-        return body
-    end = offset + shown
-    more = f"; continue with offset={end}" if end < len(lines) else ""
-    return f"{body.rstrip(chr(10))}\n[lines {offset + 1:,} to {end:,} of {len(lines):,}{more}]"
+@tool(effect="keyed", results="keep", timeout=30)
+async def move_file(
+    context: ToolContext,
+    path: Annotated[str, "file or folder to move, relative to the workspace"],
+    to: Annotated[str, "its new path; folders are made as needed, nothing is replaced"],
+) -> ToolResult:
+    """Move or rename a file or a folder of the user's workspace."""
+    count = await asyncio.to_thread(context.workspace.move, path, to, key=context.key)
+    what = f"the {counted(count, 'file')} of {path}" if count > 1 else path
+    return ToolResult(f"Moved {what} to {to}.", details={"path": to, "from": path, "files": count})
 
 
-def _long_line(line: str, number: int, lines: int) -> str:
-    return (
-        f"{line[:MOST_CHARACTERS]}\n[line {number:,} of {lines:,} has {len(line):,} characters,"
-        f" {MOST_CHARACTERS:,} shown; continue with offset={number}]"
-    )
+@tool(effect="keyed", results="keep", timeout=30)
+async def delete_file(
+    context: ToolContext, path: Annotated[str, "file to delete, relative to the workspace"]
+) -> ToolResult:
+    """Delete one file from the user's workspace. It goes to the trash, where the user can bring it
+    back for a while; you cannot."""
+    await asyncio.to_thread(context.workspace.delete, path, key=context.key)
+    return ToolResult(f"Deleted {path}; the user can bring it back.", details={"from": path})
+
+
+def _source(data: bytes, path: str) -> str:
+    if has_parts(data, path):
+        raise FileRefusedError(f"{quote(path)} is a document, not a text file: it has no source.")
+    return plain_text(data, path)
+
+
+def _edited(context: ToolContext, path: str, old: str, new: str, is_all: bool) -> ToolResult:
+    workspace = context.workspace
+    for tried in range(1, MOST_TRIES + 1):
+        if context.key and workspace.is_done(path, context.key):
+            return ToolResult(f"Changed {path} already.", details={"path": path})
+        data = workspace.read(path)
+        text, count = _replaced(path, _exact(data, path), old, new, is_all)
+        try:
+            workspace.write(path, text.encode(), key=context.key, over=digest_of(data))
+        except (FileChangedError, FileMissingError):
+            if tried == MOST_TRIES:
+                raise
+            continue
+        places = counted(count, "place")
+        details = {"path": path, "bytes": len(text.encode()), "places": count}
+        return ToolResult(f"Changed {path} in {places}.", details=details)
+    raise AssertionError("unreachable")
+
+
+def _exact(data: bytes, path: str) -> str:
+    """Give text that is the very bytes again when it is encoded; byte order mark included."""
+    _source(data, path)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise FileRefusedError(
+            f"{quote(path)} is not UTF-8, so it cannot be edited in place; write it anew."
+        ) from error
+
+
+def _replaced(path: str, text: str, old: str, new: str, is_all: bool) -> tuple[str, int]:
+    count = text.count(old)
+    if not count and "\r\n" in text and "\n" in old:
+        # The model sees and writes plain line ends.
+        old, new = (each.replace("\r\n", "\n").replace("\n", "\r\n") for each in (old, new))
+        count = text.count(old)
+    if not count:
+        raise InputError(
+            f"{quote(path)} does not contain the text {quote(old)}. It must match exactly, with"
+            " every space and line end; read_file with source shows them."
+        )
+    if count > 1 and not is_all:
+        raise InputError(
+            f"The text {quote(old)} stands in {quote(path)} {count:,} times. Give more of what is"
+            " around it so that it is there once, or set all."
+        )
+    return text.replace(old, new), count

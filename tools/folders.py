@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from tools.errors import FileMissingError, FileRefusedError
-from tools.paths import DEEPEST, UNFINISHED
+from tools.paths import UNFINISHED
 from tools.text import quote
 
 Names = tuple[str, ...]
@@ -75,7 +74,7 @@ def read_plain(folder: int, names: Names, most: int) -> bytes:
 
 def replace_file(folder: int, names: Names, data: bytes) -> None:
     """Put a file in place whole or not at all, and durably."""
-    unfinished = f"{UNFINISHED}{secrets.token_hex(8)}"
+    unfinished = f"{UNFINISHED}{names[-1]}"
     file = os.open(unfinished, CREATE, 0o600, dir_fd=folder)
     try:
         with open(file, "wb") as out:  # noqa: PTH123  a descriptor, not a path
@@ -88,27 +87,6 @@ def replace_file(folder: int, names: Names, data: bytes) -> None:
         os.unlink(unfinished, dir_fd=folder)
         raise
     os.fsync(folder)
-
-
-def walk(root: int) -> Iterator[tuple[Names, os.stat_result]]:
-    """Yield everything below an open root, following no link; one folder is open at a time."""
-    pending: list[Names] = [()]
-    while pending:
-        names = pending.pop()
-        with suppress(FileMissingError, FileRefusedError), open_folder(root, names) as folder:
-            with os.scandir(folder) as entries:
-                found = [(entry.name, state) for entry in entries if (state := _state(entry))]
-            for name, state in found:
-                yield (*names, name), state
-                if stat.S_ISDIR(state.st_mode) and len(names) < DEEPEST:
-                    pending.append((*names, name))
-
-
-def _state(entry: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        return entry.stat(follow_symlinks=False)
-    except FileNotFoundError:  # renamed into place or removed since the folder was read
-        return None
 
 
 def refusal(names: Names, state: os.stat_result) -> FileRefusedError:

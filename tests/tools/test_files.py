@@ -4,10 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.tools import samples
+from tests.tools.memory import MemoryWorkspace
 from tools.base import ToolContext, ToolResult
-from tools.registry import run
+from tools.registry import TOOLS
+from tools.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
+
+run = Toolset(TOOLS).run
 
 
 async def text(context: ToolContext, name: str, **arguments: object) -> str:
@@ -43,10 +48,10 @@ async def test_files_are_listed_with_their_sizes(context: ToolContext) -> None:
     assert await text(context, "list_files", path="./a/") == "a/c.txt (1 bytes)"
 
 
-async def test_a_long_list_is_bounded_and_says_so(context: ToolContext) -> None:
-    context.workspace.entries()
-    for number in range(1_003):
-        (context.workspace.root / f"{number:04}").touch()
+async def test_a_long_list_is_bounded_and_says_so(
+    context: ToolContext, workspace: MemoryWorkspace
+) -> None:
+    workspace.files = {f"{number:04}": b"" for number in range(1_003)}
     lines = (await text(context, "list_files")).split("\n")
     assert len(lines) == 1_001
     assert lines[-1] == "[1,000 of 1,003 files shown; list a folder for less]"
@@ -81,9 +86,7 @@ async def test_a_range_outside_the_file_is_said_so(
 
 
 async def test_long_files_are_read_in_pieces_that_join(context: ToolContext) -> None:
-    roomy = replace(
-        context, workspace=replace(context.workspace, max_bytes=10**7, max_file_bytes=10**7)
-    )
+    roomy = replace(context, workspace=MemoryWorkspace())
     content = "".join(f"line {number} {'x' * 90}\n" for number in range(1_000))
     await text(roomy, "write_file", path="x", content=content)
     pieces, offset = [], 0
@@ -99,9 +102,7 @@ async def test_long_files_are_read_in_pieces_that_join(context: ToolContext) -> 
 
 
 async def test_one_endless_line_is_cut_and_named(context: ToolContext) -> None:
-    roomy = replace(
-        context, workspace=replace(context.workspace, max_bytes=10**7, max_file_bytes=10**7)
-    )
+    roomy = replace(context, workspace=MemoryWorkspace())
     await text(roomy, "write_file", path="x", content="x" * 50_000 + "\nend")
     cut = await text(roomy, "read_file", path="x")
     assert cut.startswith("x" * 40_000 + "\n[line 1 of 2 has 50,001 characters")
@@ -130,7 +131,24 @@ async def test_lone_surrogates_are_written_as_replacements(context: ToolContext)
     assert context.workspace.read("x") == "a\ufffdb".encode()
 
 
-async def test_no_result_names_the_root(context: ToolContext) -> None:
-    root = str(context.workspace.root)
-    for name, path in [("read_file", "../x"), ("read_file", "x/y"), ("list_files", "nowhere")]:
-        assert root not in str(await refusal(context, name, path=path))
+async def test_a_document_is_read_as_text_and_by_parts(context: ToolContext) -> None:
+    context.workspace.write("a.pdf", samples.pdf("One", "Two"))
+    assert await text(context, "read_file", path="a.pdf") == (
+        "[page 1 of 2]\nOne\n\n[page 2 of 2]\nTwo"
+    )
+    assert await text(context, "read_file", path="a.pdf", part="2") == "[page 2 of 2]\nTwo"
+    assert await text(context, "read_file", path="a.pdf", offset=4, limit=1) == (
+        "Two\n[lines 5 to 5 of 5]"
+    )
+    wrong = await refusal(context, "read_file", path="a.pdf", part="3")
+    assert wrong.details["code"] == "bad_input"
+
+
+async def test_a_table_is_readable_and_its_source_exact(context: ToolContext) -> None:
+    context.workspace.write("a.csv", b"x;y\n1;2\n")
+    assert await text(context, "read_file", path="a.csv") == "| x | y |\n| --- | --- |\n| 1 | 2 |\n"
+    assert await text(context, "read_file", path="a.csv", source=True) == "x;y\n1;2\n"
+    context.workspace.write("a.pdf", samples.pdf("One"))
+    assert "no source" in str(
+        (await refusal(context, "read_file", path="a.pdf", source=True)).content
+    )

@@ -1,0 +1,131 @@
+"""Where a text stands in the user's files: plain text and globs for names, never a pattern.
+
+Plain text cannot be made slow, whoever chose it. Time is bounded: text files come first, documents
+that have to be unpacked last, and the answer names how many files were not reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import translate
+from typing import Annotated
+
+from tools.base import ToolContext, ToolResult, tool
+from tools.documents import text_of
+from tools.errors import FileMissingError, FileRefusedError, InputError, WorkspaceBusyError
+from tools.lines import counted
+from tools.workspace import Entry, Workspace
+
+#: seconds for one search
+DEADLINE = 40.0
+MOST_MATCHES = 200
+LONGEST_LINE = 300
+AROUND = 120
+DOCUMENTS = (".pdf", ".docx", ".xlsx", ".xlsm", ".docm")
+
+
+@tool(effect="read", results="head_tail", timeout=90, is_private=True)
+async def search_files(
+    context: ToolContext,
+    text: Annotated[str, "text to find, ignoring case; empty to find files by name alone"],
+    names: Annotated[str, "only files whose path matches this, such as *.md or notes/*"] = "",
+    path: Annotated[str, "only files in this folder; empty for the whole workspace"] = "",
+) -> ToolResult:
+    """Find the lines that contain a text in the files of the user's workspace, documents included,
+    each with its file and line number as read_file counts them."""
+    if not text.strip() and not names:
+        raise InputError("Give a text to find, or names to match.")
+    entries = await asyncio.to_thread(context.workspace.entries, path)
+    chosen = [entry for entry in entries if _matches(entry.path, names)]
+    search = Search(context.workspace, text, time.monotonic() + DEADLINE)
+    await asyncio.to_thread(search.run, sorted(chosen, key=_cost))
+    return ToolResult(search.report(len(chosen)), details={"matches": len(search.found)})
+
+
+def _cost(entry: Entry) -> tuple[bool, str]:
+    return entry.path.lower().endswith(DOCUMENTS), entry.path
+
+
+def _matches(path: str, names: str) -> bool:
+    """Match a path, or its last name, by *, ? and [...]; runs of * are one."""
+    if not names:
+        return True
+    pattern = re.compile(translate(re.sub(r"\*+", "*", names.lower())))
+    return any(pattern.match(each.lower()) for each in (path, path.rpartition("/")[2]))
+
+
+@dataclass(slots=True)
+class Search:
+    workspace: Workspace
+    text: str
+    until: float
+    found: list[str] = field(default_factory=list)
+    files: int = 0
+    #: searched, or not because they are no text
+    seen: int = 0
+    unread: list[str] = field(default_factory=list)
+
+    def run(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if len(self.found) >= MOST_MATCHES or time.monotonic() > self.until:
+                return
+            self.seen += 1
+            before = len(self.found)
+            if self.text.strip():
+                self.take(entry.path)
+            else:
+                self.found.append(f"{entry.path} ({entry.bytes:,} bytes)")
+            self.files += len(self.found) > before
+
+    def take(self, path: str) -> None:
+        try:
+            whole = text_of(self.workspace.read(path), path)
+        except FileMissingError:  # moved or deleted since the list was made
+            return
+        except (FileRefusedError, WorkspaceBusyError):
+            self.unread.append(path)
+            return
+        for number, line in _lines(whole, self.text):
+            if len(self.found) >= MOST_MATCHES:
+                return
+            self.found.append(f"{path}:{number}: {line}")
+
+    def report(self, chosen: int) -> str:
+        lines = list(self.found) or ["Nothing was found."]
+        count = len(self.found)
+        note = f"{count:,} match{'' if count == 1 else 'es'}"
+        notes = [f"{note} in {counted(self.files, 'file')}, {self.seen:,} of {chosen:,} searched"]
+        if len(self.found) >= MOST_MATCHES:
+            notes.append("more may follow: search for more exact words or in a folder")
+        elif self.seen < chosen:
+            notes.append("time was up: search in a folder or by names")
+        if self.unread:
+            shown = ", ".join(self.unread[:10]) + (" …" if len(self.unread) > 10 else "")
+            notes.append(f"not text, or not readable: {shown}")
+        return "\n".join([*lines, f"[{'; '.join(notes)}]"])
+
+
+def _lines(whole: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of each matching line and the line, around its first match when long."""
+    wanted = re.compile(re.escape(text), re.IGNORECASE)
+    at, number = 0, 1
+    while found := wanted.search(whole, at):
+        number += whole.count("\n", at, found.start())
+        start = whole.rfind("\n", 0, found.start()) + 1
+        end = whole.find("\n", found.start())
+        end = len(whole) if end < 0 else end
+        yield number, _around(whole[start:end].rstrip("\r"), found.start() - start)
+        if end >= len(whole):
+            return
+        at, number = end + 1, number + 1
+
+
+def _around(line: str, first: int) -> str:
+    if len(line) <= LONGEST_LINE:
+        return line
+    low, high = max(first - AROUND, 0), min(first + 2 * AROUND, len(line))
+    return f"{'…' if low else ''}{line[low:high]}{'…' if high < len(line) else ''}"
