@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 
+from tools.kept import Shelf
 from tools.resolve import Resolve, system_resolve
 
 WEB_PORTS = frozenset({80, 443, *range(8000, 9000)})
@@ -30,6 +31,10 @@ class WebAccess:
     #: seconds for everything: names, redirects, body
     deadline: float = 20.0
     connect_timeout: float = 5.0
+    #: a redirect to another host is refused: something private was read before
+    is_held_to_host: bool = False
     resolve: Resolve = system_resolve
+    #: the person's own kept pages; None: none are kept
+    pages: Shelf | None = None
     #: None for the machine's own trust store
     tls: ssl.SSLContext | None = None

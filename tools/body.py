@@ -17,20 +17,27 @@ from tools.errors import BodyRefusedError
 ENCODING = "gzip"
 
 
-async def read_body(response: httpx2.Response, most: int) -> bytes:
-    """Read a response whole, at most so many bytes."""
-    encodings = _encodings(response)
-    if encodings not in ([], [ENCODING]):
-        raise BodyRefusedError(
-            f"The content encoding {', '.join(encodings)[:80]!r} is not supported."
-        )
-    if int(response.headers.get("content-length", "0")) > most:
-        raise _too_large(most)
-    body = bytearray()
-    pieces = _counted(response, most)
-    async for piece in _unzipped(pieces, most) if encodings else pieces:
-        body += piece
-    return bytes(body)
+class Bounded(httpx2.AsyncByteStream):
+    """The decoded body of an answer, at most so many bytes; reading it past them is refused."""
+
+    def __init__(self, response: httpx2.Response, most: int) -> None:
+        self._response, self._most = response, most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        encodings = _encodings(self._response)
+        if encodings not in ([], [ENCODING]):
+            raise BodyRefusedError(
+                f"The content encoding {', '.join(encodings)[:80]!r} is not supported."
+            )
+        announced = self._response.headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self._most:
+            raise _too_large(self._most)
+        pieces = _counted(self._response, self._most)
+        async for piece in _unzipped(pieces, self._most) if encodings else pieces:
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
 
 
 async def _counted(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:

@@ -1,20 +1,27 @@
 """A page as the model can read it: one line that says what it is, then text.
 
-HTML becomes readable text with its links and tables, JSON and other text stay as they are, and
-anything else is refused by name. An answer that is not a success is an error result which still
-shows the start of its body, because that is where sites say why.
+HTML becomes readable text with its links and tables, PDF and Office files their text, CSV a table;
+JSON and other text stay as they are, and anything else is refused by name. An answer that is not a
+success is an error result which still shows the start of its body, because that is where sites say
+why. The whole text is the result, since the context engine shortens it and gives the rest back; a
+long page can also be read in parts, from the copy that was kept when it was first read.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from tools.base import ToolContext, ToolResult, tool
 from tools.charset import decode
-from tools.errors import BodyRefusedError
+from tools.documents import has_parts, text_of
+from tools.documents.kinds import CSV_TYPES
+from tools.errors import AddressRefusedError, BodyRefusedError, InputError
+from tools.kept import Kept, Reading, Shelf, kept
 from tools.readable import readable
+from tools.targets import read_url, written
+from tools.text import clean
 from tools.web import Answer, fetch
 
 MOST_ERROR_CHARACTERS = 2_000
@@ -23,46 +30,113 @@ TEXT = re.compile(
     r"text/.*|application/(.*[+.-])?(json|xml|yaml|toml|javascript|ndjson|csv)|image/svg\+xml"
 )
 SNIFFED = 1_024
+MARKUP = re.compile(rb"(?is)\s*(<!--.{0,500}?-->\s*)?<(!doctype html|html|head|body)\b")
+DOCUMENT = (b"%PDF-", b"PK\x03\x04")
 
 
-@tool(effect="read", results="json", timeout=30, max_bytes=6_000_000)
+def _host(arguments: dict[str, Any]) -> str:
+    try:
+        return written(read_url(str(arguments["url"])))
+    except AddressRefusedError:
+        # It is refused when it runs, and nobody is told anything.
+        return ""
+
+
+@tool(effect="read", results="json", timeout=45, max_bytes=6_000_000, destination=_host)
 async def fetch_url(
-    context: ToolContext, url: Annotated[str, "full http or https address of a public page"]
+    context: ToolContext,
+    url: Annotated[str, "full http or https address of a public page or document"],
+    start: Annotated[int, "first character of its text to show, to read on in a long page"] = 0,
+    length: Annotated[int, "most characters to show; 0: all"] = 0,
 ) -> ToolResult:
-    """Fetch a web page and return its readable text, with links and tables; JSON and plain text are
-    returned as they are."""
-    answer = await fetch(url, context.web)
-    kind = _kind(answer)
-    text = await asyncio.to_thread(_text, answer, kind)
-    is_error = not 200 <= answer.status <= 299
-    if is_error:
-        text = text[:MOST_ERROR_CHARACTERS]
-    head = f"{answer.url} {answer.status} {kind or 'no content type'}"
-    if answer.hops:
-        head = f"{head} (redirected from {answer.hops[0]})"
+    """Fetch a web page or document (HTML, PDF, DOCX, XLSX, CSV, JSON, text) and return its readable
+    text, with links and tables."""
+    if start < 0 or length < 0:
+        raise InputError("start and length must be 0 or more.")
+    reading, copy = await _read(context, url, is_continued=start > 0)
+    if start and start >= len(reading.text):
+        raise InputError(f"{url} has {len(reading.text):,} characters: start must be less.")
+    is_error = not 200 <= reading.status <= 299
     details = {
-        "url": answer.url,
-        "status": answer.status,
-        "content_type": answer.content_type[:200],
-        "bytes": len(answer.body),
-        "hops": list(answer.hops),
+        "url": reading.url,
+        "status": reading.status,
+        "content_type": reading.content_type,
+        "bytes": reading.size,
+        "hops": list(reading.hops),
+        "kept": copy is not None,
     }
-    return ToolResult(f"{head}\n\n{text}".strip(), is_error=is_error, details=details)
+    shown = _shown(reading, start, MOST_ERROR_CHARACTERS if is_error else length)
+    return ToolResult(f"{_head(reading, copy)}{shown}".strip(), is_error=is_error, details=details)
 
 
-def _kind(answer: Answer) -> str:
-    return answer.content_type.split(";")[0].strip().lower()[:100]
+async def _read(
+    context: ToolContext, url: str, *, is_continued: bool
+) -> tuple[Reading, Kept | None]:
+    """Give the page, and the copy where it comes from one."""
+    shelf, now = context.web.pages or Shelf(0), context.now()
+    copy = shelf.find(url, now)
+    if copy is not None and (is_continued or now < copy.fresh_until):
+        return copy.reading, copy
+    conditions = copy.conditions if copy is not None else {}
+    answer = await fetch(url, context.web, conditions)
+    if answer.status == 304 and conditions:
+        if copy is not None and not answer.hops:
+            shelf.confirm(url, answer.headers, now)
+            return copy.reading, copy
+        answer = await fetch(url, context.web)
+    reading = await asyncio.to_thread(_reading, answer)
+    shelf.keep(url, kept(reading, answer.headers, now))
+    return reading, None
+
+
+def _head(reading: Reading, copy: Kept | None) -> str:
+    head = f"{reading.url} {reading.status} {reading.kind or 'no content type'}"
+    if reading.hops:
+        head = f"{head} (redirected from {reading.hops[0]})"
+    return head if copy is None else f"{head} (as read at {copy.since:%H:%M:%S} UTC)"
+
+
+def _shown(reading: Reading, start: int, length: int) -> str:
+    end = min(start + length, len(reading.text)) if length else len(reading.text)
+    is_whole = start == 0 and end == len(reading.text)
+    if is_whole or not 200 <= reading.status <= 299:
+        return f"\n\n{reading.text[start:end]}"
+    more = f"; continue with start={end}" if end < len(reading.text) else ""
+    told = f"[{len(reading.text):,} characters, showing {start:,} to {end:,}{more}]"
+    return f"\n{told}\n\n{reading.text[start:end]}"
+
+
+def _reading(answer: Answer) -> Reading:
+    kind = answer.content_type.split(";")[0].strip().lower()[:100]
+    return Reading(
+        answer.url,
+        answer.status,
+        kind,
+        answer.content_type[:200],
+        len(answer.body),
+        answer.hops,
+        clean(_text(answer, kind)),
+    )
 
 
 def _text(answer: Answer, kind: str) -> str:
-    is_text = bool(TEXT.fullmatch(kind)) or (not kind and b"\0" not in answer.body[:SNIFFED])
-    if kind in HTML:
-        return readable(decode(answer.body, answer.content_type), answer.url)
-    if is_text or not answer.body:
-        return decode(answer.body, answer.content_type).strip()
-    if not 200 <= answer.status <= 299:
+    body, is_success = answer.body, 200 <= answer.status <= 299
+    is_text = bool(TEXT.fullmatch(kind)) or (not kind and b"\0" not in body[:SNIFFED])
+    if kind in HTML or (not kind and MARKUP.match(body[:SNIFFED])):
+        return readable(decode(body, answer.content_type), answer.url)
+    if is_success and _is_document(body, kind, is_text=is_text):
+        return text_of(body, answer.url, answer.content_type).strip()
+    if is_text or not body:
+        return decode(body, answer.content_type).strip()
+    if not is_success:
         return ""
     raise BodyRefusedError(
-        f"{answer.url} is {kind or 'binary'} ({len(answer.body):,} bytes); only text, HTML,"
-        " JSON and XML can be read."
+        f"{answer.url} is {kind or 'binary'} ({len(body):,} bytes); only text, HTML, JSON, XML, PDF"
+        " and Office files can be read."
     )
+
+
+def _is_document(body: bytes, kind: str, *, is_text: bool) -> bool:
+    if kind in CSV_TYPES or body.startswith(DOCUMENT):
+        return True
+    return not is_text and has_parts(body, content_type=kind)

@@ -21,7 +21,10 @@ HUGE = re.compile(r"&#(?:[xX][0-9a-fA-F]{8,}+|[0-9]{8,}+);?")
 #: Elements whose inside is not markup: thrown away, or text with entities.
 DROPPED = frozenset({"script", "style", "iframe", "noembed", "noframes", "xmp"})
 WORDS = frozenset({"title", "textarea"})
-KEPT = frozenset({"href", "hidden", "style", "http-equiv", "content", "alt", "start"})
+KEPT = frozenset(
+    {"href", "hidden", "style", "http-equiv", "content", "alt", "start"}
+    | {"rel", "name", "property", "itemprop"}
+)
 
 
 class Start(NamedTuple):

@@ -40,7 +40,12 @@ def squeeze(text: str) -> str:
 @dataclass(slots=True)
 class Page:
     base: str
+    #: where it was read
+    address: str = ""
     title: str = ""
+    #: the day or time a page says it was published, and the address it says is its own
+    published: str = ""
+    canonical: str = ""
     #: text, and whether it stands close to the next of its kind
     blocks: list[tuple[str, bool]] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
@@ -61,7 +66,9 @@ class Page:
             self.close_table()
         self.close_verbatim()
         self.flush()
-        parts = [f"Title: {self.title}"] if self.title else []
+        told = {"Title": self.title, "Published": self.published, "Canonical": self.canonical}
+        head = "\n".join(f"{name}: {said}" for name, said in told.items() if said)
+        parts = [head] if head else []
         was_tight = False
         for block, is_tight in self.blocks:
             if parts:

@@ -29,9 +29,16 @@ BLOCKS = frozenset(
 )
 
 
+#: How pages name the date they were published, and the longest way to write one.
+PUBLISHED = frozenset(
+    {"article:published_time", "datepublished", "date", "dc.date", "dcterms.created", "pubdate"}
+)
+LONGEST_DATE = 60
+
+
 def readable(markup: str, url: str) -> str:
     """Return the title and text of a page; links are made absolute from its address."""
-    reader = Reader(Page(url))
+    reader = Reader(Page(url, address=url))
     for token in islice(tokens(markup), MOST_TOKENS):
         reader.take(token)
     return reader.page.finished()
@@ -118,6 +125,11 @@ class Reader:
                 page.add(f" (image: {alt}) ")
             case "base":
                 page.base = absolute(page.base, attributes.get("href", "")) or page.base
+            case "meta" if _names(attributes) & PUBLISHED and not page.published:
+                page.published = squeeze(attributes.get("content", ""))[:LONGEST_DATE]
+            case "link" if "canonical" in attributes.get("rel", "").lower().split():
+                own = absolute(page.base, attributes.get("href", ""))
+                page.canonical = own if own and own != page.address else page.canonical
             case "meta" if attributes.get("http-equiv", "").lower() == "refresh":
                 found = REFRESH.match(attributes.get("content", ""))
                 target = found and absolute(page.base, found[1])
@@ -145,3 +157,7 @@ class Reader:
                 page.begin("")
             case _ if name in BLOCKS:
                 page.flush()
+
+
+def _names(attributes: dict[str, str]) -> set[str]:
+    return {attributes.get(name, "").strip().lower() for name in ("property", "name", "itemprop")}

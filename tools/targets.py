@@ -42,11 +42,11 @@ async def aim(url: httpx2.URL, access: WebAccess) -> Target:
     if url.userinfo:
         raise _refusal(url, "it carries a user name or password")
     host = url.raw_host.decode("ascii").lower().removesuffix(".")
-    port = DEFAULT_PORTS[url.scheme] if url.port is None else url.port
+    port = _port(url)
     literal = ":" in host
     if not literal and (len(host) > 253 or not NAME.fullmatch(host)):
         raise _refusal(url, "it has no valid host name")
-    is_opened = _written(host, port) in access.allowed_private
+    is_opened = written(url) in access.allowed_private
     if not is_opened:
         _check_name(url, host, port, access)
     found = [host] if literal else await access.resolve(host, port)
@@ -90,8 +90,14 @@ def _check_address(url: httpx2.URL, text: str, access: WebAccess, *, is_opened: 
         raise _refusal(url, "the host is not on the public internet")
 
 
-def _written(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def written(url: httpx2.URL) -> str:
+    """Name who a URL is asked of: "host:port", in one spelling."""
+    host = url.raw_host.decode("ascii").lower().removesuffix(".")
+    return f"[{host}]:{_port(url)}" if ":" in host else f"{host}:{_port(url)}"
+
+
+def _port(url: httpx2.URL) -> int:
+    return DEFAULT_PORTS.get(url.scheme, 0) if url.port is None else url.port
 
 
 def _refusal(url: httpx2.URL, reason: str) -> AddressRefusedError:

@@ -1,34 +1,30 @@
-"""The one door out: everything a tool sends over the network goes through `fetch`.
+"""Whole answers from the web: `fetch` gets a page and follows it, `send` makes one request.
 
-Each hop is checked, then sent straight to a checked address: the URL that is connected to holds
-the address, the Host header and TLS hold the name. Only the transport of the HTTP library is used,
-never its client, so there are no cookies, no proxies or passwords from the environment and no
-redirects that nobody looked at. One deadline covers names, hops and body, so a server that drips
-is only slow once.
+Both go through the guarded transport, hop by hop, so there are no cookies and no redirects that
+nobody looked at. One deadline covers names, hops and body, so a server that drips is only slow
+once. What is sent with a password or a body is never repeated at another address: `send` returns a
+redirect as the answer it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
 
 import httpx2
 
 from tools.access import WebAccess
-from tools.body import ENCODING, read_body
-from tools.errors import FetchError
-from tools.targets import Target, aim, read_url
+from tools.errors import FetchError, RedirectRefusedError
+from tools.targets import read_url, written
+from tools.text import quote
+from tools.transport import GuardedTransport
 
-MOST_HEADERS = 200
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-SINGLE_USE = httpx2.Limits(max_connections=1, max_keepalive_connections=0)
 HEADERS = {
     "User-Agent": "agentweb/0.1",
     "Accept": "text/html, application/json;q=0.9, text/*;q=0.9, */*;q=0.5",
-    "Accept-Encoding": ENCODING,
-    "Connection": "close",
 }
 
 
@@ -40,13 +36,34 @@ class Answer:
     body: bytes
     #: the URLs that redirected here, first one first
     hops: tuple[str, ...] = ()
+    #: by lower-case name; of one that repeats, all values joined
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
-async def fetch(url: str, access: WebAccess) -> Answer:
-    """Get one URL from the public internet, or raise a ToolError that says why not."""
+async def fetch(url: str, access: WebAccess, headers: Mapping[str, str] | None = None) -> Answer:
+    """Get one URL and what it redirects to, or raise a ToolError that says why not."""
+    return await _within(access, _follow(read_url(url), access, {**HEADERS, **(headers or {})}))
+
+
+async def send(
+    method: str,
+    url: str,
+    access: WebAccess,
+    *,
+    headers: Mapping[str, str] | None = None,
+    content: bytes = b"",
+) -> Answer:
+    """Make one request and read its answer, whatever its status; no redirect is followed."""
+    request = httpx2.Request(
+        method, read_url(url), headers={**HEADERS, **(headers or {})}, content=content
+    )
+    return await _within(access, _visit(request, access))
+
+
+async def _within(access: WebAccess, answer: Awaitable[Answer]) -> Answer:
     try:
         async with asyncio.timeout(access.deadline) as deadline:
-            return await _follow(read_url(url), access)
+            return await answer
     except TimeoutError as error:
         if not deadline.expired():
             raise
@@ -59,60 +76,51 @@ async def fetch(url: str, access: WebAccess) -> Answer:
         raise FetchError(_words(error)) from error
 
 
-async def _follow(url: httpx2.URL, access: WebAccess) -> Answer:
+async def _follow(url: httpx2.URL, access: WebAccess, headers: Mapping[str, str]) -> Answer:
     hops: list[str] = []
     while True:
-        answer = await _visit(await aim(url, access), access, tuple(hops))
-        if isinstance(answer, Answer):
+        url = url.copy_with(fragment=None)
+        answer = await _visit(httpx2.Request("GET", url, headers=headers), access, tuple(hops))
+        location = answer.headers.get("location")
+        if location is None or answer.status not in REDIRECTS:
             return answer
         hops.append(str(url))
         if len(hops) > access.max_redirects:
             raise FetchError(f"There were more than {access.max_redirects} redirects.")
-        url = answer
+        there = read_url(location, url)
+        _check_redirect(url, there, access)
+        url = there
 
 
-async def _visit(target: Target, access: WebAccess, hops: tuple[str, ...]) -> Answer | httpx2.URL:
-    tls = access.tls or _trust()
-    async with httpx2.AsyncHTTPTransport(verify=tls, trust_env=False, limits=SINGLE_USE) as door:
-        response = await _send(door, target, access)
+def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> None:
+    if access.is_held_to_host and written(there) != written(url):
+        reason = "another host, and something private was read before"
+    elif (url.scheme, there.scheme) == ("https", "http"):
+        reason = "no longer encrypted"
+    else:
+        return
+    raise RedirectRefusedError(
+        f"{quote(str(url), 200)} redirects to {quote(str(there), 200)}, which is {reason}; it was"
+        " not followed. Fetch that address itself if it is wanted."
+    )
+
+
+async def _visit(request: httpx2.Request, access: WebAccess, hops: tuple[str, ...] = ()) -> Answer:
+    async with GuardedTransport(access) as door:
+        response = await door.handle_async_request(_timed(request, access))
         try:
-            if len(response.headers) > MOST_HEADERS:
-                raise FetchError(f"The answer has more than {MOST_HEADERS} headers.")
-            location = response.headers.get("location")
-            if location is not None and response.status_code in REDIRECTS:
-                return read_url(location, target.url)
-            body = await read_body(response, access.max_bytes)
+            is_redirect = response.status_code in REDIRECTS and "location" in response.headers
+            body = b"" if is_redirect else await response.aread()
         finally:
             await response.aclose()
-    content_type = response.headers.get("content-type", "")
-    return Answer(str(target.url), response.status_code, content_type, body, hops)
+    headers = dict(response.headers.items())
+    kind = headers.get("content-type", "")
+    return Answer(str(request.url), response.status_code, kind, body, hops, headers)
 
 
-async def _send(
-    door: httpx2.AsyncHTTPTransport, target: Target, access: WebAccess
-) -> httpx2.Response:
-    failed: httpx2.TransportError | None = None
-    for address in target.addresses:
-        try:
-            return await door.handle_async_request(_request(target, address, access))
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            failed = failed or error
-    raise failed or httpx2.ConnectError("no address")
-
-
-def _request(target: Target, address: str, access: WebAccess) -> httpx2.Request:
-    timeout = httpx2.Timeout(access.deadline, connect=access.connect_timeout)
-    extensions: dict[str, object] = {"timeout": timeout.as_dict()}
-    if target.name is not None:
-        extensions["sni_hostname"] = target.name
-    headers = {"Host": target.url.netloc.decode("ascii"), **HEADERS}
-    pinned = target.url.copy_with(host=address)
-    return httpx2.Request("GET", pinned, headers=headers, extensions=extensions)
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    return httpx2.create_ssl_context(trust_env=False)
+def _timed(request: httpx2.Request, access: WebAccess) -> httpx2.Request:
+    request.extensions["timeout"] = httpx2.Timeout(access.deadline).as_dict()
+    return request
 
 
 def _words(error: BaseException) -> str:

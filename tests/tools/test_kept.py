@@ -1,0 +1,141 @@
+"""What is kept of pages, how long and for whom: the site's word counts, and bytes are counted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tools.kept import FRAME, LONGEST, MOST_SHELVES, Kept, Reading, Shelf, Shelves, kept
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+
+
+def reading(text: str = "page", status: int = 200, hops: tuple[str, ...] = ()) -> Reading:
+    return Reading("http://a.example/", status, "text/html", "text/html", 9, hops, text)
+
+
+def fresh(**headers: str) -> timedelta | None:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    copy = kept(reading(), named, NOW)
+    return None if copy is None else copy.fresh_until - NOW
+
+
+def copy_of(text: str) -> Kept:
+    copy = kept(reading(text), {"cache-control": "max-age=60"}, NOW)
+    assert copy is not None
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, 0),
+        ({"cache_control": "max-age=60"}, 60),
+        ({"cache_control": "private, max-age=60"}, 60),
+        ({"cache_control": 'MAX-AGE="60"'}, 60),
+        ({"cache_control": "max-age=60", "age": "45"}, 15),
+        ({"cache_control": "max-age=60", "age": "99"}, 0),
+        ({"cache_control": "max-age=99999"}, 600),
+        ({"cache_control": "max-age=" + "9" * 40}, 0),
+        ({"cache_control": "max-age=-5"}, 0),
+        ({"cache_control": "no-cache, max-age=60"}, 0),
+        ({"cache_control": "max-age=0", "expires": "Sun, 22 Nov 2026 12:05:00 GMT"}, 0),
+        ({"expires": "Sun, 22 Nov 2026 12:05:00 GMT"}, 300),
+        ({"expires": "Sun, 22 Nov 2026 11:05:00 GMT"}, 0),
+        ({"expires": "0"}, 0),
+        ({"expires": "Sun, 99 Nov 2026 12:05:00 GMT"}, 0),
+        ({"expires": "Sun, 22 Nov 2026 12:05:00"}, 300),
+    ],
+)
+def test_a_page_is_fresh_as_long_as_its_site_says_and_never_long(
+    headers: dict[str, str], seconds: int
+) -> None:
+    assert fresh(**headers) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"cache_control": "no-store"},
+        {"cache_control": "max-age=60, NO-STORE"},
+        {"cache_control": "max-age=60", "vary": "*"},
+        {"cache_control": "max-age=60", "vary": "accept, *"},
+    ],
+)
+def test_what_must_not_be_stored_is_not_kept(headers: dict[str, str]) -> None:
+    assert fresh(**headers) is None
+
+
+@pytest.mark.parametrize("status", [201, 301, 404, 500])
+def test_only_a_plain_success_is_kept(status: int) -> None:
+    assert kept(reading(status=status), {"cache-control": "max-age=60"}, NOW) is None
+
+
+def test_what_was_redirected_is_not_asked_about_again() -> None:
+    tags = {"etag": '"1"', "last-modified": "Sun, 22 Nov 2026 11:05:00 GMT"}
+    direct, turned = (kept(reading(hops=hops), tags, NOW) for hops in ((), ("http://b/",)))
+    assert direct is not None
+    assert dict(direct.conditions) == {
+        "If-None-Match": '"1"',
+        "If-Modified-Since": "Sun, 22 Nov 2026 11:05:00 GMT",
+    }
+    assert turned is not None
+    assert not turned.conditions
+
+
+def test_a_shelf_never_holds_more_bytes_than_it_may() -> None:
+    shelf = Shelf(3 * FRAME + 1_000)
+    for number in range(50):
+        shelf.keep(f"http://a.example/{number}", copy_of("é" * (number * 7)))
+        assert shelf.size <= shelf.most
+    assert shelf.find("http://a.example/0", NOW) is None
+    assert shelf.find("http://a.example/49", NOW) is not None
+
+
+def test_what_is_larger_than_the_shelf_leaves_the_others_alone() -> None:
+    shelf = Shelf(2 * FRAME)
+    shelf.keep("small", copy_of("x"))
+    shelf.keep("large", copy_of("x" * 5_000))
+    assert shelf.find("small", NOW) is not None
+    assert shelf.find("large", NOW) is None
+
+
+def test_what_was_read_last_stays_longest() -> None:
+    shelf = Shelf(2 * FRAME + 100)
+    shelf.keep("a", copy_of("x"))
+    shelf.keep("b", copy_of("x"))
+    assert shelf.find("a", NOW) is not None
+    shelf.keep("c", copy_of("x"))
+    assert [name for name in "abc" if shelf.find(name, NOW)] == ["a", "c"]
+
+
+def test_nothing_is_older_than_the_longest_age() -> None:
+    shelf = Shelf(9_999)
+    shelf.keep("a", copy_of("x"))
+    assert shelf.find("a", NOW + LONGEST) is not None
+    assert shelf.find("a", NOW + LONGEST + timedelta(seconds=1)) is None
+    assert shelf.size == 0
+
+
+def test_a_shelf_of_no_bytes_keeps_nothing() -> None:
+    shelf = Shelf(0)
+    shelf.keep("a", copy_of(""))
+    assert shelf.find("a", NOW) is None
+
+
+def test_a_new_page_that_must_not_be_kept_takes_the_old_one_away() -> None:
+    shelf = Shelf(9_999)
+    shelf.keep("a", copy_of("x"))
+    shelf.keep("a", None)
+    assert shelf.find("a", NOW) is None
+
+
+def test_people_have_shelves_of_their_own_and_few_of_them_are_held() -> None:
+    shelves = Shelves()
+    shelves.of("1", 9_999).keep("a", copy_of("secret"))
+    assert shelves.of("2", 9_999).find("a", NOW) is None
+    assert shelves.of("1", 9_999).find("a", NOW) is not None
+    for number in range(MOST_SHELVES):
+        shelves.of(f"other {number}", 9_999)
+    assert shelves.of("1", 9_999).find("a", NOW) is None
