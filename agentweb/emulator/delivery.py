@@ -82,20 +82,21 @@ class Delivery:
         now = self.exchange.emulator.clock.now()
         return told.container(self.call, self.outcome.answer, self.nonce, now)
 
-    def _bill(self, usage: Usage, *, complete: bool) -> int:
+    def _bill(self, usage: Usage, *, complete: bool, searches: int = 0) -> int:
         bill = self.exchange.emulator.bill(
             self.exchange.request_id,
             self._model,
             self.outcome.billed(usage),
             us_only=self.call.us_only,
             complete=complete,
+            searches=searches,
         )
         return bill.cost_micros
 
     async def _whole(self) -> None:
         answer, final = self.outcome.answer, self.outcome.final
         self.exchange.emulator.cache.begin(self.plan)
-        cost = self._bill(final, complete=True)
+        cost = self._bill(final, complete=True, searches=told.searches(answer))
         message = self._message(final) | {
             "content": [piece.block for piece in answer.pieces],
             "stop_reason": answer.stop_reason,
@@ -151,11 +152,13 @@ class Delivery:
         if not carried.began:
             del books[request_id]
         elif carried.ended:
-            self._bill(self.outcome.final, complete=True)
+            searches = told.searches(self.outcome.answer)
+            self._bill(self.outcome.final, complete=True, searches=searches)
         else:
             first = self.outcome.first
             output = max(first.output, min(carried.output, self.call.body["max_tokens"]))
-            self._bill(replace(first, output=output), complete=False)
+            cut = replace(first, output=output)
+            self._bill(cut, complete=False, searches=carried.searches)
 
     def _steps(self, *, together: int) -> Steps:
         outcome = self.outcome
@@ -167,7 +170,7 @@ class Delivery:
         dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
         for index, piece in enumerate(outcome.answer.pieces):
             yield from frames.piece_frames(index, piece, dice, together)
-        self._bill(final, complete=True)
+        self._bill(final, complete=True, searches=told.searches(outcome.answer))
         usage = final.delta() | told.server_uses(outcome.answer) | outcome.iterations()
         yield from frames.close_message(outcome.answer, usage, self._container(), self._extra())
 

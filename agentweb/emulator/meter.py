@@ -15,6 +15,7 @@ from agentweb.emulator import wire
 from agentweb.emulator.asgi import Message
 from agentweb.emulator.catalogue import Tokenizer
 from agentweb.emulator.tokens import CALL_TOKENS, count_text
+from agentweb.emulator.told import is_search
 
 _WRITTEN = {
     "text_delta": "text",
@@ -32,6 +33,8 @@ class Carried:
     #: The final figures are.
     ended: bool
     output: int
+    #: Searches of the web whose results are.
+    searches: int
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class Meter:
         began = ended = False
         blocks: dict[int, list[str]] = {}
         calls: set[int] = set()
+        searches = 0
         for event in _events(b"".join(self._parts)):
             match event:
                 case {"type": "message_start"}:
@@ -55,6 +59,7 @@ class Meter:
                 case {"type": "content_block_start", "index": index, "content_block": block}:
                     if block["type"].endswith("tool_use"):
                         calls.add(index)
+                    searches += is_search(block)
                     blocks[index] = [_opening(block)]
                 case {"type": "content_block_delta", "index": index, "delta": delta}:
                     name = _WRITTEN.get(delta["type"], "")
@@ -62,7 +67,7 @@ class Meter:
                 case {"type": "message_delta", "delta": {"stop_reason": str()}}:
                     ended = True
         output = sum(count_text("".join(parts), tokenizer) for parts in blocks.values())
-        return Carried(began, ended, output + CALL_TOKENS * len(calls))
+        return Carried(began, ended, output + CALL_TOKENS * len(calls), searches)
 
 
 def _opening(block: wire.Object) -> str:

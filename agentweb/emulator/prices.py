@@ -83,11 +83,17 @@ PRICES: Mapping[str, Price] = {
 }
 
 
-def cost_micros(model_id: str, iterations: Iterable[Usage], *, us_only: bool = False) -> int:
+#: A search of the web, on every model: ten dollars a thousand.
+SEARCH = 10_000
+
+
+def cost_micros(
+    model_id: str, iterations: Iterable[Usage], *, us_only: bool = False, searches: int = 0
+) -> int:
     """The exact bill of one request: every iteration, compaction included, rounded up once."""
     price = PRICES[model_id]
     total = sum(price.rates(usage.prompt).charge(usage) for usage in iterations)
     scale = 1_000_000
     if us_only:
         total, scale = total * 11, scale * 10
-    return -(-total // scale)
+    return -(-total // scale) + searches * SEARCH

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from agentweb.emulator.app import DEMO_PACE, EmulatorApp, create_app
 from agentweb.emulator.asgi import App
+from agentweb.emulator.hosts import only_local
 from agentweb.emulator.http1 import Connection
 from agentweb.emulator.state import Emulator
 
@@ -68,8 +69,9 @@ class Server:
             self._loop.close()
 
     async def _serve(self) -> None:
+        app = only_local(self.app, self.host)
         server = await self._loop.create_server(
-            lambda: Connection(self.app, self._connections), sock=self._socket
+            lambda: Connection(app, self._connections), sock=self._socket
         )
         await self._stopping.wait()
         server.close()

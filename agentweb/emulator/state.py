@@ -97,8 +97,9 @@ class Emulator:
         *,
         us_only: bool,
         complete: bool,
+        searches: int = 0,
     ) -> Bill:
-        cost = cost_micros(model, iterations, us_only=us_only)
+        cost = cost_micros(model, iterations, us_only=us_only, searches=searches)
         self.bills[request_id] = bill = Bill(request_id, model, iterations, cost, complete)
         return bill
 

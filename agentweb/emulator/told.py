@@ -31,12 +31,24 @@ def where(call: Call) -> wire.Object:
 
 
 def server_uses(answer: Answer) -> wire.Object:
-    """How often a tool ran on the API's side; nothing where none did."""
-    names = [p.block["name"] for p in answer.pieces if p.block["type"] == "server_tool_use"]
-    if not names:
+    """How often a tool ran on the API's side; nothing where none was asked for."""
+    types = [piece.block["type"] for piece in answer.pieces]
+    if "server_tool_use" not in types:
         return {}
-    counts = {f"{name}_requests": names.count(name) for name in ("web_search", "web_fetch")}
+    counts = {
+        "web_search_requests": searches(answer),
+        "web_fetch_requests": types.count("web_fetch_tool_result"),
+    }
     return {"server_tool_use": counts}
+
+
+def searches(answer: Answer) -> int:
+    """Searches that are billed; one that ended in an error is not."""
+    return sum(is_search(piece.block) for piece in answer.pieces)
+
+
+def is_search(block: wire.Object) -> bool:
+    return block["type"] == "web_search_tool_result" and isinstance(block["content"], list)
 
 
 def container(call: Call, answer: Answer, nonce: bytes, now: float) -> wire.Object:

@@ -69,7 +69,7 @@ def talk(served: Server, *requests: bytes, until_end: bool = True) -> bytes:
 
 def get(path: str, close: bool = True) -> bytes:
     end = b"connection: close\r\n" if close else b""
-    return b"GET %b HTTP/1.1\r\nhost: a\r\n%b\r\n" % (path.encode(), end)
+    return b"GET %b HTTP/1.1\r\nhost: localhost\r\n%b\r\n" % (path.encode(), end)
 
 
 def post(body: bytes, close: bool = True) -> bytes:

@@ -71,6 +71,17 @@ def test_used_up_searches_give_an_error_and_no_page(ask: Any) -> None:
         "error_code": "max_uses_exceeded",
     }
     assert isinstance(results[1], list)
+    assert message["usage"]["server_tool_use"]["web_search_requests"] == 2
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_a_search_that_gave_something_is_on_the_bill(ask: Any, is_streamed: bool) -> None:
+    answered = ask.say(
+        "search the web 3 times for tea", tools=[SEARCH | {"max_uses": 2}], stream=is_streamed
+    )
+    bill = ask.emulator.bills[answered.headers["request-id"]]
+    tokens = cost_micros("claude-sonnet-5-5", bill.iterations)
+    assert bill.cost_micros == tokens + 2 * 10_000
 
 
 def test_after_ten_rounds_the_turn_pauses_and_goes_on_when_sent_back(ask: Any, body: Any) -> None:
@@ -136,7 +147,7 @@ def test_compaction_fires_several_times_in_a_request_with_server_tools(ask: Any,
         assert message["usage"][name] == sum(row[name] for row in told)
     bill = ask.emulator.bills[answered.headers["request-id"]]
     spent = [Usage(fresh=row["input_tokens"], output=row["output_tokens"]) for row in rows]
-    assert bill.cost_micros == cost_micros("claude-sonnet-5-5", spent)
+    assert bill.cost_micros == cost_micros("claude-sonnet-5-5", spent, searches=9)
     asked["messages"] += [assistant(*message["content"]), user(TEXT)]
     again = ask(asked, anthropic_beta=AUTOMATIC)
     assert again.status == 200, again.body

@@ -1,0 +1,196 @@
+"""Searches of the web on pages: the person's choice, a card for each, sources as footnotes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from conversations.context import wire
+from conversations.models import Conversation, ToolRule, WebSearch
+from conversations.queries.served import cited, served_cards
+from tests import records, work
+from tests.records import Played
+from tests.web.tags import acting, elements
+
+pytestmark = pytest.mark.django_db
+EVIL = '"><img src=x onerror=alert(1)><script>alert(2)</script>'
+CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}
+
+
+@pytest.fixture
+def played() -> Played:
+    return records.played()
+
+
+@pytest.fixture
+def client(played: Played) -> Client:
+    found = Client()
+    found.force_login(played.user)
+    return found
+
+
+def path(played: Played) -> str:
+    return f"/c/{played.conversation.public_id}/tools/"
+
+
+def radios(html: str) -> dict[str, dict[str, Any]]:
+    found = [attrs for tag, attrs in elements(html) if tag == "input"]
+    return {
+        str(attrs["value"]): dict(attrs) for attrs in found if attrs.get("name") == "web_search"
+    }
+
+
+def chosen(played: Played) -> str:
+    return Conversation.objects.get(pk=played.conversation.pk).web_search
+
+
+@pytest.mark.parametrize("choice", WebSearch.values)
+def test_the_person_chooses_on_the_page_of_the_tools(
+    client: Client, played: Played, choice: str
+) -> None:
+    client.post(path(played), {"web_search": choice})
+    assert chosen(played) == choice
+    html = client.get(path(played)).content.decode()
+    assert not acting(html)
+    assert [value for value, attrs in radios(html).items() if "checked" in attrs] == [choice]
+
+
+def test_a_form_without_the_choice_leaves_it(client: Client, played: Played) -> None:
+    client.post(path(played), {"web_search": "beside"})
+    client.post(path(played), {"shown": ["fetch_url"], "on": ["fetch_url"]})
+    client.post(path(played), {"web_search": "everything"})
+    assert chosen(played) == "beside"
+
+
+def test_what_an_administrator_forbids_cannot_be_chosen(client: Client, played: Played) -> None:
+    ToolRule.objects.create(tool="web_search", is_allowed=False)
+    client.post(path(played), {"web_search": "beside"})
+    assert chosen(played) == WebSearch.OFF
+    html = client.get(path(played)).content.decode()
+    assert all("disabled" in attrs for attrs in radios(html).values())
+    assert "an administrator can change that" in html
+
+
+def test_a_site_without_it_says_so(client: Client, played: Played, settings: Any) -> None:
+    settings.AGENTWEB_WEB_SEARCH = False
+    html = client.get(path(played)).content.decode()
+    assert all("disabled" in attrs for attrs in radios(html).values())
+    assert "Not here, or not by this model." in html
+
+
+def test_nobody_chooses_for_another(played: Played) -> None:
+    stranger = Client()
+    stranger.force_login(work.person("eve"))
+    assert stranger.post(path(played), {"web_search": "beside"}).status_code == 404
+    assert chosen(played) == WebSearch.OFF
+
+
+def answered(*blocks: dict[str, Any]) -> Played:
+    """Play a turn whose answer has these blocks."""
+    played = records.played("bea")
+    lease = work.begun(played.user, "Search")
+    records.reply(lease, tuple(map(wire.encode, blocks)), "end_turn")
+    return Played(played.user, lease_conversation(lease), played.turn, lease)
+
+
+def lease_conversation(lease: Any) -> Conversation:
+    return Conversation.objects.get(pk=lease.conversation_id)
+
+
+def citation(url: str, title: str | None, quote: str = "said") -> dict[str, Any]:
+    return {
+        "type": "web_search_result_location",
+        "url": url,
+        "title": title,
+        "encrypted_index": "x",
+        "cited_text": quote,
+    }
+
+
+def said(text: str, *citations: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": text} | ({"citations": list(citations)} if citations else {})
+
+
+def test_hostile_titles_queries_and_addresses_are_text() -> None:
+    page = {
+        "type": "web_search_result",
+        "url": "javascript:alert(1)",
+        "title": EVIL,
+        "encrypted_content": "SEALED",
+        "page_age": EVIL,
+    }
+    played = answered(
+        CALL | {"input": {"query": EVIL}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [page]},
+        said("It is so.", citation("javascript:alert(1)", EVIL, EVIL)),
+        said(" And so.", citation("https://a.example/?q=<b>", EVIL)),
+    )
+    client = Client()
+    client.force_login(played.user)
+    html = client.get(f"/c/{played.conversation.public_id}/").content.decode()
+    assert "onerror=alert(1)&gt;" in html
+    assert "<img src=x" not in html
+    assert "<script>alert" not in html
+    assert "SEALED" not in html
+    links = [attrs.get("href", "") for tag, attrs in elements(html) if tag == "a"]
+    assert not any(str(link).startswith("javascript") for link in links)
+    assert "https://a.example/?q=&lt;b&gt;" in html
+    assert '<li value="2">' in html
+
+
+def test_pieces_of_one_sentence_stay_one_and_get_the_numbers_of_their_sources() -> None:
+    a, b = citation("https://a.example/", "A"), citation("https://b.example/", None, "x" * 900)
+    told = cited(
+        [
+            said("Tea is "),
+            said("green", a),
+            said(" and "),
+            said("black\n", b, a, a),
+            {"type": "thinking", "thinking": "", "signature": "s"},
+            said("Next."),
+        ]
+    )
+    assert told.text == "Tea is green \\[1\\] and black \\[2\\]\\[1\\]\n\n\nNext."
+    assert [(each.number, each.title, each.host) for each in told.sources] == [
+        (1, "A", "a.example"),
+        (2, "https://b.example/", "b.example"),
+    ]
+    assert len(told.sources[1].quote) == 300
+
+
+def test_text_without_citations_is_joined_as_ever() -> None:
+    assert cited([said("One."), said("Two.")]).text == "One.\n\nTwo."
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("max_uses_exceeded", "has used up its searches"),
+        ("too_many_requests", "too many searches"),
+        ("unavailable", "not available now"),
+        ("something_new", "It failed: something_new."),
+    ],
+)
+def test_a_search_that_failed_says_why(code: str, words: str) -> None:
+    wrong = {"type": "web_search_tool_result_error", "error_code": code}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": wrong}
+    (card,) = served_cards([CALL | {"input": {"query": "tea"}}, result])
+    assert (card.is_error, card.state, card.brief) == (True, "error", "tea")
+    assert words in card.output
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [([], "Nothing was found."), ([{"type": "odd"}, 3], "[odd]\n\n[result]"), ("x", '"x"')],
+)
+def test_whatever_comes_as_a_result_is_shown(content: Any, shown: str) -> None:
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
+    (card,) = served_cards([CALL | {"input": {}}, result])
+    assert (card.output, card.is_error) == (shown, False)
+
+
+def test_a_search_without_a_result_was_stopped() -> None:
+    (card,) = served_cards([CALL | {"input": {"query": "tea"}}])
+    assert (card.state, card.output) == ("cancelled", "")
