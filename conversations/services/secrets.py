@@ -1,0 +1,55 @@
+"""Secrets of other services at rest: passwords of mail accounts, headers and keys of MCP servers.
+
+They are stored sealed (Fernet), so a copy of the database or a backup alone opens none. The keys
+are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each stretched to a
+key of its own by HKDF. The first key seals and all of them open, so a key is changed by putting the
+new one before the old. What is opened is handed to the client that needs it, and never shown again.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from conversations.conf import conf
+
+#: What stands for a secret that is set, wherever it would be shown.
+MASK = "••••••••"
+
+
+class SecretUnreadable(Exception):
+    """It was sealed with a key that the site no longer has."""
+
+    code = "secret_unreadable"
+
+
+def seal(text: str) -> str:
+    """Encrypt a secret for the database; nothing stays nothing."""
+    return _box().encrypt(text.encode()).decode("ascii") if text else ""
+
+
+def unseal(sealed: str) -> str:
+    """Give a secret back. Raises SecretUnreadable."""
+    if not sealed:
+        return ""
+    try:
+        return _box().decrypt(sealed.encode()).decode()
+    except InvalidToken:
+        raise SecretUnreadable(
+            "A stored secret cannot be opened: its key is not in AGENTWEB_SECRETS_KEY."
+            " Set the key again, or enter the secret anew."
+        ) from None
+
+
+def _box() -> MultiFernet:
+    keys = conf.secrets_key or (settings.SECRET_KEY, *map(str, settings.SECRET_KEY_FALLBACKS))
+    return MultiFernet([Fernet(_stretched(key)) for key in keys])
+
+
+def _stretched(key: str) -> bytes:
+    made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"agentweb secrets at rest")
+    return base64.urlsafe_b64encode(made.derive(key.encode()))

@@ -1,0 +1,95 @@
+"""A mail of our own: checked addresses, a fixed id for each call, plain text.
+
+The id is made of what must not happen twice, so a repeated call makes the same message and can be
+found where the first one left it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+
+from tools.errors import InputError
+from tools.mail.words import CONTROL
+from tools.text import quote
+
+MOST_RECIPIENTS = 50
+LONGEST_BODY = 500_000
+LONGEST_SUBJECT = 500
+ADDRESS = re.compile(
+    r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)+"
+)
+MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,300}>")
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    message_id: str
+    recipients: tuple[str, ...]
+    #: with CR LF and a line break at the end
+    data: bytes
+
+
+def addresses(texts: Sequence[str]) -> tuple[str, ...]:
+    """Check bare addresses; each is kept once, in order."""
+    for text in texts:
+        if len(text) > 254 or not ADDRESS.fullmatch(text):
+            raise InputError(
+                f"{quote(text)} is not a mail address; write it bare, like ada@example.org."
+            )
+    return tuple(dict.fromkeys(texts))
+
+
+def compose(
+    *,
+    sender: str,
+    to: Sequence[str],
+    cc: Sequence[str],
+    bcc: Sequence[str] = (),
+    subject: str,
+    body: str,
+    reply_to: str,
+    now: datetime,
+    key: str,
+) -> Composed:
+    """Write a message; blind copies are recipients and are not written into it."""
+    recipients = addresses([*to, *cc, *bcc])
+    if len(recipients) > MOST_RECIPIENTS:
+        raise InputError(f"A mail may have at most {MOST_RECIPIENTS} recipients.")
+    if CONTROL.search(subject) or len(subject) > LONGEST_SUBJECT:
+        raise InputError(f"The subject must be one line of at most {LONGEST_SUBJECT} characters.")
+    if len(body) > LONGEST_BODY:
+        raise InputError(f"The text may have at most {LONGEST_BODY:,} characters.")
+    if reply_to and not MESSAGE_ID.fullmatch(reply_to):
+        raise InputError(f"{quote(reply_to)} is not a Message-ID as read_mail shows it, <...>.")
+    message = EmailMessage(policy=SMTP)
+    message["From"] = sender
+    for name, value in (("To", addresses(to)), ("Cc", addresses(cc))):
+        if value:
+            message[name] = ", ".join(value)
+    message["Subject"] = subject
+    message["Date"] = format_datetime(now)
+    message["Message-ID"] = message_id(sender, key)
+    if reply_to:
+        message["In-Reply-To"] = message["References"] = reply_to
+    message.set_content(body.replace("\r\n", "\n").replace("\r", "\n"))
+    data = message.as_bytes()
+    return Composed(message_id(sender, key), recipients, data)
+
+
+def message_id(sender: str, key: str) -> str:
+    digest = hashlib.sha256(f"{sender}\n{key}".encode()).hexdigest()[:40]
+    return f"<{digest}@{sender.rpartition('@')[2]}>"
+
+
+def key_of(key: str, **arguments: object) -> str:
+    """Give the key of the call; without one, what the call says."""
+    return key or json.dumps(arguments, sort_keys=True)

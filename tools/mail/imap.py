@@ -1,0 +1,161 @@
+"""IMAP, as much as reading mail needs.
+
+Chosen against imaplib, which takes literals of any size, keeps every line a server likes to send
+and can announce only one literal in a command. Here a command is a list of words made in words.py,
+exactly one tagged line leaves for each, and what comes back is counted while it is read. Folders
+are opened with EXAMINE and bodies read with PEEK, so nothing is ever marked as read.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tools.mail.accounts import Account, MailAccess
+from tools.mail.errors import LoginError, MailError, MailRefusedError
+from tools.mail.line import Line, Plain, opened
+from tools.mail.replies import Atom, Value, announced, text_of, values
+from tools.mail.words import Literal, Word, atom, string
+from tools.text import quote
+
+#: Answers to one command.
+MOST_ANSWERS = 20_000
+#: Literals in one answer.
+MOST_LITERALS = 50
+Answer = list[Value]
+
+
+class Imap:
+    """A session with one server: command by command."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._count = line, 0
+        self.abilities: frozenset[str] = frozenset()
+
+    async def command(self, *words: Word) -> list[Answer]:
+        """Send one command and give its untagged answers; raises MailRefusedError on a no."""
+        self._count += 1
+        tag = b"A%d" % self._count
+        answers: list[Answer] = []
+        piece = tag
+        for word in words:
+            if isinstance(word, Literal):
+                await self._line.send(piece + b" {%d}\r\n" % len(word.data))
+                await self._go_ahead(tag, answers)
+                piece = word.data
+            else:
+                piece += b" " + word
+        await self._line.send(piece + b"\r\n")
+        await self._until(tag, answers)
+        return answers
+
+    async def log_in(self, account: Account) -> None:
+        """Log in by password or by token; what the server says to it is not repeated."""
+        await self._learn()
+        try:
+            if account.auth == "token":
+                said = f"user={account.login}\1auth=Bearer {account.secret}\1\1"
+                await self._authenticate("XOAUTH2", said)
+            elif "AUTH=PLAIN" in self.abilities:
+                await self._authenticate("PLAIN", f"\0{account.login}\0{account.secret}")
+            elif "LOGINDISABLED" not in self.abilities:
+                secret = Literal(account.secret.encode())
+                await self.command(b"LOGIN", string(account.login, "The user name"), secret)
+            else:
+                raise LoginError("The mail server offers no way to log in with a password.")
+        except MailRefusedError:
+            # From None: the answer may repeat the command.
+            raise LoginError(
+                "The mail server refused the user name or the password. Many servers want an app"
+                " password, made for this purpose."
+            ) from None
+
+    async def _learn(self) -> None:
+        for answer in await self.command(b"CAPABILITY"):
+            if answer[:1] == [Atom(b"CAPABILITY")]:
+                self.abilities = frozenset(text_of(each).upper() for each in answer[1:])
+
+    async def _authenticate(self, how: str, said: str) -> None:
+        self._count += 1
+        tag = b"A%d" % self._count
+        await self._line.send(tag + b" AUTHENTICATE " + atom(how) + b"\r\n")
+        await self._go_ahead(tag, [])
+        await self._line.send(base64.b64encode(said.encode()) + b"\r\n")
+        await self._until(tag, [])
+
+    async def _go_ahead(self, tag: bytes, answers: list[Answer]) -> None:
+        while (pieces := await self._answer())[0][:1] != b"+":
+            if pieces[0].startswith(tag + b" "):
+                self._judge(pieces[0][len(tag) + 1 :])
+                raise MailError("The mail server answered before it was asked.")
+            self._keep(pieces, answers)
+
+    async def _until(self, tag: bytes, answers: list[Answer]) -> None:
+        while not (pieces := await self._answer())[0].startswith(tag + b" "):
+            if pieces[0][:1] == b"+":
+                # The server asks on: of a refused token, for an empty line.
+                await self._line.send(b"\r\n")
+                self._keep([b"* OK"], answers)
+            else:
+                self._keep(pieces, answers)
+        self._judge(pieces[0][len(tag) + 1 :])
+
+    def _keep(self, pieces: list[bytes], answers: list[Answer]) -> None:
+        if not pieces[0].startswith(b"* "):
+            raise MailError("The mail server's answer cannot be read.")
+        if pieces[0][2:5].upper() == b"BYE":
+            raise MailError("The mail server ended the connection.")
+        if len(answers) >= MOST_ANSWERS:
+            raise MailError("The mail server's answer does not end.")
+        # Words for people may have any form.
+        is_status = pieces[0][2:].split(b" ")[0].upper() in (b"OK", b"NO", b"BAD", b"PREAUTH")
+        if is_status:
+            answers.append([])
+        else:
+            answers.append(values([pieces[0][2:], *pieces[1:]]))
+
+    def _judge(self, status: bytes) -> None:
+        kind, _, said = status.partition(b" ")
+        if kind.upper() == b"OK":
+            return
+        words = quote(said.decode("utf-8", errors="replace"), 200)
+        raise MailRefusedError(f"The mail server refused: {words}")
+
+    async def _answer(self) -> list[bytes]:
+        """Read one logical line: text, literal, text, ..."""
+        pieces = [await self._line.line()]
+        while pieces[0][:1] == b"*" and (size := announced(pieces[-1])) is not None:
+            if len(pieces) > 2 * MOST_LITERALS:
+                raise MailError("The mail server's answer does not end.")
+            pieces += [await self._line.take(size), await self._line.line()]
+        return pieces
+
+
+@asynccontextmanager
+async def session(account: Account, access: MailAccess) -> AsyncIterator[Imap]:
+    """Connect and log in for one call."""
+    async with opened(account.imap, access, _ask) as line:
+        imap = Imap(line)
+        if account.imap.security == "tls":
+            _greeted(await line.line())
+        await imap.log_in(account)
+        yield imap
+        # Nobody waits for the answer to a goodbye.
+        await line.send(b"Z LOGOUT\r\n")
+
+
+async def _ask(plain: Plain) -> None:
+    _greeted(await plain.line())
+    await plain.send(b"S STARTTLS")
+    while not (line := await plain.line()).startswith(b"S "):
+        if not line.startswith(b"* "):
+            raise MailError("The mail server's answer cannot be read.")
+    if not line[2:].upper().startswith(b"OK"):
+        raise MailError("The mail server offers no encryption on this port; nothing was sent.")
+
+
+def _greeted(line: bytes) -> None:
+    # PREAUTH before TLS would be a session that somebody else has logged in.
+    if not line.upper().startswith(b"* OK"):
+        raise MailError("The server did not greet as a mail server does.")

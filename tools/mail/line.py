@@ -1,0 +1,180 @@
+"""A connection to a mail server: a checked address, verified TLS, and a bound on all that comes.
+
+The name is looked up once and checked like a web address, and the connection goes to an address
+from that lookup. TLS is not optional and its certificate is always verified. Where it begins with
+STARTTLS, the words before it are read from the bare socket by code of their own: whatever a server
+(or somebody between) sent after its yes is refused and never taken for something said under TLS.
+Lines, literals and the bytes of a whole connection have caps, and one deadline covers everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import cache
+
+import httpx2
+
+from tools.errors import AddressRefusedError
+from tools.mail.accounts import MailAccess, Server
+from tools.mail.errors import MailError
+from tools.targets import Target, aim
+
+LONGEST_LINE = 1_000_000
+LONGEST_PLAIN_LINE = 4_000
+MOST_PLAIN_LINES = 50
+#: Bytes of one connection besides the message that is read.
+SLACK = 8_000_000
+
+
+class Plain:
+    """What is said before TLS."""
+
+    def __init__(self, door: socket.socket) -> None:
+        self._door, self._waiting, self._lines = door, bytearray(), 0
+
+    async def line(self) -> bytes:
+        """Read one line without its end."""
+        while (end := self._waiting.find(b"\n")) < 0:
+            piece = await asyncio.get_running_loop().sock_recv(self._door, 1_024)
+            if not piece or len(self._waiting) > LONGEST_PLAIN_LINE:
+                raise MailError("The server broke off, or did not greet as a mail server does.")
+            self._waiting += piece
+        self._lines += 1
+        if self._lines > MOST_PLAIN_LINES:
+            raise MailError("The server's greeting does not end.")
+        line = bytes(self._waiting[:end])
+        del self._waiting[: end + 1]
+        return line.rstrip(b"\r")
+
+    async def send(self, line: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self._door, line + b"\r\n")
+
+    def demand_silence(self) -> None:
+        """Refuse whatever came before encryption and was not asked for."""
+        if self._waiting:
+            raise MailError("The server spoke on before encryption began; the connection is ended.")
+
+
+#: Asks a server for TLS in its own protocol; raises MailError where it is not given.
+Ask = Callable[[Plain], Awaitable[None]]
+
+
+class Line:
+    """A connection under TLS."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, room: int
+    ) -> None:
+        self._reader, self._writer, self._room = reader, writer, room
+
+    async def line(self) -> bytes:
+        """Read one line without its end."""
+        try:
+            found = await self._reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            raise MailError(f"The server sent a line over {LONGEST_LINE:,} bytes.") from error
+        self._count(len(found))
+        return found[:-1].rstrip(b"\r")
+
+    async def take(self, size: int) -> bytes:
+        """Read so many bytes, if there is room for them."""
+        self._count(size)
+        return await self._reader.readexactly(size)
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+    def _count(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise MailError("The server sent more than was asked for; the connection is ended.")
+
+
+@asynccontextmanager
+async def opened(server: Server, access: MailAccess, ask: Ask) -> AsyncIterator[Line]:
+    """Connect to a server for as long as the deadline allows."""
+    deadline = asyncio.timeout(access.deadline)
+    try:
+        async with deadline:
+            line = await _connect(server, access, ask)
+            try:
+                yield line
+            finally:
+                line.close()
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise MailError(f"The mail server took over {access.deadline:g} seconds.") from error
+    except ssl.SSLCertVerificationError as error:
+        raise MailError(
+            f"The mail server's certificate is not valid: {error.verify_message}."
+        ) from error
+    except ssl.SSLError as error:
+        raise MailError("The mail server does not speak TLS properly on this port.") from error
+    except (OSError, EOFError) as error:
+        raise MailError("The mail server broke off.") from error
+
+
+async def _connect(server: Server, access: MailAccess, ask: Ask) -> Line:
+    target = await _aimed(server, access)
+    door = await _reached(target, server, access)
+    try:
+        if server.security == "starttls":
+            plain = Plain(door)
+            await ask(plain)
+            plain.demand_silence()
+        reader, writer = await asyncio.open_connection(
+            sock=door,
+            ssl=access.tls or _trust(),
+            server_hostname=target.name or target.addresses[0],
+            limit=LONGEST_LINE,
+        )
+    except BaseException:
+        door.close()
+        raise
+    return Line(reader, writer, access.max_bytes + SLACK)
+
+
+async def _aimed(server: Server, access: MailAccess) -> Target:
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    try:
+        url = httpx2.URL(f"https://{host}:{server.port}/")
+        return await aim(url, access.reach)
+    except AddressRefusedError as error:
+        reason = str(error).rpartition(" is refused: ")[2]
+        raise MailError(
+            f"The mail server {server.host}:{server.port} is refused: {reason}"
+        ) from error
+    except (httpx2.InvalidURL, ValueError) as error:
+        raise MailError("The mail server has no valid name.") from error
+
+
+async def _reached(target: Target, server: Server, access: MailAccess) -> socket.socket:
+    for address in target.addresses:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        door = socket.socket(family, socket.SOCK_STREAM)
+        door.setblocking(False)
+        try:
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(access.connect_timeout):
+                    loop = asyncio.get_running_loop()
+                    await loop.sock_connect(door, (address, server.port))
+                    return door
+        except BaseException:
+            door.close()
+            raise
+        door.close()
+    raise MailError(f"The mail server {server.host}:{server.port} could not be reached.")
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    return ssl.create_default_context()

@@ -1,0 +1,127 @@
+"""A message as text for the model: who, when, what, its attachments by number, and what is odd.
+
+Of alternatives the plain text is taken, unless it is next to nothing beside the HTML. HTML goes
+through the same reader as web pages: nothing is loaded, images are their descriptions. Quoted
+replies stay, since they are often what was asked about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from tools.charset import decode
+from tools.mail.hidden import shown, unseen
+from tools.mail.mime import Part, Parts, split
+from tools.readable import readable
+
+#: Bytes of one text part that are read, and characters of all of them.
+MOST_TEXT_BYTES = 2_000_000
+MOST_CHARACTERS = 2_000_000
+FIELDS = ("From", "Reply-To", "To", "Cc", "Date", "Subject", "Message-ID")
+#: Under so many letters a plain text is only a stand-in for an HTML ten times its length.
+STAND_IN = 300
+BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    number: int
+    name: str
+    content_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    fields: dict[str, str]
+    text: str
+    attachments: tuple[Attachment, ...]
+    notes: tuple[str, ...]
+
+
+def read(data: bytes, size: int) -> Mail:
+    """Read a message; `size` is what the server says it has."""
+    found = split(data)
+    notes = list(found.notes)
+    if size > len(data):
+        notes.append(f"Only the first {len(data):,} of its {size:,} bytes were read.")
+    if found.header.is_cut:
+        notes.append("Its header is too long and was cut.")
+    fields = {}
+    for name in FIELDS:
+        fields[name], odd = shown(found.header.text(name.lower()))
+        notes += [f"{name}: {note}" for note in odd]
+    text = "\n\n".join(_texts(found, notes))
+    if len(text) > MOST_CHARACTERS:
+        text = text[:MOST_CHARACTERS]
+        notes.append(f"Only the first {MOST_CHARACTERS:,} characters of its text were kept.")
+    return Mail(fields, text, _attachments(found), tuple(dict.fromkeys(notes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The text of one part, and what is odd about it."""
+
+    part: Part
+    text: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def length(self) -> int:
+        return len(self.text)
+
+
+def _texts(found: Parts, notes: list[str]) -> list[str]:
+    texts: list[str] = []
+    for words in _chosen([_words(part) for part in found.parts if not part.is_attachment]):
+        notes += words.notes
+        if words.text:
+            texts.append(words.text)
+    return texts
+
+
+def _chosen(all_words: list[Words]) -> list[Words]:
+    """Of alternatives keep one, the plain text where it is more than a stand-in."""
+    lengths = Counter[tuple[int, str]]()
+    for words in all_words:
+        lengths[words.part.alternative, words.part.content_type] += words.length
+    kept = []
+    for words in all_words:
+        group = words.part.alternative
+        plain, html = lengths[group, "text/plain"], lengths[group, "text/html"]
+        is_stand_in = plain < STAND_IN and html > 10 * plain
+        wanted = "text/html" if is_stand_in else "text/plain"
+        has_choice = bool(group and plain and html) and not words.part.is_enclosed
+        if not has_choice or words.part.content_type == wanted:
+            kept.append(words)
+    return kept
+
+
+def _words(part: Part) -> Words:
+    if part.is_enclosed:
+        said = [f"{name}: {shown(part.header.text(name.lower()))[0]}" for name in FIELDS]
+        lines = [line for line in said if not line.endswith(": ")]
+        return Words(part, "\n".join(["---------- enclosed message ----------", *lines]))
+    notes: list[str] = []
+    data = part.data
+    if len(data) > MOST_TEXT_BYTES:
+        notes.append(f"A text of {len(data):,} bytes was cut at {MOST_TEXT_BYTES:,}.")
+        data = data[:MOST_TEXT_BYTES]
+    text = decode(data, part.header.raw("content-type") or "text/plain")
+    if wrong := text.count("\ufffd"):
+        notes.append(f"{wrong:,} characters are not of the charset it names; they show as \ufffd.")
+    if part.content_type == "text/html":
+        notes += unseen(text)
+        text = readable(text, "")
+    text, odd = shown(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return Words(part, BLANK_LINES.sub("\n\n", text).strip(), (*notes, *odd))
+
+
+def _attachments(found: Parts) -> tuple[Attachment, ...]:
+    parts = [part for part in found.parts if part.is_attachment]
+    return tuple(
+        Attachment(number, shown(part.file_name)[0] or "(no name)", part.content_type, part.data)
+        for number, part in enumerate(parts, start=1)
+    )

@@ -1,0 +1,27 @@
+"""A safe place in the workspace for an attachment, whatever its sender called it."""
+
+from __future__ import annotations
+
+import re
+
+from tools.errors import PathRefusedError
+from tools.mail.message import Attachment
+from tools.paths import split
+
+UNFIT = re.compile(r"[^\w .()+,@=\[\]-]+")
+LONGEST = 120
+
+
+def file_path(uid: int, attachment: Attachment) -> str:
+    """Give mail/<uid>/<name>; a name that no file may have becomes a number."""
+    name = re.split(r"[/\\]", attachment.name)[-1]
+    name = UNFIT.sub("_", name).strip(" .")
+    stem, dot, ending = name.rpartition(".")
+    if len(name) > LONGEST:
+        name = f"{stem[: LONGEST - 20]}{dot}{ending[:19]}"
+    path = f"mail/{uid}/{attachment.number}-{name}"
+    try:
+        split(path)
+    except PathRefusedError:
+        return f"mail/{uid}/attachment-{attachment.number}"
+    return path

@@ -1,0 +1,136 @@
+"""Sending by SMTP: one message over one connection, and no word of it before TLS.
+
+The addresses were checked (compose.py), so no line of the dialogue holds more than it should. A
+message is handed over when the server says so and not before: what breaks after its last byte left
+is of unknown outcome, and is said to be.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from tools.mail.accounts import Account, MailAccess
+from tools.mail.errors import LoginError, MailError, MailRefusedError
+from tools.mail.line import Line, Plain, opened
+from tools.text import quote
+
+MOST_LINES = 100
+DOT = re.compile(rb"^\.", re.MULTILINE)
+NAME = "agentweb.invalid"
+
+
+class Smtp:
+    """A dialogue with one server."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def say(self, line: str) -> None:
+        await self._line.send(line.encode("ascii") + b"\r\n")
+
+    async def hear(self) -> tuple[int, list[str]]:
+        """Read one reply of one or more lines."""
+        said: list[str] = []
+        for _ in range(MOST_LINES):
+            code, is_last, text = _reply(await self._line.line())
+            said.append(text)
+            if is_last:
+                return code, said
+        raise MailError("The mail server's answer does not end.")
+
+    async def expect(self, *codes: int) -> list[str]:
+        code, said = await self.hear()
+        if code not in codes:
+            raise MailRefusedError(f"The mail server refused: {code} {quote(' '.join(said), 200)}")
+        return said
+
+    async def log_in(self, account: Account) -> None:
+        await self.say(f"EHLO {NAME}")
+        offered = {word.upper() for line in await self.expect(250) for word in line.split()}
+        if account.auth == "token":
+            how = "XOAUTH2"
+            told = f"user={account.login}\1auth=Bearer {account.secret}\1\1"
+        else:
+            how, told = "PLAIN", f"\0{account.login}\0{account.secret}"
+        if how not in offered:
+            raise LoginError(f"The server for sending does not offer to log in with {how}.")
+        await self.say(f"AUTH {how} {base64.b64encode(told.encode()).decode('ascii')}")
+        code, _ = await self.hear()
+        if code == 334:
+            # The reason for refusing a token; the server waits for an empty line.
+            await self.say("")
+            code, _ = await self.hear()
+        if code != 235:
+            raise LoginError("The server for sending refused the user name or the password.")
+
+    async def hand_over(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
+        await self.say(f"MAIL FROM:<{sender}>")
+        await self.expect(250)
+        for recipient in recipients:
+            await self.say(f"RCPT TO:<{recipient}>")
+            await self.expect(250, 251)
+        await self.say("DATA")
+        await self.expect(354)
+        try:
+            await self._line.send(DOT.sub(b"..", message) + b".\r\n")
+            await self.expect(250)
+        except MailRefusedError:
+            raise
+        except (MailError, OSError, EOFError) as error:
+            raise MailError(
+                "The server broke off after it was given the mail: it may have been sent. Check"
+                " before repeating."
+            ) from error
+
+
+async def submit(
+    account: Account, access: MailAccess, recipients: Sequence[str], message: bytes
+) -> None:
+    """Send a message, which ends with a line break, to all of its recipients or to none."""
+    async with _session(account, access) as smtp:
+        await smtp.hand_over(account.address, recipients, message)
+
+
+async def greet(account: Account, access: MailAccess) -> None:
+    """Log in and do nothing, to see that it works."""
+    async with _session(account, access):
+        pass
+
+
+@asynccontextmanager
+async def _session(account: Account, access: MailAccess) -> AsyncIterator[Smtp]:
+    if account.smtp is None:
+        raise MailError(f"The account {account.name} has no server for sending mail.")
+    async with opened(account.smtp, access, _ask) as line:
+        smtp = Smtp(line)
+        if account.smtp.security == "tls":
+            await smtp.expect(220)
+        await smtp.log_in(account)
+        yield smtp
+        await smtp.say("QUIT")
+
+
+async def _ask(plain: Plain) -> None:
+    await _demand(plain, 220)
+    await plain.send(f"EHLO {NAME}".encode("ascii"))
+    await _demand(plain, 250)
+    await plain.send(b"STARTTLS")
+    await _demand(plain, 220)
+
+
+async def _demand(plain: Plain, wanted: int) -> None:
+    is_last = False
+    while not is_last:
+        code, is_last, _ = _reply(await plain.line())
+        if code != wanted:
+            raise MailError("The mail server offers no encryption on this port; nothing was sent.")
+
+
+def _reply(line: bytes) -> tuple[int, bool, str]:
+    text = line.decode("utf-8", errors="replace")
+    if not re.match(r"[2-5]\d\d(?:[ -]|$)", text):
+        raise MailError("The server did not answer as a mail server does.")
+    return int(text[:3]), text[3:4] != "-", text[4:]

@@ -1,0 +1,60 @@
+"""OAuth: a refresh token becomes an access token, at the provider that an administrator named.
+
+The token goes to the provider's own address, by the guarded client and by HTTPS alone; no account
+and no mail can name another. What the provider says is read for two values and never repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from urllib.parse import urlencode
+
+from tools.errors import ToolError
+from tools.mail.accounts import Account, MailAccess
+from tools.mail.errors import LoginError
+from tools.web import send
+
+LONGEST_TOKEN = 8_000
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+
+
+async def authorised(account: Account, access: MailAccess) -> tuple[Account, str]:
+    """Give the account as it can log in, and the secret to keep from now on."""
+    if account.auth != "refresh":
+        return account, account.secret
+    provider = account.provider
+    if provider is None or not provider.token_url.startswith("https://"):
+        raise LoginError("The OAuth provider of this account is not set up on this site any more.")
+    asked = {"grant_type": "refresh_token", "refresh_token": account.secret}
+    asked["client_id"] = provider.client_id
+    if provider.client_secret:
+        asked["client_secret"] = provider.client_secret
+    body = urlencode(asked).encode("ascii")
+    try:
+        answer = await send("POST", provider.token_url, access.web, headers=FORM, content=body)
+    except ToolError as error:
+        raise LoginError(f"{provider.name} gave no access token: {error}") from error
+    found = _read(answer.body) if answer.status == 200 else {}
+    token = found.get("access_token", "")
+    if not token:
+        raise LoginError(
+            f"{provider.name} gave no access token (status {answer.status}); the refresh token may"
+            " have ended. A new one can be entered on the page Settings, Mail."
+        )
+    kept = found.get("refresh_token", "") or account.secret
+    return replace(account, auth="token", secret=token), kept
+
+
+def _read(body: bytes) -> dict[str, str]:
+    """Take the two values, if they can be tokens."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    values = found.items() if isinstance(found, dict) else ()
+    return {
+        name: value
+        for name, value in values
+        if isinstance(value, str) and len(value) <= LONGEST_TOKEN and value.isprintable()
+    }
