@@ -1,0 +1,229 @@
+"""MCP servers: their settings, what they list, what was decided, and how they do.
+
+A server is another party with a voice in every conversation that has its tools, so each tool is
+read and approved here, to the letter, and again when its definition changes. Commands are for
+superusers, because they run as the site itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Count
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+
+from conversations.admin.base import ModelAdmin, ReadOnly, link, listing
+from conversations.admin.mcp_form import ServerForm
+from conversations.models import McpDecision, McpServer, McpTool, User
+from conversations.queries.mcp_health import health, legible, server_health, shown_tools
+from conversations.servers import keeper
+from conversations.services import mcp
+
+PAGE = 25
+#: What the form calls the fields of a server.
+_NAMES = {
+    "argument_lines": "arguments", "environment_lines": "environment", "header_lines": "headers",
+    "allowed_lines": "allowed_tools",
+}  # fmt: skip
+
+
+@admin.register(McpServer)
+class McpServerAdmin(ModelAdmin):
+    actions = None
+    form = ServerForm
+    list_display = ("name", "transport", "is_enabled", "standing", "tool_count", "note")
+    list_filter = ("is_enabled", "transport", "state")
+    search_fields = ("name", "note")
+    show_full_result_count = False
+    readonly_fields = ("standing", "says", "tools_link")
+    fieldsets = (
+        (None, {"fields": ("name", "note", "is_enabled", "standing", "says", "tools_link")}),
+        ("Where", {"fields": ("transport", "url", "header_lines", "command", "argument_lines",
+                              "environment_lines")}),
+        ("Use", {"fields": ("allowed_lines", "is_private", "deadline")}),
+    )  # fmt: skip
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        made = super().get_form(request, obj, change, **kwargs)
+        may = bool(getattr(request.user, "is_superuser", False))
+        return type(made.__name__, (made,), {"is_superuser": may})
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).annotate(listed=Count("tools"))
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        own = [
+            path("health/", view(self.health_page), name="mcp_health"),
+            path("<path:object_id>/tools/", view(self.tools_page), name="mcp_tools"),
+            path("<path:object_id>/decide/", view(self.decide), name="mcp_decide"),
+            path("<path:object_id>/check/", view(self.check_now), name="mcp_check"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        files = {"files": [("Health", reverse("admin:mcp_health"))]}
+        return super().changelist_view(request, files | (extra_context or {}))
+
+    def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
+        found = form.cleaned_data
+        obj.arguments = found["argument_lines"] if obj.transport == "stdio" else []
+        obj.allowed_tools = found["allowed_lines"]
+        mcp.save_server(
+            server=obj,
+            actor=_person(request),
+            changed=[_NAMES.get(name, name) for name in form.changed_data],
+            environment=found["environment_lines"] if obj.transport == "stdio" else {},
+            headers=found["header_lines"] if obj.transport == "http" else {},
+        )
+        keeper.wake()
+
+    @admin.display(description="state", ordering="state")
+    def standing(self, row: McpServer) -> str:
+        if not row.pk:
+            return "–"
+        if not row.is_enabled:
+            return "switched off"
+        since = (
+            f" since {timezone.localtime(row.state_since):%Y-%m-%d %H:%M}"
+            if row.state_since
+            else ""
+        )
+        return f"{row.get_state_display()}{since}"
+
+    @admin.display(description="tools", ordering="listed")
+    def tool_count(self, row: McpServer) -> int:
+        return int(getattr(row, "listed", 0))
+
+    @admin.display(description="tools")
+    def tools_link(self, row: McpServer) -> str:
+        if not row.pk:
+            return "Listed once the server is enabled and connected."
+        page = reverse("admin:mcp_tools", args=[row.pk])
+        shown = format_html('<a href="{}">Look at its tools and decide</a>', page)
+        log = listing(McpDecision, "what was decided", server__id__exact=row.pk)
+        return format_html("{} · {}", shown, log)
+
+    def health_page(self, request: HttpRequest) -> HttpResponse:
+        """Show how every server does."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = self._context(request, "Health of the MCP servers") | {"rows": health()}
+        return TemplateResponse(request, "admin/conversations/mcpserver/health.html", context)
+
+    def tools_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Show a server's tools to the letter, what changed in them, and the buttons."""
+        server = self._server(request, object_id)
+        page = Paginator(shown_tools(server), PAGE).get_page(request.GET.get("page"))
+        context = self._context(request, f"Tools of {server.name}") | {
+            "original": server,
+            "row": server_health(server),
+            "page": page,
+            "effects": McpTool.Effect.choices,
+            "may_decide": request.user.has_perm("conversations.change_mcptool"),
+        }
+        return TemplateResponse(request, "admin/conversations/mcpserver/tools.html", context)
+
+    def decide(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Approve, reject or withdraw one tool, as it was shown."""
+        server = self._server(request, object_id)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not request.user.has_perm("conversations.change_mcptool"):
+            raise PermissionDenied
+        key = request.POST.get("tool", "")
+        tool = server.tools.filter(pk=key).first() if key.isdecimal() and len(key) < 19 else None
+        if tool is None:
+            raise Http404("no such tool")
+        try:
+            said = _decided(request, tool)
+        except mcp.McpError as error:
+            self.message_user(request, str(error), messages.ERROR)
+        else:
+            self.message_user(request, f"{tool.name}: {said}", messages.SUCCESS)
+            keeper.wake()
+        return redirect("admin:mcp_tools", server.pk)
+
+    def check_now(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Have a server connected to, or its list looked at, now."""
+        server = self._server(request, object_id)
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        if not self.has_change_permission(request, server):
+            raise PermissionDenied
+        mcp.ask_check(server=server)
+        keeper.wake()
+        self.message_user(request, f"{server.name} is being looked at.", messages.SUCCESS)
+        is_of_tools = request.POST.get("from") == "tools"
+        return (
+            redirect("admin:mcp_tools", server.pk) if is_of_tools else redirect("admin:mcp_health")
+        )
+
+    def _context(self, request: HttpRequest, title: str) -> dict[str, Any]:
+        may = self.has_change_permission(request)
+        shared = self.admin_site.each_context(request)
+        return shared | {"title": title, "opts": self.opts, "may_check": may, "media": self.media}
+
+    def _server(self, request: HttpRequest, object_id: str) -> McpServer:
+        server: McpServer | None = self.get_object(request, object_id)
+        if server is None:
+            raise Http404("no such server")
+        if not self.has_view_permission(request, server):
+            raise PermissionDenied
+        return server
+
+
+@admin.register(McpDecision)
+class McpDecisionAdmin(ReadOnly):
+    heavy = ("definition",)
+    list_display = ("created_at", "place", "tool", "kind", "actor", "note")
+    list_filter = ("kind", "server", "created_at")
+    list_select_related = ("server", "actor")
+    date_hierarchy = "created_at"
+    ordering = ("-pk",)
+    search_fields = ("tool", "server__name", "actor__username")
+    fields = ("created_at", "place", "tool", "kind", "actor", "note", "digest", "shown")
+
+    @admin.display(description="server", ordering="server")
+    def place(self, row: McpDecision) -> str:
+        return link(row.server)
+
+    @admin.display(description="definition")
+    def shown(self, row: McpDecision) -> str:
+        text = legible(row.definition)
+        return format_html('<pre class="record" dir="auto" tabindex="0">{}</pre>', text or "–")
+
+
+def _decided(request: HttpRequest, tool: McpTool) -> str:
+    """Do what the button says. Raises McpError."""
+    actor, digest = _person(request), request.POST.get("digest", "")
+    match request.POST.get("act"):
+        case "approve":
+            effect = request.POST.get("effect", "")
+            mcp.approve(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
+            return "approved; conversations have it from their next turn on."
+        case "reject":
+            mcp.reject(tool_id=tool.pk, digest=digest, actor=actor)
+            return "rejected."
+        case "withdraw":
+            mcp.withdraw(tool_id=tool.pk, actor=actor)
+            return "taken back."
+    raise mcp.McpError("Say what to do.")
+
+
+def _person(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101 - it is the admin
+    return request.user

@@ -1,0 +1,209 @@
+"""The form of an MCP server: lists as lines, secrets as names that are set.
+
+A secret's value is entered here and never shown again: a line whose value is the mask keeps what is
+stored, a line that is gone removes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from conversations.conf import conf
+from conversations.models import McpServer
+from conversations.queries.mcp import opened
+from conversations.services.secrets import MASK, SecretUnreadable
+from tools.errors import ToolError
+from tools.targets import read_url
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[McpServer]
+else:
+    _Form = forms.ModelForm
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+#: What the client itself says.
+_OURS = frozenset(
+    {"host", "connection", "content-length", "content-type", "transfer-encoding", "accept",
+     "accept-encoding", "mcp-session-id", "mcp-protocol-version"}
+)  # fmt: skip
+_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
+MOST_LINES = 100
+
+
+class _Lines(forms.CharField):
+    """A text of lines: browsers end them in another way than they were stored."""
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).replace("\r\n", "\n")
+
+
+def _lines(help_text: str, label: str, rows: int = 4) -> _Lines:
+    area = forms.Textarea(attrs={"rows": rows, "spellcheck": "false", "autocomplete": "off"})
+    return _Lines(
+        required=False,
+        widget=area,
+        label=label,
+        help_text=help_text,
+        max_length=50_000,
+        strip=False,
+    )
+
+
+class ServerForm(_Form):
+    argument_lines = _lines(
+        "One per line, passed on as they are: there is no shell. Do not put secrets here.",
+        "Arguments",
+    )
+    environment_lines = _lines(
+        "NAME=value, one per line: the whole environment of the process. PATH is /bin:/usr/bin"
+        " unless you set it. Values are stored encrypted and never shown again.",
+        "Environment",
+    )
+    header_lines = _lines(
+        "Name: value, one per line, such as Authorization: Bearer … Values are stored encrypted and"
+        " never shown again.",
+        "Headers",
+    )
+    allowed_lines = _lines(
+        "Names of the tools that may be approved at all, one per line; empty: any.", "Tools", 3
+    )
+    is_superuser = False
+
+    class Meta:
+        model = McpServer
+        fields = (
+            "name",
+            "note",
+            "transport",
+            "command",
+            "url",
+            "is_enabled",
+            "is_private",
+            "deadline",
+        )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        server = self.instance
+        self._stored = {
+            "environment": _stored(server.sealed_environment),
+            "headers": _stored(server.sealed_headers),
+        }
+        masked = {name: "\n".join(f"{key}{_SIGN[name]}{MASK}" for key in sorted(found))
+                  for name, found in self._stored.items()}  # fmt: skip
+        initial = {
+            "argument_lines": "\n".join(server.arguments),
+            "allowed_lines": "\n".join(server.allowed_tools),
+            "environment_lines": masked["environment"],
+            "header_lines": masked["headers"],
+        }
+        for name, text in initial.items():
+            if name in self.fields:
+                self.fields[name].initial = text
+        if server.pk and "name" in self.fields:
+            # The model knows its tools by it.
+            self.fields["name"].disabled = True
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"].strip()
+        if not url:
+            return ""
+        try:
+            found = read_url(url)
+        except ToolError as error:
+            raise ValidationError(str(error)) from error
+        if found.scheme not in ("http", "https") or not found.host or found.userinfo:
+            raise ValidationError(
+                "Write http:// or https://, a host, and no user name or password."
+            )
+        return url
+
+    def clean_environment_lines(self) -> dict[str, str]:
+        return self._secrets("environment", _variable)
+
+    def clean_header_lines(self) -> dict[str, str]:
+        return self._secrets("headers", _header)
+
+    def clean_argument_lines(self) -> list[str]:
+        return _split(self.cleaned_data["argument_lines"])
+
+    def clean_allowed_lines(self) -> list[str]:
+        return [line.strip() for line in _split(self.cleaned_data["allowed_lines"]) if line.strip()]
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        found = self.cleaned_data
+        is_command = found.get("transport") == "stdio"
+        wanted, other = ("command", "url") if is_command else ("url", "command")
+        if not found.get(wanted) and wanted not in self.errors:
+            self.add_error(wanted, "This transport needs it.")
+        if found.get(other):
+            self.add_error(other, "This transport does not use it: leave it empty.")
+        touched = {"transport", "command", "argument_lines", "environment_lines"}
+        if is_command and touched & set(self.changed_data):
+            self._demand_commands()
+        return found
+
+    def _demand_commands(self) -> None:
+        if not self.is_superuser:
+            self.add_error("transport", "Only a superuser may have a command run on this machine.")
+        if not conf.mcp_commands:
+            self.add_error("transport", "Commands are switched off: AGENTWEB_MCP_COMMANDS.")
+
+    def _secrets(self, kind: str, read: Callable[[str], tuple[str, str]]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in _split(self.cleaned_data[f"{kind.removesuffix('s')}_lines"]):
+            if not line.strip():
+                continue
+            name, value = read(line)
+            if value == MASK:
+                if name not in self._stored[kind]:
+                    raise ValidationError(f"{name} has no stored value to keep.")
+                value = self._stored[kind][name]
+            found[name] = value
+        return found
+
+
+_SIGN = {"environment": "=", "headers": ": "}
+
+
+def _split(text: str) -> list[str]:
+    lines = text.split("\n") if text else []
+    if len(lines) > MOST_LINES:
+        raise ValidationError(f"At most {MOST_LINES} lines.")
+    if any("\0" in line for line in lines):
+        raise ValidationError("No NUL characters.")
+    return lines
+
+
+def _variable(line: str) -> tuple[str, str]:
+    name, sign, value = line.partition("=")
+    if not sign or not _VARIABLE.fullmatch(name.strip()):
+        raise ValidationError("Write each line as NAME=value.")
+    return name.strip(), value
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, sign, value = line.partition(":")
+    name, value = name.strip(), value.strip()
+    if not sign or not _HEADER.fullmatch(name):
+        raise ValidationError("Write each line as Name: value.")
+    if name.lower() in _OURS:
+        raise ValidationError(f"The header {name} is not yours to set.")
+    if value != MASK and not _VALUE.fullmatch(value):
+        raise ValidationError(f"The value of {name} has characters that no header may have.")
+    return name, value
+
+
+def _stored(sealed: str) -> dict[str, str]:
+    try:
+        return opened(sealed)
+    except SecretUnreadable:
+        # They are lost; the form is where they are entered anew.
+        return {}

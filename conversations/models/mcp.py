@@ -1,0 +1,154 @@
+"""MCP servers, the tools they list, and what administrators did about both.
+
+The model is only ever given `McpTool.approved`, the very text an administrator approved; what the
+server says now is kept beside it and counts for nothing until it is approved too. Two texts are the
+same when their digests are, and those do not depend on the order of keys. The log of decisions is
+append-only and holds the text that was decided on, so a server with a history is switched off and
+never deleted.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+
+from conversations.models.log import AppendOnly
+
+#: No underscore: `mcp__<server>__<tool>` is then read in one way.
+NAME = RegexValidator(
+    r"\A[a-z][a-z0-9-]{0,31}\Z",
+    "Use lower case letters, digits and hyphens, a letter first, 32 at most.",
+)
+LONGEST_DEADLINE = 600
+
+
+class McpServer(models.Model):
+    class Transport(models.TextChoices):
+        STDIO = "stdio", "a command on this machine (stdio)"
+        HTTP = "http", "a URL (streamable HTTP)"
+
+    class State(models.TextChoices):
+        IDLE = "idle", "not started"
+        CONNECTING = "connecting"
+        CONNECTED = "connected"
+        FAILED = "failed"
+
+    name = models.CharField(max_length=32, unique=True, validators=[NAME])
+    note = models.CharField(max_length=200, blank=True)
+    transport = models.CharField(max_length=5, choices=Transport.choices)
+    #: A program and its arguments; there is no shell.
+    command = models.CharField(max_length=1_000, blank=True)
+    arguments = models.JSONField(default=list, blank=True)
+    url = models.CharField("URL", max_length=2_000, blank=True)
+    #: Sealed JSON objects (services/secrets.py): a server is given nothing else of an environment.
+    sealed_environment = models.TextField(blank=True, editable=False)
+    sealed_headers = models.TextField(blank=True, editable=False)
+    is_enabled = models.BooleanField("enabled", default=False)
+    #: What its tools give is a person's own: mail, files.
+    is_private = models.BooleanField("results are private", default=False)
+    #: Names of the tools that may be approved at all; empty: any.
+    allowed_tools = models.JSONField(default=list, blank=True)
+    deadline = models.PositiveSmallIntegerField(
+        "seconds a call may take",
+        default=60,
+        validators=[MinValueValidator(1), MaxValueValidator(LONGEST_DEADLINE)],
+    )
+    state = models.CharField(
+        max_length=10, choices=State.choices, default=State.IDLE, editable=False
+    )
+    state_since = models.DateTimeField(null=True, editable=False)
+    last_seen_at = models.DateTimeField(null=True, editable=False)
+    last_error = models.TextField(blank=True, editable=False)
+    last_error_at = models.DateTimeField(null=True, editable=False)
+    #: What it said of itself, and the version of the protocol that is spoken with it.
+    says = models.CharField(max_length=200, blank=True, editable=False)
+    check_asked_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        verbose_name = "MCP server"
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="mcpserver_one_place",
+                condition=models.Q(transport="stdio", url="") & ~models.Q(command="")
+                | models.Q(transport="http", command="") & ~models.Q(url=""),
+            ),
+            models.CheckConstraint(
+                name="mcpserver_deadline",
+                condition=models.Q(deadline__gte=1, deadline__lte=LONGEST_DEADLINE),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class McpTool(models.Model):
+    class Effect(models.TextChoices):
+        WRITE = "write", "changes things"
+        KEYED = "keyed", "a repeat changes nothing more"
+        READ = "read", "only reads"
+
+    server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="tools")
+    #: As the server writes it, and as the model calls it.
+    name = models.CharField(max_length=200)
+    call_name = models.CharField(max_length=128)
+    #: JSON text of the definition and its digest: what was approved, and what is listed now.
+    approved = models.TextField(blank=True)
+    approved_digest = models.CharField(max_length=80, blank=True)
+    effect = models.CharField(max_length=5, choices=Effect.choices, default=Effect.WRITE)
+    listed = models.TextField(blank=True)
+    listed_digest = models.CharField(max_length=80, blank=True)
+    rejected_digest = models.CharField(max_length=80, blank=True)
+    #: Why what is listed cannot be approved; empty: it can.
+    flaw = models.CharField(max_length=300, blank=True)
+    listed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = "MCP tool"
+        ordering = ["server", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["server", "name"], name="mcptool_name"),
+            models.CheckConstraint(
+                name="mcptool_approved",
+                condition=models.Q(approved="", approved_digest="")
+                | ~models.Q(approved="") & ~models.Q(approved_digest=""),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.call_name or f"tool {self.pk}"
+
+
+class McpDecision(AppendOnly):
+    """What was done about a server or a tool of it, by whom; and what a server did by itself."""
+
+    class Kind(models.TextChoices):
+        ADDED = "added", "server added"
+        CHANGED = "changed", "server changed"
+        APPROVED = "approved", "tool approved"
+        REJECTED = "rejected", "tool rejected"
+        WITHDRAWN = "withdrawn", "approval withdrawn"
+        DIFFERS = "differs", "definition changed by the server"
+        GONE = "gone", "tool no longer listed"
+
+    server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="decisions")
+    tool = models.CharField(max_length=200, blank=True)
+    kind = models.CharField(max_length=9, choices=Kind.choices)
+    #: None for what a server did.
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    #: The names of the fields that changed, never a secret; or the effect that was approved.
+    note = models.CharField(max_length=300, blank=True)
+    definition = models.TextField(blank=True)
+    digest = models.CharField(max_length=80, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = "MCP decision"
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} {self.pk}"

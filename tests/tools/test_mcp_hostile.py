@@ -1,0 +1,258 @@
+"""Servers that lie, flood, hang and ask: bounded, refused, ended; and the process goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import mcpservers
+from tests.mcpservers import Heard, pooled
+from tools.base import ToolContext
+from tools.execute import execute
+from tools.mcp.content import tool_result
+from tools.mcp.definitions import digest_of, listed
+from tools.mcp.errors import DefinitionChangedError, ServerError
+from tools.mcp.offer import Approved, offer
+from tools.mcp.pool import Pool
+from tools.mcp.schemas import checked, flaw_of
+
+Fake = Callable[..., Any]
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Fake:
+    """Connect to the hostile server in a mode of its own."""
+    return lambda mode, **facts: pooled(mcpservers.command(tmp_path, mode), **facts)
+
+
+async def look(pool: Pool, heard: Heard) -> Any:
+    return await pool.call("demo", "look", heard.digests["look"], {})
+
+
+def tool_of(pool: Pool, heard: Heard, **facts: Any) -> Any:
+    """The tool as a conversation would have it."""
+    one = next(tool for tool in heard.tools if tool.name == "look")
+    approved = Approved(
+        "demo", one.name, one.call_name, one.text, one.digest, "write", False,
+        **{"deadline": 20.0} | facts,
+    )  # fmt: skip
+    return offer(approved, pool, lambda _data: "")
+
+
+@pytest.mark.parametrize("mode", ["many", "endless"])
+@pytest.mark.asyncio
+async def test_a_list_without_measure_is_no_list(mode: str, fake: Fake) -> None:
+    async with fake(mode) as (_, heard):
+        assert "list" in (await heard.until("failed")).error
+    assert heard.tools == ()
+
+
+@pytest.mark.asyncio
+async def test_a_schema_of_megabytes_is_named_and_not_kept(fake: Fake) -> None:
+    async with fake("large") as (_, heard):
+        await heard.until("connected")
+    found = {tool.name: tool for tool in heard.tools}
+    assert "bytes" in found["look"].flaw
+    assert found["look"].text == ""
+    assert found["small"].flaw == ""
+
+
+@pytest.mark.asyncio
+async def test_schemas_that_the_api_would_refuse_cannot_be_approved(fake: Fake) -> None:
+    async with fake("schemas") as (_, heard):
+        await heard.until("connected")
+    flaws = {tool.name: tool.flaw for tool in heard.tools}
+    assert flaws["tree"] == ""
+    for name, words in {
+        "circle": "itself", "outside": "refers", "wrong": "not valid",
+        "a.b": "same name", "a_b": "same name", "odd": "characters", "": "no name",
+    }.items():  # fmt: skip
+        assert words in flaws[name], name
+    assert "longer" in next(flaw for name, flaw in flaws.items() if len(name) > 100)
+    assert all(len(tool.call_name) <= 128 for tool in heard.tools)
+
+
+@pytest.mark.asyncio
+async def test_a_name_never_meets_one_of_ours(fake: Fake) -> None:
+    async with fake("inject") as (_, heard):
+        await heard.until("connected")
+    (tool,) = heard.tools
+    assert (tool.name, tool.call_name) == ("read_file", "mcp__demo__read_file")
+    assert tool.text.isascii()
+
+
+@pytest.mark.asyncio
+async def test_an_answer_counts_once_and_only_for_its_call(fake: Fake) -> None:
+    async with fake("twice") as (pool, heard):
+        await heard.until("connected")
+        for _ in range(2):
+            assert (await look(pool, heard)).content[0].text == "once"
+
+
+@pytest.mark.asyncio
+async def test_noise_between_messages_is_passed_over(fake: Fake) -> None:
+    async with fake("noise") as (pool, heard):
+        await heard.until("connected")
+        assert (await look(pool, heard)).content[0].text == "after noise"
+
+
+@pytest.mark.parametrize("mode", ["half", "huge", "flood"])
+@pytest.mark.asyncio
+async def test_a_server_that_breaks_off_or_floods_is_cut_off(mode: str, fake: Fake) -> None:
+    async with fake(mode) as (pool, heard):
+        await heard.until("connected")
+        with pytest.raises(ServerError):
+            await look(pool, heard)
+        error = (await heard.until("failed")).error
+    assert {"half": "code 3", "huge": "bytes", "flood": "messages"}[mode] in error
+
+
+@pytest.mark.asyncio
+async def test_a_result_of_another_shape_is_an_error(fake: Fake) -> None:
+    async with fake("wrong") as (pool, heard):
+        await heard.until("connected")
+        with pytest.raises(ServerError, match="does not follow the protocol"):
+            await look(pool, heard)
+
+
+@pytest.mark.asyncio
+async def test_what_a_server_asks_for_is_refused(fake: Fake) -> None:
+    async with fake("asks") as (pool, heard):
+        await heard.until("connected")
+        assert (await look(pool, heard)).content[0].text == "refused: [True, True, True]"
+
+
+@pytest.mark.asyncio
+async def test_a_shouting_server_writes_into_no_log(fake: Fake, caplog: Any, capfd: Any) -> None:
+    with caplog.at_level(logging.DEBUG, "tools"), caplog.at_level(logging.DEBUG, "agentweb"):
+        async with fake("loud") as (pool, heard):
+            await heard.until("connected")
+            assert (await look(pool, heard)).content[0].text == "shouted"
+    assert "canary" not in caplog.text
+    assert "canary" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.asyncio
+async def test_why_a_server_does_not_start_is_told(fake: Fake) -> None:
+    async with fake("fails") as (_, heard):
+        error = (await heard.until("failed")).error
+    assert "no such database" in error or "closed" in error.lower()
+
+
+@pytest.mark.asyncio
+async def test_a_definition_that_changes_is_not_run_again(fake: Fake) -> None:
+    async with fake("swap") as (pool, heard):
+        await heard.until("connected")
+        approved = tool_of(pool, heard)
+        digest = heard.digests["look"]
+        await look(pool, heard)
+        async with asyncio.timeout(30):
+            while heard.digests["look"] == digest:
+                await asyncio.sleep(0.05)
+        with pytest.raises(DefinitionChangedError, match="approve it again"):
+            await pool.call("demo", "look", digest, {})
+    assert approved.description == "Looks."
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_is_never_answered_ends_at_its_deadline(
+    fake: Fake, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.mcp.offer.REACH", 0.0)
+    async with fake("never") as (pool, heard):
+        await heard.until("connected")
+        found = await execute(tool_of(pool, heard, deadline=0.5), {}, context)
+    assert found.is_error
+    assert found.details["code"] == "timeout"
+    assert "outcome is unknown" in str(found.content)
+
+
+@pytest.mark.asyncio
+async def test_a_tool_says_whom_it_tells_and_checks_what_it_sends(
+    fake: Fake, context: ToolContext
+) -> None:
+    async with fake("plain") as (pool, heard):
+        await heard.until("connected")
+        tool = tool_of(pool, heard)
+        assert tool.destination is not None
+        assert (tool.name, tool.destination({})) == ("mcp__demo__look", "mcp:demo")
+        assert (await execute(tool, {}, context)).content == "looked"
+        assert (await execute(tool, [], context)).details["code"] == "bad_input"
+        pool_is_off = await pool.keep([], heard)
+        assert pool_is_off is None
+        assert (await execute(tool, {}, context)).details["code"] == "mcp_off"
+
+
+@pytest.mark.asyncio
+async def test_a_child_that_will_not_end_is_killed_with_its_children(
+    fake: Fake, tmp_path: Path
+) -> None:
+    async with fake("stubborn") as (_, heard):
+        await heard.until("connected")
+        grandchild = int((tmp_path / "grandchild").read_text())
+        os.kill(grandchild, 0)
+    async with asyncio.timeout(10):
+        while is_alive(grandchild):
+            await asyncio.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+    one = {"name": "a", "inputSchema": {"type": "object", "title": "x"}}
+    other = {"inputSchema": {"title": "x", "type": "object"}, "name": "a"}
+    assert digest_of(one) == digest_of(other)
+    (same,), (again,) = listed("s", [one]), listed("s", [other])
+    assert same.digest == again.digest
+    assert list(json.loads(again.text)["inputSchema"]) == ["title", "type"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None, [], {}, {"type": "string"},
+        {"type": "object", "$ref": "#"},
+        {"type": "object", "allOf": [{"$ref": "#"}]},
+        {"type": "object", "properties": {"a": {"$ref": "#/no/such"}}},
+        {"type": "object", "required": "a"},
+        {"type": "object", "properties": {"a": {"type": "object", "anyOf": 4}}},
+    ],
+)  # fmt: skip
+def test_a_schema_with_a_flaw_has_words_for_it(schema: Any) -> None:
+    assert flaw_of(schema).endswith(".")
+
+
+def test_a_deep_schema_has_a_flaw() -> None:
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(3_000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    assert "deeper" in flaw_of(schema)
+
+
+def test_patterns_of_others_are_not_run_here() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a+)+$"}}}
+    assert flaw_of(schema) == ""
+    assert checked({"a": "a" * 50_000 + "!"}, schema)
+
+
+def test_of_a_failed_call_only_words_go_on() -> None:
+    from mcp_types import CallToolResult, ImageContent
+
+    image = ImageContent(type="image", data="aGVsbG8=", mime_type="image/png")
+    found = CallToolResult(content=[image] * 101, is_error=True)
+    result = tool_result("demo", found, lambda _data: "image/png")
+    assert result.is_error
+    assert isinstance(result.content, str)
+    assert "[left out: 1 more parts]" in result.content

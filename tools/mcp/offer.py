@@ -1,0 +1,52 @@
+"""A tool for the agent, made of the text an administrator approved and of nothing newer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tools.base import Effect, Tool, ToolContext, ToolResult
+from tools.mcp import schemas
+from tools.mcp.content import MOST_BYTES, ImageType, tool_result
+from tools.mcp.pool import Pool
+
+#: Seconds besides the call itself: a server that has just been switched on must be reached first.
+REACH = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """What an administrator decided on: the text, how it is called, and what it does."""
+
+    server: str
+    name: str
+    call_name: str
+    text: str
+    digest: str
+    effect: Effect
+    is_private: bool
+    deadline: float
+
+
+def offer(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
+    """Make the tool."""
+    definition: dict[str, Any] = json.loads(approved.text)
+
+    async def run(_context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
+        found = await pool.call(approved.server, approved.name, approved.digest, arguments)
+        return tool_result(approved.server, found, image_type)
+
+    return Tool(
+        name=approved.call_name,
+        description=definition.get("description") or definition.get("title") or approved.name,
+        input_schema=definition["inputSchema"],
+        effect=approved.effect,
+        results="head_tail",
+        timeout=approved.deadline + REACH,
+        max_bytes=MOST_BYTES,
+        is_private=approved.is_private,
+        destination=lambda _arguments: f"mcp:{approved.server}",
+        run=run,
+        check=schemas.checked,
+    )

@@ -1,0 +1,63 @@
+"""The servers of this process, each with its connection.
+
+`keep` says which there are, and is repeated whenever the settings may have changed; a call names
+its server only, so a turn that began before a server was switched off or changed meets what holds
+now. A process that runs turns keeps a pool of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tools.mcp.connection import Connection, Listener
+from tools.mcp.errors import ServerOffError
+from tools.mcp.server import Server
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+
+class Pool:
+    def __init__(self) -> None:
+        self._connections: dict[str, Connection] = {}
+        self._gate = asyncio.Lock()
+
+    async def keep(self, servers: Iterable[Server], listener: Listener) -> None:
+        """Connect to these servers and to no others; one whose settings changed begins anew."""
+        async with self._gate:
+            wanted = {server.name: server for server in servers}
+            over = [
+                self._connections.pop(name)
+                for name, connection in list(self._connections.items())
+                if wanted.get(name) != connection.server
+            ]
+            await asyncio.gather(*(connection.end() for connection in over))
+            for name, server in wanted.items():
+                if name not in self._connections:
+                    self._connections[name] = Connection(server, listener)
+
+    def ask(self, name: str) -> None:
+        """Look at a server's list of tools soon."""
+        if name in self._connections:
+            self._connections[name].ask()
+
+    async def call(
+        self, name: str, tool: str, digest: str, arguments: dict[str, Any]
+    ) -> CallToolResult:
+        """Call a server's tool as it was approved. Raises ServerError."""
+        if name not in self._connections:
+            raise ServerOffError(f"The server {name} is switched off.")
+        return await self._connections[name].call(tool, digest, arguments)
+
+    async def close(self) -> None:
+        """Leave every server."""
+        async with self._gate:
+            over = list(self._connections.values())
+            self._connections.clear()
+            await asyncio.gather(*(connection.end() for connection in over))
+
+
+#: The pool of this process.
+pool = Pool()

@@ -1,0 +1,134 @@
+"""Which input schemas may go to the model, and what is checked of a call before it goes out.
+
+A schema that the API refuses would fail every call of every conversation that has the tool, so it
+is refused when it is listed. Arguments are checked for what no server should be sent (no object, no
+finite numbers, depths) and for what is missing; the rest is the server's to check, because to run
+another party's patterns over text would let it stop the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from tools.errors import InputError
+from tools.text import quote
+from tools.validation import demand_plain
+
+DEEPEST = 40
+#: Keywords whose schemas hold for the very value that is looked at.
+IN_PLACE_ONE = ("not", "if", "then", "else")
+IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
+
+
+def flaw_of(schema: Any) -> str:
+    """Say why the API would not take this as an input schema; "" when it would."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return 'The input schema is not of the type "object".'
+    if _depth(schema) > DEEPEST:
+        return f"The input schema is nested deeper than {DEEPEST} levels."
+    for holder in _dicts(schema):
+        for word in ("$ref", "$dynamicRef"):
+            target = holder.get(word)
+            if isinstance(target, str) and _resolve(schema, target) is None:
+                return f"The input schema refers to {quote(target)}, which is not within it."
+    try:
+        if any(_is_circle(schema, holder) for holder in _dicts(schema)):
+            return "The input schema refers to itself without an end."
+    except RecursionError:
+        return "The input schema refers to itself without an end."
+    return _invalid(schema)
+
+
+def checked(arguments: object, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments as they are, or say what keeps them from being sent."""
+    found = demand_plain(arguments)
+    required = schema.get("required")
+    missing = [name for name in required or () if isinstance(name, str) and name not in found]
+    if missing:
+        raise InputError(f"Missing: {', '.join(quote(name) for name in missing[:8])}.")
+    return found
+
+
+def _invalid(schema: dict[str, Any]) -> str:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        where = "/".join(str(part) for part in error.absolute_path)
+        return f"The input schema is not valid (JSON Schema 2020-12) at {quote('/' + where)}."
+    return ""
+
+
+def _depth(value: Any) -> int:
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner.extend(each.values())
+            elif isinstance(each, list):
+                inner.extend(each)
+        level, depth = inner, depth + 1
+    return depth
+
+
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        for each in value.values():
+            yield from _dicts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _dicts(each)
+
+
+def _resolve(root: Any, target: str) -> Any:
+    """Follow a pointer within the document; None when it leads nowhere or out of it."""
+    if not target.startswith("#"):
+        return None
+    if target != "#" and not target.startswith("#/"):
+        anchors = (each for each in _dicts(root) if target[1:] in _anchors(each))
+        return next(anchors, None)
+    at = root
+    for part in target.split("/")[1:]:
+        step = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(at, dict) and step in at:
+            at = at[step]
+        elif isinstance(at, list) and step.isdecimal() and int(step) < len(at):
+            at = at[int(step)]
+        else:
+            return None
+    return at
+
+
+def _anchors(holder: dict[str, Any]) -> tuple[Any, Any]:
+    return holder.get("$anchor"), holder.get("$dynamicAnchor")
+
+
+def _is_circle(root: Any, start: dict[str, Any]) -> bool:
+    """Tell whether a value checked by `start` would be checked by it again, and again."""
+    seen: set[int] = set()
+    waiting = list(_same_value(root, start))
+    while waiting:
+        each = waiting.pop()
+        if each is start:
+            return True
+        if id(each) not in seen:
+            seen.add(id(each))
+            waiting.extend(_same_value(root, each))
+    return False
+
+
+def _same_value(root: Any, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    found = [_resolve(root, schema[word]) for word in ("$ref", "$dynamicRef") if word in schema
+             and isinstance(schema[word], str)]  # fmt: skip
+    found += [schema.get(word) for word in IN_PLACE_ONE]
+    for word in IN_PLACE_MANY:
+        inner = schema.get(word)
+        found += inner if isinstance(inner, list) else []
+    inner = schema.get("dependentSchemas")
+    found += inner.values() if isinstance(inner, dict) else []
+    return (each for each in found if isinstance(each, dict))

@@ -1,0 +1,38 @@
+"""Where an MCP server is, and what it is told: a command on this machine or a URL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.access import WebAccess
+
+#: Bytes of one message of a server, its results among them.
+MOST_MESSAGE = 12_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    program: str
+    arguments: tuple[str, ...]
+    #: the whole environment of the process
+    environment: tuple[tuple[str, str], ...] = field(repr=False)
+    #: where it runs; made on first use
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    access: WebAccess
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    name: str
+    place: Command | Address
+    #: seconds a call may take
+    deadline: float = 60.0
+    #: seconds between two looks at its list of tools
+    check_seconds: float = 300.0

@@ -1,0 +1,108 @@
+"""What is said over one connection: the list of tools, and a call. What the server asks is refused.
+
+The library's own `call_tool` would check results against the server's output schema, whose patterns
+are the server's to choose and could stop the process; here a result is read as it is. Requests of
+the server (sampling, elicitation, roots) meet the library's refusals, because no callback is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.client import Client, ClientSession, IncomingMessage, Transport
+from pydantic import TypeAdapter, ValidationError
+
+from tools.mcp.definitions import Listed, listed
+from tools.mcp.errors import ListingError, ServerError
+from tools.mcp.server import Server
+from tools.text import clean, quote
+
+MOST_TOOLS, MOST_PAGES = 1_000, 50
+LONGEST_WORDS = 500
+_ADAPTER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+
+
+def client_of(transport: Transport, changed: Callable[[], None]) -> Client:
+    """Make a client; `changed` is called when the server says that its list did."""
+
+    async def heard(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            changed()
+
+    return Client(
+        transport,
+        message_handler=heard,
+        client_info=types.Implementation(name="agentweb", version="0.1.0"),
+        cache=None,
+    )
+
+
+async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, ...]:
+    """Read the whole list of tools; a list without an end is no list."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        try:
+            page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        except ValidationError as error:
+            raise ListingError("Its list of tools does not follow the protocol.") from error
+        found += [tool.model_dump(by_alias=True, mode="json") for tool in page.tools]
+        if len(found) > MOST_TOOLS:
+            raise ListingError(f"It lists more than {MOST_TOOLS:,} tools.")
+        cursor = page.next_cursor
+        if cursor is None:
+            return listed(server.name, found)
+    raise ListingError(f"Its list of tools has more than {MOST_PAGES} pages.")
+
+
+async def call(
+    session: ClientSession, tool: str, arguments: dict[str, Any]
+) -> types.CallToolResult:
+    """Call a tool; raises MCPError when the server or the connection refuses."""
+    params = types.CallToolRequestParams(name=tool, arguments=arguments)
+    request = types.CallToolRequest(params=params)
+    try:
+        found = await session.send_request(request, _ADAPTER)
+    except ValidationError as error:
+        raise ServerError("The server's answer does not follow the protocol.") from error
+    if isinstance(found, types.InputRequiredResult):
+        raise ServerError("The server asked for something in turn, which it is not given.")
+    return found
+
+
+def says(session: ClientSession) -> str:
+    """Give what a server says of itself, and the protocol that is spoken with it."""
+    info, version = session.server_info, session.protocol_version or ""
+    named = f"{info.name} {info.version}".strip() if info else "no name"
+    return clean(f"{quote(named)}, protocol {version}")[:200]
+
+
+def first(error: BaseException) -> BaseException:
+    """Give the first error of a group of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def words(error: BaseException) -> str:
+    """Say what went wrong, for a model and for administrators; no address and no header in it."""
+    match error:
+        case ServerError():
+            return str(error)
+        case MCPError():
+            return f"The server refused: {quote(error.error.message, LONGEST_WORDS)}."
+        case TimeoutError():
+            return "It did not answer in time."
+        case FileNotFoundError() | PermissionError() | NotADirectoryError():
+            return "The command is not there, or may not be run."
+        case _ if type(error).__module__.startswith("httpx2"):
+            return "It could not be reached, or broke off."
+        case _ if hasattr(error, "code") and hasattr(error, "data"):
+            return str(error)
+        case _:
+            return f"The connection failed ({type(error).__name__})."
