@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from conversations.answer import Answer
 from conversations.attempt import attempt
+from conversations.begun import Begun, OpenRound
 from conversations.context import edits, native, rules
 from conversations.context.errors import ContextError, RuleError
-from conversations.context.gauge import Report
+from conversations.context.gauge import Report, anchored
 from conversations.context.pipeline import Prepared
 from conversations.context.situation import REFUSED
 from conversations.context.view import Message, View
@@ -41,19 +42,22 @@ class Got:
 class Runner:
     """One run of one turn."""
 
-    def __init__(self, job: Job, ports: Ports, turn: int) -> None:
-        self.job, self.ports, self.turn = job, ports, turn
-        self.round = self.tool_calls = self.pauses = self.overflows = self.wrong = 0
+    def __init__(self, job: Job, ports: Ports, turn: int, begun: Begun | None = None) -> None:
+        begun = begun or Begun()
+        self.job, self.ports, self.turn, self.open = job, ports, turn, begun.open
+        self.round, self.tool_calls, self.wrong = begun.rounds, begun.tool_calls, begun.wrong
+        self.pauses, self.overflows = begun.pauses, begun.overflows
         #: The message this turn began with.
-        self.first = 0
+        self.first = begun.first
         #: Ids of this turn's tool calls, in view or not.
-        self.ids: set[str] = set()
+        self.ids = set(begun.ids)
 
     async def run(self) -> Finish:
         """Run to the end; everything that can go wrong is a Finish."""
         try:
             state = await self.ports.log.load()
-            self.first = max((message.seq for message in state.view.messages[-1:]), default=0)
+            last = max((message.seq for message in state.view.messages[-1:]), default=0)
+            self.first = self.first or last
             return await self._loop(state)
         except Stopped as stop:
             return stopped(stop.reason)
@@ -61,7 +65,10 @@ class Runner:
             return failed(error.code, str(error))
 
     async def _loop(self, state: Loaded) -> Finish:
-        while True:
+        finish = self._is_over()
+        if self.open is not None:
+            state, finish = await self._use_tools(state, self.open)
+        while finish is None:
             self.ports.switch.check()
             if self.round >= self.job.caps.rounds:
                 return Finish("done", "loop_limit")
@@ -69,11 +76,8 @@ class Runner:
             got = await self._reply(state)
             state = got.state
             if got.answer.tool_uses:
-                state = replace(state, view=await self._use_tools(got))
-                if self.tool_calls > self.job.caps.tool_calls:
-                    return Finish("done", "loop_limit")
-                if self.wrong >= self.job.caps.wrong_rounds:
-                    return wrong_calls()
+                calls = OpenRound(got.sent.call, got.answer.tool_uses)
+                state, finish = await self._use_tools(state, calls)
             elif self._goes_on(got):
                 self.pauses += 1
             elif got.answer.stop_reason == "refusal":
@@ -81,6 +85,7 @@ class Runner:
                 return declined(got.answer.refusal)
             else:
                 return finished(got.answer.stop_reason)
+        return finish
 
     async def _leave_out(self, view: View) -> None:
         """Record that the refused exchange is no part of the next request."""
@@ -128,7 +133,7 @@ class Runner:
         """Open a call, listen, close it; try again while nothing was shown and it may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
-        envelope = self.job.envelope(prepared.recall).fitting(left)
+        envelope = self.job.envelope.fitting(left)
         envelope = native.asked(envelope, view, prepared.clearing)
         in_view: set[str] = view.learn("call ids", _no_ids, _read_ids)
         taken = self.ids | in_view
@@ -175,30 +180,38 @@ class Runner:
         with self.ports.switch.interruptible():
             await self.ports.pause(wait)
 
-    async def _use_tools(self, got: Got) -> View:
+    async def _use_tools(self, state: Loaded, calls: OpenRound) -> tuple[Loaded, Finish | None]:
         """Answer the calls of an answer; those beyond the cap are told so.
 
         Where nobody could be told of their results, no tool runs: raises Refused.
         """
-        uses = got.answer.tool_uses
         allowed = self.job.caps.tool_calls - self.tool_calls
-        refused, denied = await self._refusal(got.sent), TOO_MANY
+        refused, denied = await self._refusal(calls.call), TOO_MANY
         if refused is not None:
             allowed, denied = 0, STOPPED + refused.code
-        self.tool_calls += len(uses)
-        self.ids.update(use.id for use in uses)
+        self.tool_calls += len(calls.uses)
+        self.ids.update(use.id for use in calls.uses)
         changed = RoundChanged(self.turn, self.round)
         runs = ToolRuns(self.ports, changed, self.job.caps.parallel_tools, allowed, denied)
-        message, is_wrong = await runs.answer(uses)
+        answered = await runs.answer(calls)
+        if answered is None:
+            return state, Finish("approval_wait")
         if refused is not None:
             raise refused
+        message, is_wrong = answered
         self.wrong = self.wrong + 1 if is_wrong else 0
-        return got.state.view.append(message)
+        return replace(state, view=state.view.append(message)), self._is_over()
 
-    async def _refusal(self, sent: Sent) -> Refused | None:
+    def _is_over(self) -> Finish | None:
+        """Say how the turn ends when it has used up what its tools may do."""
+        if self.tool_calls > self.job.caps.tool_calls:
+            return Finish("done", "loop_limit")
+        return wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
+
+    async def _refusal(self, call: int) -> Refused | None:
         """Give why there can be no further call, if that is known already."""
         try:
-            await self.ports.calls.demand(sent)
+            await self.ports.calls.demand(Sent(call, ""))
         except Refused as refused:
             return refused
         return None
@@ -218,7 +231,8 @@ def _report(answer: Answer, view: View, overhead: int) -> Report | None:
     usage = answer.usage
     if usage is None or not usage.context:
         return None
-    return Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
+    report = Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
+    return anchored(report, view.messages[-1])
 
 
 def _compare(prepared: Prepared, answer: Answer) -> None:

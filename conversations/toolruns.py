@@ -1,7 +1,10 @@
 """Answering the tool calls of one answer: side by side, within the caps, results in their order.
 
 A call always gets a result, whatever its tool does, because an answer without its results would end
-the conversation. Only a port that cannot write any more (a lost lease) leaves calls open.
+the conversation. Only a port that cannot write any more (a lost lease) leaves calls open, and a
+question to a person, which is put once all the others have run. Where another worker goes on, what
+ended is not run again, and what had left is, unless it may have changed something: then nobody
+knows, and that is its result.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import logging
 from dataclasses import dataclass
 
 from conversations.answer import ToolUse
+from conversations.asking import Ask
+from conversations.begun import OpenRound
 from conversations.context import wire
 from conversations.context.view import Message
 from conversations.events import RoundChanged
@@ -19,6 +24,7 @@ from conversations.switch import Stopped
 
 logger = logging.getLogger("agentweb.runner")
 
+CUT_SHORT = "Outcome unknown: the server stopped while this tool ran. Check before repeating it."
 CANCELLED = "Cancelled: the turn was stopped before this tool finished."
 TOO_MANY = "Not run: this turn has reached its limit of tool calls."
 FLAWED = "Not run: the input was not one JSON object. It is "
@@ -36,12 +42,16 @@ class ToolRuns:
     allowed: int
     denied: str = TOO_MANY
 
-    async def answer(self, uses: tuple[ToolUse, ...]) -> tuple[Message, bool]:
-        """Run the calls, store their results as one message, say whether every call was wrong."""
+    async def answer(self, calls: OpenRound) -> tuple[Message, bool] | None:
+        """Run the calls and store their results; None when a person has to be asked first.
+
+        The flag says whether every call was wrong.
+        """
+        verdicts = await self._judged(calls)
         gate = asyncio.Semaphore(self.parallel)
         tasks = [
-            asyncio.create_task(self._use(use, gate, is_allowed=at < self.allowed))
-            for at, use in enumerate(uses)
+            asyncio.create_task(self._use(use, calls, gate, verdicts.get(use.id)))
+            for use in calls.uses
         ]
         try:
             done = await asyncio.gather(*tasks)
@@ -50,18 +60,52 @@ class ToolRuns:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        message = await self.ports.log.store_results(wire.join(map(_result, uses, done)))
-        return message, all(one.is_wrong for one in done)
+        asks = [one for one in done if isinstance(one, Ask)]
+        if asks:
+            await self.ports.tools.ask(asks)
+            return None
+        ended = [one for one in done if isinstance(one, ToolDone)]
+        content = wire.join(map(_result, calls.uses, ended))
+        message = await self.ports.log.store_results(content)
+        return message, all(one.is_wrong for one in ended)
 
-    async def _use(self, use: ToolUse, gate: asyncio.Semaphore, *, is_allowed: bool) -> ToolDone:
-        """Answer one call; a stop makes it a cancelled one, committed like any other."""
-        async with gate:
-            if not is_allowed:
-                done = ToolDone(wire.encode(self.denied), "denied")
+    async def _judged(self, calls: OpenRound) -> dict[str, Ask | ToolDone]:
+        """Say of the calls that are left which may not run, or not yet."""
+        found: dict[str, Ask | ToolDone] = {}
+        free: list[ToolUse] = []
+        for at, use in enumerate(calls.uses):
+            if use.id in calls.done:
+                continue
+            if calls.started.get(use.id) == "write":
+                found[use.id] = ToolDone(wire.encode(CUT_SHORT), "unknown")
+            elif use.id in calls.started:
+                # It was allowed when it left.
+                continue
+            elif at >= self.allowed:
+                found[use.id] = ToolDone(wire.encode(self.denied), "denied")
             elif use.flaw:
-                done = ToolDone(wire.encode(FLAWED + use.flaw), "error", is_wrong=True)
+                found[use.id] = ToolDone(wire.encode(FLAWED + use.flaw), "error", is_wrong=True)
             else:
-                done = await self._run(use)
+                free.append(use)
+        return found | dict(await self.ports.tools.judge(free))
+
+    async def _use(
+        self,
+        use: ToolUse,
+        calls: OpenRound,
+        gate: asyncio.Semaphore,
+        verdict: Ask | ToolDone | None,
+    ) -> ToolDone | Ask:
+        """Answer one call; a stop makes it a cancelled one, committed like any other."""
+        if use.id in calls.done:
+            return calls.done[use.id]
+        async with gate:
+            if isinstance(verdict, Ask):
+                if not self.ports.switch.reason:
+                    return verdict
+                done = ToolDone(wire.encode(CANCELLED), "cancelled")
+            else:
+                done = verdict or await self._run(use)
             await self.ports.tools.finished(use, done)
         await self.ports.tell(self.changed)
         return done

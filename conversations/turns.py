@@ -1,8 +1,8 @@
 """Running turns: a turn belongs to the server, not to a socket or a tab.
 
 Embedded, every turn is a task of one supervisor in the serving process; the database's lease says
-who may write, so the same run could live in a worker. A stop is a row first and a wake-up second. A
-turn whose process died is closed as interrupted by the sweep, with what it had shown.
+who may write, so the same run could live in a worker. A stop is a row first and a wake-up second.
+What becomes of a turn whose process died says services/takeovers.py.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.db import db
 from conversations.errands import Errands
-from conversations.events import Event, MeterMoved, TurnClosed, TurnOpened
+from conversations.events import Event, MeterMoved, TurnChanged, TurnClosed, TurnOpened
 from conversations.jobs import job
 from conversations.ports import Finish, Ports
 from conversations.proposing import propose
+from conversations.queries.begun import begun
 from conversations.queries.jobs import job_facts
 from conversations.runner import Runner
+from conversations.servers import keeper
 from conversations.services import leases
 from conversations.services import turns as services
 from conversations.services.attachments import sweep_unsent
 from conversations.services.erase import erase_due
-from conversations.services.errands import close_lost_errands
 from conversations.services.leases import TTL, Lease
-from conversations.services.proposals import lapse
+from conversations.services.workspace import sweep_workspaces
 from conversations.stage import TurnStage, announce
+from conversations.sweeping import sweep
 from conversations.switch import Stopped, Switch
 from conversations.titling import name
 
@@ -72,21 +74,13 @@ class Supervisor:
                 conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds
             ),
         )
+        await keeper.start()
         await self.sweep(everything=is_alone)
         self._sweeper = asyncio.create_task(self._sweep_regularly())
 
     async def sweep(self, *, everything: bool = False) -> None:
-        """Close the turns of dead workers and start those that wait."""
-        for turn_id in await db(services.expired_turns, everything=everything):
-            if turn_id in self._tasks:
-                continue
-            turn = await db(services.interrupt_turn, turn_id=turn_id, everything=everything)
-            if turn is not None:
-                logger.warning("turn %s was interrupted", turn_id)
-                await announce(turn.conversation_id, TurnClosed(turn.number))
-        await db(close_lost_errands, everything=everything)
-        await db(lapse, everything=everything)
-        for turn_id in await db(services.queued_turns):
+        """Take the turns of dead workers and start those that wait."""
+        for turn_id in await sweep(self._tasks, everything=everything):
             self.launch(turn_id)
 
     async def _sweep_regularly(self) -> None:
@@ -96,11 +90,12 @@ class Supervisor:
                 await self.sweep()
                 await db(erase_due)
                 await db(sweep_unsent)
+                await db(sweep_workspaces)
             except Exception:
                 logger.exception("the sweep failed; it is tried again")
 
     def wake(self, turn_id: int) -> None:
-        """Start a queued turn soon, from any thread; the sweep finds it if this process cannot."""
+        """Start a turn that waits soon, from any thread; the sweep finds it if nobody can."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.launch, turn_id)
 
@@ -151,6 +146,7 @@ class Supervisor:
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=5)
         await self._errands.drain()
+        await keeper.stop()
         if self._claude is not None:
             await self._claude.close()
 
@@ -163,11 +159,14 @@ class Supervisor:
         switch = self._switches[turn_id] = Switch()
         stage = TurnStage(lease)
         keeper = asyncio.create_task(self._keep(lease, switch))
-        is_done, following = False, None
+        is_done, is_asked, following = False, False, None
         try:
-            await _tell(stage, TurnOpened(lease.number))
+            opened = TurnOpened if lease.generation == 1 else TurnChanged
+            await _tell(stage, opened(lease.number))
             finish = await self._finish(lease, switch, stage, self._claude)
-            following = await db(services.finish_turn, lease=lease, finish=finish)
+            is_asked = finish.state == "approval_wait"
+            if not is_asked:
+                following = await db(services.finish_turn, lease=lease, finish=finish)
             logger.info("turn %s: %s %s %s", turn_id, finish.state, finish.reason, finish.code)
             is_done = finish.state == "done"
         except Stopped:
@@ -178,7 +177,7 @@ class Supervisor:
         finally:
             keeper.cancel()
             self._switches.pop(turn_id, None)
-            await _tell(stage, TurnClosed(lease.number))
+            await _tell(stage, (TurnChanged if is_asked else TurnClosed)(lease.number))
             if following is not None:
                 await _tell(stage, TurnOpened(following.number))
             await _tell(stage, MeterMoved())
@@ -191,23 +190,27 @@ class Supervisor:
     async def _finish(
         self, lease: Lease, switch: Switch, stage: TurnStage, claude: Claude
     ) -> Finish:
-        calls = TurnCalls(lease, claude)
         try:
-            work = job(await db(job_facts, lease.conversation_id))
+            facts = await db(job_facts, lease.conversation_id)
+            work, calls = job(facts), TurnCalls(lease, claude, facts.tools)
             ports = Ports(
                 log=TurnLog(lease, work.model),
                 calls=calls,
                 model=calls,
-                tools=TurnTools(lease, partial(_is_requested, switch)),
+                tools=TurnTools(lease, facts.tools, partial(_is_requested, switch), stage.progress),
                 stage=stage,
                 switch=switch,
                 pause=asyncio.sleep,
                 chance=random.random,
                 now=time.time,
             )
-            late = asyncio.get_running_loop().call_later(work.caps.seconds, switch.request, "time")
+            done = await db(begun, lease.turn_id)
+            if await db(leases.renew_lease, lease=lease):
+                switch.request("user")
+            left = max(0.0, work.caps.seconds - lease.ran_seconds)
+            late = asyncio.get_running_loop().call_later(left, switch.request, "time")
             try:
-                return await Runner(work, ports, lease.number).run()
+                return await Runner(work, ports, lease.number, done).run()
             finally:
                 late.cancel()
         except ContextError as error:

@@ -96,7 +96,7 @@ async def check_requests(app: App) -> None:
 async def check_page(chat: Chat) -> None:
     """O3: who followed every frame sees what somebody sees who comes now."""
     fresh = await chat.fresh()
-    assert chat.page.missed == []
+    assert not chat.page.missed, chat.page.missed
     turns = Turn.objects.filter(conversation=chat.conversation)
     for number in await db(lambda: list(turns.values_list("number", flat=True))):
         assert chat.text(number) == fresh.text(f"turn-{number}")

@@ -21,12 +21,12 @@ from random import Random
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one process does; `dies_with` is the open call at which it kills itself, 0: it lives."""
+    """What one process does; it may be killed with its first call open, which the others await."""
 
     leases: tuple[tuple[int, int, int, int, int], ...]
     threads: int
     rounds: int
-    dies_with: int
+    is_dying: bool
     seed: int
 
 
@@ -39,16 +39,22 @@ def main() -> None:
     import django
 
     django.setup()
-    children = [child for plan in plans if (child := _forked(plan))]
+    reading, writing = os.pipe()
+    children = [child for plan in plans if (child := _forked(plan, reading, writing))]
+    os.close(writing)
     for child in children:
         os.waitpid(child, 0)
 
 
-def _forked(plan: Plan) -> int:
+def _forked(plan: Plan, reading: int, writing: int) -> int:
+    """Fork a process; one that lives begins when no other still holds the end to write to."""
     child = os.fork()
     if not child:
         try:
-            found = _spend(plan)
+            if not plan.is_dying:
+                os.close(writing)
+                os.read(reading, 1)
+            found = _spend(plan, writing)
         except BaseException as error:
             found = Counter({repr(error): 1})
         os.write(1, (json.dumps(found) + "\n").encode())
@@ -56,11 +62,13 @@ def _forked(plan: Plan) -> int:
     return child
 
 
-def _spend(plan: Plan) -> Counter[str]:
+def _spend(plan: Plan, writing: int) -> Counter[str]:
     opened = count(1)
 
     def is_open() -> None:
-        if next(opened) == plan.dies_with:
+        if plan.is_dying and next(opened) == 1:
+            os.close(writing)
+            time.sleep(0.05)
             os.kill(os.getpid(), signal.SIGKILL)
 
     with ThreadPoolExecutor(plan.threads) as pool:

@@ -44,7 +44,7 @@ from conversations.ports import Sending
 from conversations.queries.prices import price_list
 from conversations.services.audit import Tally, verify_everything
 from conversations.services.leases import Lease
-from conversations.services.turns import interrupt_turn
+from conversations.services.takeovers import take_over
 from conversations.tokenizer import NEWER, OLDER, family_of
 from conversations.usage import Usage, usage_from
 from tests import work
@@ -115,7 +115,7 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
     await buyer.close()
     await settled(seller)
     assert len(heard) == 30
-    await db(interrupt_turn, turn_id=lease.turn_id, everything=True)
+    await db(take_over, turn_id=lease.turn_id, everything=True)
     row = await db(ApiResult.objects.get)
     (bill,) = seller.emulator.bills.values()
     assert (row.status, row.cost_basis) == ("lost", "estimated")

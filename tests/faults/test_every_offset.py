@@ -89,8 +89,8 @@ def check(first: Turn, heard: bytes) -> None:
     assert (first.state == "done") == (results[-1].status == "complete")
     calls = list(ToolCall.objects.filter(turn=first))
     ran = any(row.status == "complete" for row in results)
-    root = workspace_of(first.conversation.owner_id).root
-    written = {path.name: path.read_text() for path in root.iterdir()} if root.exists() else {}
+    workspace = workspace_of(first.conversation.owner_id)
+    written = {each.path: workspace.read(each.path).decode() for each in workspace.entries()}
     assert written == (FILES if ran else {})
     assert [(row.state, json.loads(row.input)["content"]) for row in calls] == [
         ("ok", text) for text in FILES.values() if ran

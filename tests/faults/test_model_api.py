@@ -47,7 +47,7 @@ async def test_a_fault_ends_as_the_matrix_says_and_the_talk_goes_on(
         assert bool(await db(said, turn)) is row.keeps
         assert row.says in chat.text(1)
         assert ("Try again" in chat.text(1)) is (turn.state == "failed")
-        assert files(chat) == []
+        assert await db(files, chat) == []
         await check_everything(chat)
         if row.name.startswith("F23"):
             assert await db(reductions, chat) == [("trim", "applied")]

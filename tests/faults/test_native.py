@@ -36,9 +36,7 @@ def small(settings: Any, **numbers: int) -> None:
 
 async def reads(chat: Chat, times: int, aside: str = "") -> None:
     """Let the model read a file so many times, a message for each."""
-    root = workspace_of(chat.user.pk).root
-    root.mkdir(parents=True, exist_ok=True)
-    (root / "notes.txt").write_text(PAGE)
+    await db(workspace_of(chat.user.pk).write, "notes.txt", PAGE.encode())
     for number in range(times):
         turn = await chat.say(f"Read notes.txt, number {number} {aside}")
         assert (turn.state, turn.finish_reason, turn.error_text) == ("done", "end_turn", "")

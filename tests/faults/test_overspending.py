@@ -25,7 +25,7 @@ from django.db.models import Sum
 
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.queries.drift import has_drift
-from conversations.services import turns
+from conversations.services import takeovers
 from conversations.services.audit.accounts import check_accounts
 from conversations.services.leases import Lease
 from tests import work
@@ -99,8 +99,7 @@ def plans(leases: list[Lease], processes: int, dying: int) -> list[Plan]:
             tuple(astuple(lease) for lease in share),
             max(1, THREADS // (1 if DATABASE == "postgres" else processes)),
             rounds=1,
-            # At its first: the budget may be gone before a slow process comes to its third.
-            dies_with=1 if at < dying else 0,
+            is_dying=at < dying,
             seed=1_000 * at,
         )
         for at, share in enumerate(shares)
@@ -131,8 +130,8 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
     # Worth watching: the limit was come near to.
     assert watch.most[own.pk] > 10 * most
     assert ApiCall.objects.filter(result=None).exists() == bool(dying)
-    for key in turns.expired_turns(everything=True):
-        turns.interrupt_turn(turn_id=key, everything=True)
+    for key in takeovers.expired_turns(everything=True):
+        takeovers.take_over(turn_id=key, everything=True)
     check_books()
 
 

@@ -214,8 +214,7 @@ def counting(runs: Counter[tuple[int, str]]) -> Callable[[TurnTools, ToolUse], A
 
 def files(chat: Chat) -> list[str]:
     """Name the files that tools have written for a person."""
-    root = workspace_of(chat.user.pk).root
-    return sorted(path.name for path in root.iterdir()) if root.exists() else []
+    return [entry.path for entry in workspace_of(chat.user.pk).entries()]
 
 
 def reductions(chat: Chat) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ def near(policy: str = "off", percent: int = 100) -> World:
         log.put("prompt", blocks(f"please look at number {number}, " + "and again " * 500))
         log.put("answer", blocks("I saw it. " * 40))
     chosen = OFF if policy == "off" else TRIM
-    tokens = log.view().tokens + job().envelope(False).overhead
+    tokens = log.view().tokens + job().envelope.overhead
     # A fifth of a small window is kept for the answer.
     return World(job(chosen, tokens * 125 // percent), log=log)
 
@@ -67,7 +67,7 @@ async def test_nothing_is_counted_far_from_the_limit_or_after_a_report() -> None
     assert far.model.counted == []
     told = near(percent=99)
     view = told.log.view()
-    overhead = told.job.envelope(False).overhead
+    overhead = told.job.envelope.overhead
     told.log.report = Report(view.tokens + overhead, view.tokens, overhead, view.edits)
     await told.run(says("Hi"))
     assert told.model.counted == []
@@ -92,10 +92,10 @@ async def test_an_answer_is_allowed_no_more_than_is_left_of_the_window() -> None
     estimate = log.view().tokens
     w = World(job(OFF, window=16_000), log=log)
     w.log.report = Report(12_000, estimate, 0, 0)
-    made = w.job.envelope(False)
+    made = w.job.envelope
     limited = made.limited(9_000)
     w.job = job(OFF, window=16_000, max_output=64_000)
-    object.__setattr__(w.job, "envelope", lambda recall: limited)
+    object.__setattr__(w.job, "envelope", limited)
     await w.run(says("Hi"))
     sent = w.calls.sendings[0]
     assert sent.envelope.max_tokens == 3_072

@@ -63,7 +63,6 @@ async def test_a_reply_asks_for_the_clearing_and_the_report_counts_it_in(caplog:
     assert asked["keep"] == {"type": "tool_uses", "value": 1}
     assert kinds(w) == [("clearing", "expected")]
     assert "expected were" not in caplog.text
-    assert "recall" in {tool["name"] for tool in json.loads(w.calls.bodies[0])["tools"]}
     await w.go_on("And now?", says("Now."))
     check_log(w)
 

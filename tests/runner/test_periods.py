@@ -99,12 +99,69 @@ def test_weeks_begin_on_monday_and_months_on_the_first(place: tuple[str, datetim
         # The hour that is shown twice is one window.
         ("hour", "Europe/Vienna", "2026-10-25T01:30Z", "2026-10-25T00:00Z", "2026-10-25T02:00Z"),
         ("hour", "Europe/Vienna", "2026-03-29T01:10Z", "2026-03-29T01:00Z", "2026-03-29T02:00Z"),
+        # Half an hour of summer: days of 23.5 and 24.5 hours, and an hour that takes 90 minutes.
+        (
+            "day",
+            "Australia/Lord_Howe",
+            "2026-04-04T15:00Z",
+            "2026-04-04T13:00Z",
+            "2026-04-05T13:30Z",
+        ),
+        (
+            "day",
+            "Australia/Lord_Howe",
+            "2026-10-03T15:00Z",
+            "2026-10-03T13:30Z",
+            "2026-10-04T13:00Z",
+        ),
+        (
+            "hour",
+            "Australia/Lord_Howe",
+            "2026-04-04T15:00Z",
+            "2026-04-04T14:00Z",
+            "2026-04-04T15:30Z",
+        ),
+        (
+            "hour",
+            "Australia/Lord_Howe",
+            "2026-10-03T15:20Z",
+            "2026-10-03T14:30Z",
+            "2026-10-03T15:30Z",
+        ),
+        ("day", "Asia/Kathmandu", "2026-11-21T18:14Z", "2026-11-20T18:15Z", "2026-11-21T18:15Z"),
+        ("hour", "Asia/Kathmandu", "2026-11-21T18:14Z", "2026-11-21T17:15Z", "2026-11-21T18:15Z"),
+        # The week and the month that the date was left out of.
+        ("week", "Pacific/Apia", "2011-12-31T12:00Z", "2011-12-26T10:00Z", "2012-01-01T10:00Z"),
+        ("month", "Pacific/Apia", "2011-12-30T12:00Z", "2011-12-01T10:00Z", "2011-12-31T10:00Z"),
+        # Month ends of every length, and the leap day itself.
+        ("month", "Europe/Vienna", "2026-10-31T22:30Z", "2026-09-30T22:00Z", "2026-10-31T23:00Z"),
+        ("month", "Europe/Vienna", "2026-03-31T21:59Z", "2026-02-28T23:00Z", "2026-03-31T22:00Z"),
+        ("month", "UTC", "2100-02-28T23:59Z", "2100-02-01T00:00Z", "2100-03-01T00:00Z"),
+        ("day", "UTC", "2028-02-29T12:00Z", "2028-02-29T00:00Z", "2028-03-01T00:00Z"),
+        ("week", "UTC", "2028-02-29T12:00Z", "2028-02-28T00:00Z", "2028-03-06T00:00Z"),
     ],
 )
 def test_windows_where_clocks_change(
     period: str, zone: str, now: str, starts: str, ends: str
 ) -> None:
     assert bounds(period, zone, at(now)) == (at(starts), at(ends))
+
+
+@settings(max_examples=60)
+@given(places, st.sampled_from(PERIODS), st.integers(2, 12))
+def test_windows_tile_time(place: tuple[str, datetime], period: str, count: int) -> None:
+    """Walking on leaves nothing out and counts nothing twice."""
+    zone, now = place
+    starts, ends = bounds(period, zone, now)
+    first, labels = starts, []
+    for _ in range(count):
+        assert ends is not None
+        assert bounds(period, zone, ends - timedelta(seconds=1)) == (starts, ends)
+        labels.append(starts.astimezone(ZoneInfo(zone)).replace(tzinfo=None))
+        (starts, ends), before = bounds(period, zone, ends), ends
+        assert starts == before
+    assert labels == sorted(set(labels)) or period == "hour"
+    assert starts > first
 
 
 def test_a_lifetime_has_no_end() -> None:

@@ -258,8 +258,9 @@ async def test_a_shutdown_in_mid_tool_leaves_no_tool_running() -> None:
 
     world.tools.run_by_name["long"] = long
     task = asyncio.create_task(world.run(calls("toolu_1", "toolu_2", name="long")))
-    await asyncio.sleep(0.01)
-    assert world.tools.running == 2
+    async with asyncio.timeout(10):
+        while world.tools.running < 2:
+            await asyncio.sleep(0)
     await cancelled(task)
     assert task.cancelled()
     assert world.tools.running == 0

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.answer import ToolUse
+from conversations.asking import Ask
+from conversations.begun import Begun
 from conversations.context import edits, wire
 from conversations.context.edits import Transformation
 from conversations.context.envelope import Envelope, body, envelope
@@ -42,7 +44,6 @@ Step = dict[str, Any] | BaseException | Callable[[], Awaitable[object]]
 Script = Sequence[Step]
 REPLY, SUMMARY = "reply-model", "summary-model"
 TOOLS = [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}]
-RECALL = {"name": "recall", "description": "Recalls.", "input_schema": {"type": "object"}}
 
 
 def job(
@@ -55,10 +56,8 @@ def job(
     """A job for the twins; another model than theirs thinks as the product asks it to."""
     thinking = None if model == REPLY else {"type": "adaptive", "display": "summarized"}
 
-    def reply(recall: bool) -> Envelope:
-        tools = [*TOOLS, RECALL] if recall else TOOLS
-        prefix: dict[str, Any] = {"model": model, "system": "Be brief.", "tools": tools}
-        return envelope(max_tokens=1_000, thinking=thinking, **prefix)
+    prefix: dict[str, Any] = {"model": model, "system": "Be brief.", "tools": TOOLS}
+    reply = envelope(max_tokens=1_000, thinking=thinking, **prefix)
 
     def summary(system: str, max_tokens: int) -> Envelope:
         return envelope(model=SUMMARY, max_tokens=max_tokens, system=system, cached=False)
@@ -215,6 +214,19 @@ class TwinTools:
     running: int = 0
     most: int = 0
     fails: dict[str, BaseException] = field(default_factory=dict)
+    #: What is said of a call before it may run, by its id; and the questions that were put.
+    verdicts: dict[str, Ask | ToolDone] = field(default_factory=dict)
+    asked: list[Ask] = field(default_factory=list)
+    #: Happens before the calls of an answer are judged.
+    before: Callable[[], Awaitable[object]] | None = None
+
+    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, Ask | ToolDone]:
+        if self.before is not None:
+            await self.before()
+        return {use.id: self.verdicts[use.id] for use in uses if use.id in self.verdicts}
+
+    async def ask(self, asks: Sequence[Ask]) -> None:
+        self.asked += asks
 
     async def started(self, use: ToolUse) -> None:
         if "started" in self.fails:
@@ -308,6 +320,12 @@ class World:
         if replies:
             self.model.replies[:] = replies
         return await Runner(self.job, self.ports, 1).run()
+
+    async def resume(self, begun: Begun, *replies: Script) -> Finish:
+        """Go on with the turn as another worker, after this one died."""
+        self.switch = Switch()
+        self.model.replies[:] = replies
+        return await Runner(self.job, self.ports, 1, begun).run()
 
     async def go_on(self, prompt: str, *replies: Script) -> Finish:
         """A later turn of the same conversation."""

@@ -1,0 +1,85 @@
+"""Asking before a tool acts: what was asked, what was decided, and the site's rule for a tool.
+
+Question and decision are rows of the conversation's chain, so who allowed what and when can be
+neither changed nor lost. A question is bound to one tool call and to the digest of its arguments;
+it has one decision at most, which the database holds.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+
+from conversations.models.log import Chained, Conversation
+from conversations.models.turns import ToolCall
+
+
+class Approval(Chained):
+    """A call that waits for a person, or has waited."""
+
+    class Reason(models.TextChoices):
+        WRITE = "write", "it changes something"
+        PRIVATE = "private", "it tells others, and private data was read before"
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.PROTECT, related_name="approvals"
+    )
+    call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, related_name="approval")
+    #: SHA-256 of the arguments as they were shown, byte for byte.
+    arguments_digest = models.CharField(max_length=80)
+    #: Who would be told something ("" where nobody is), as the tool says it.
+    destination = models.TextField(blank=True)
+    reason = models.CharField(max_length=8, choices=Reason.choices)
+    #: The tools whose private results came before.
+    sources = models.CharField(max_length=400, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"approval {self.pk}"
+
+
+class Decision(Chained):
+    """What became of a question; without an actor its time ran out."""
+
+    class Verdict(models.TextChoices):
+        ONCE = "once", "allowed once"
+        CONVERSATION = "chat", "allowed in this conversation"
+        DENIED = "denied", "denied"
+        EXPIRED = "expired", "not answered in time"
+
+    conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="+")
+    approval = models.OneToOneField(Approval, on_delete=models.PROTECT, related_name="decision")
+    verdict = models.CharField(max_length=8, choices=Verdict.choices)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.verdict} {self.approval_id}"
+
+    @property
+    def allows(self) -> bool:
+        return self.verdict in (self.Verdict.ONCE, self.Verdict.CONVERSATION)
+
+
+class ApprovalRule(models.Model):
+    """The site's rule for one tool; without a row people are asked."""
+
+    class Rule(models.TextChoices):
+        ASK = "ask", "ask the person"
+        ALLOW = "allow", "always allow"
+        NEVER = "never", "never allow"
+
+    tool = models.CharField(
+        max_length=128, unique=True, help_text="The name of the tool, as the model calls it."
+    )
+    rule = models.CharField(max_length=5, choices=Rule.choices, default=Rule.ASK)
+
+    class Meta:
+        ordering = ["tool"]
+
+    def __str__(self) -> str:
+        return f"{self.tool}: {self.rule}"

@@ -1,0 +1,165 @@
+"""What a person is asked before a tool acts: judged from the path, the site's rules and decisions.
+
+A destination counts as named when the person wrote a URL of that host in a message. What the model
+read privately counts wherever it stands on the path, also in a call that ran or will run before
+this one in the same answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from django.db.models import Q
+
+from conversations.answer import ToolUse
+from conversations.asking import Ask, Known, Rule, asks
+from conversations.context import wire
+from conversations.models import (
+    Approval,
+    ApprovalRule,
+    Conversation,
+    Decision,
+    Message,
+    ToolCall,
+    Turn,
+)
+from conversations.ports import ToolDone
+from conversations.queries.branches import on_path
+from tools.base import Tool
+from tools.errors import InputError
+from tools.execute import checked
+from tools.toolset import Toolset
+
+logger = logging.getLogger("agentweb.turns")
+NEVER = "Not run: on this site this tool may not be used."
+DENIED = (
+    "Not run: the person did not allow this call. Do not repeat it; ask what they want instead."
+)
+EXPIRED = "Not run: the person was asked to allow this call and did not answer in time."
+CHANGED = "Not run: what the person allowed is not this call."
+#: A destination that its tool cannot tell is nobody's that the person named.
+UNKNOWN = "an unknown destination"
+_URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
+_PORTS = {"http": 80, "https": 443}
+
+
+def judged(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
+    """Say which of the calls a person has to allow first, and which may not run."""
+    present = {use.id: tools.tools[use.name] for use in uses if use.name in tools.tools}
+    rules = _rules({tool.name for tool in present.values()})
+    calm = all(
+        tool.effect != "write" and tool.destination is None and tool.name not in rules
+        for tool in present.values()
+    )
+    if calm:
+        return {}
+    decisions = _decisions(turn_id)
+    known = _known(Turn.objects.select_related("conversation").get(pk=turn_id).conversation)
+    found: dict[str, Ask | ToolDone] = {}
+    for use in uses:
+        if use.id not in present:
+            continue
+        tool = present[use.id]
+        verdict = _verdict(use, tool, known, decisions.get(use.id), rules.get(tool.name, "ask"))
+        if verdict is not None:
+            found[use.id] = verdict
+        if tool.is_private and tool.name not in known.private:
+            known = replace(known, private=(*known.private, tool.name))
+    return found
+
+
+def _verdict(
+    use: ToolUse, tool: Tool, known: Known, decision: Decision | None, rule: Rule
+) -> Ask | ToolDone | None:
+    if rule == "never":
+        return _refused(NEVER, "never")
+    try:
+        arguments = checked(wire.decode(use.input), tool)
+    except InputError:
+        # It cannot run; its result says why.
+        return None
+    if decision is not None:
+        return _decided(use, decision)
+    return asks(
+        use,
+        known,
+        writes=tool.effect == "write",
+        destination=_destination(tool, arguments),
+        rule=rule,
+    )
+
+
+def _decided(use: ToolUse, decision: Decision) -> ToolDone | None:
+    if decision.verdict == Decision.Verdict.EXPIRED:
+        return _refused(EXPIRED, "expired")
+    if not decision.allows:
+        return _refused(DENIED, "denied")
+    is_same = decision.approval.arguments_digest == wire.digest(use.input)
+    return None if is_same else _refused(CHANGED, "changed")
+
+
+def _refused(text: str, code: str) -> ToolDone:
+    return ToolDone(wire.encode(text), "denied", {"code": code})
+
+
+def _destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
+    if tool.destination is None:
+        return None
+    try:
+        return tool.destination(arguments) or None
+    except Exception:
+        logger.exception("the destination of %s is not known", tool.name)
+        return UNKNOWN
+
+
+def _rules(names: set[str]) -> dict[str, Rule]:
+    rows = ApprovalRule.objects.filter(tool__in=names).exclude(rule=ApprovalRule.Rule.ASK)
+    return {tool: cast("Rule", rule) for tool, rule in rows.values_list("tool", "rule")}
+
+
+def _decisions(turn_id: int) -> dict[str, Decision]:
+    rows = Decision.objects.filter(approval__call__turn_id=turn_id)
+    return {row.approval.call.tool_use_id: row for row in rows.select_related("approval__call")}
+
+
+def _known(conversation: Conversation) -> Known:
+    read = ToolCall.objects.filter(on_path("turn", conversation), is_private=True)
+    allowed = Approval.objects.filter(
+        conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
+    )
+    private = dict.fromkeys(read.order_by("pk").values_list("name", flat=True))
+    return Known(
+        tuple(private),
+        frozenset(_named(conversation)) if private else frozenset(),
+        frozenset(allowed.values_list("call__name", "destination")),
+    )
+
+
+def _named(conversation: Conversation) -> Iterator[str]:
+    """Give the hosts of the URLs in what the person wrote."""
+    # What goes on from a cut answer has a prompt of ours.
+    theirs = Q(turn=None) | Q(turn__continues=None)
+    prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
+    for content in prompts.values_list("content", flat=True):
+        for block in wire.decode(content):
+            if block.get("type") == "text":
+                for found in _URL.finditer(block["text"]):
+                    yield from _places(found[0])
+
+
+def _places(url: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(url.rstrip(".,;:!?)]}"))
+        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS[parts.scheme.lower()]
+        names = {host, host.encode("idna").decode("ascii")}
+    except ValueError:
+        return
+    for name in names - {""}:
+        yield f"{name}:{port}"
+        if port in _PORTS.values():
+            yield name

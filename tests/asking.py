@@ -1,0 +1,69 @@
+"""Turns that ask a person, for tests of what is stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conversations.answer import ToolUse
+from conversations.asking import Ask
+from conversations.context import wire
+from conversations.models import Approval
+from conversations.ports import Ending, ToolDone
+from conversations.queries.approvals import judged
+from conversations.services import approvals, calls, log, toolcalls
+from conversations.services.calls import Timing
+from conversations.services.leases import Lease
+from tests import work
+from tools.registry import TOOLS
+from tools.toolset import Toolset
+
+Given = tuple[str, str, dict[str, Any]]
+FIRE: Given = ("f", "fire", {})
+POST: Given = ("p", "post", {"to": "a@b.example", "text": "Hello"})
+VISIT: Given = ("v", "visit", {"host": "evil.example:443"})
+DIARY: Given = ("d", "read_diary", {})
+
+
+def uses(*given: Given) -> tuple[ToolUse, ...]:
+    return tuple(ToolUse(key, name, wire.encode(value)) for key, name, value in given)
+
+
+def calling(lease: Lease, *given: Given) -> tuple[ToolUse, ...]:
+    """Store an answer that makes these calls."""
+    found = uses(*given)
+    blocks = tuple(
+        wire.encode({"type": "tool_use", "id": key, "name": name, "input": value})
+        for key, name, value in given
+    )
+    calls.close_call(
+        lease=lease,
+        call_id=work.opened(lease).call,
+        ending=Ending("complete", work.USAGE, "tool_use", blocks, found),
+        timing=Timing(1, 2),
+        effects={name: tool.effect for name, tool in TOOLS.items()},
+    )
+    return found
+
+
+def judge(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, Ask | ToolDone]:
+    return judged(lease.turn_id, found, Toolset(TOOLS))
+
+
+def done(lease: Lease, *names: str, is_private: bool = False) -> None:
+    """Play a round to its end."""
+    for name in names:
+        toolcalls.start_tool(lease=lease, tool_use_id=name, is_private=is_private)
+        toolcalls.finish_tool(lease=lease, tool_use_id=name, done=ToolDone('"ok"', "ok"))
+    log.store_results(lease=lease, content=work.results(*names), estimate=1)
+
+
+def asked(*given: Given, text: str = "Hello") -> tuple[Lease, list[Approval]]:
+    """Give a turn that waits for a person."""
+    lease = work.begun(text=text)
+    return lease, ask(lease, *given)
+
+
+def ask(lease: Lease, *given: Given) -> list[Approval]:
+    found = judge(lease, calling(lease, *given))
+    approvals.ask_person(lease=lease, asks=[one for one in found.values() if isinstance(one, Ask)])
+    return list(Approval.objects.filter(call__turn_id=lease.turn_id, decision=None).order_by("pk"))

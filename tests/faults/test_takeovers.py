@@ -1,0 +1,131 @@
+"""F30 to F39: a worker killed at each border of a tool round; another one goes on from there.
+
+The process is really killed, by its id, while it stands at the border. What it ran is counted in a
+file outside the database: no write runs twice, whatever dies where.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.script import Script, after, call, say, when
+from agentweb.emulator.server import EmulatorServer
+from conversations.context import wire
+from conversations.db import db
+from conversations.models import ToolCall, Turn
+from conversations.services.takeovers import MOST_TAKEOVERS
+from conversations.toolruns import CUT_SHORT
+from tests import toys
+from tests.faults.dying import BORDERS
+from tests.faults.oracle import check_rows
+from tests.faults.test_overspending import ROOT, address
+from tests.running import ended, is_valid, queue, said, supervising, unrecorded
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+EFFECTS = {"peek": "read", "put": "keyed", "fire": "write"}
+SCRIPT = Script([
+    *(when(f"please {name}", call(name, at="here")) for name in EFFECTS),
+    *(after(name, say("It says: {result}")) for name in EFFECTS),
+    when("", say("Yes.")),
+])  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorServer]:
+    with server.start(pace=0, record=True, script=SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture
+def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Path) -> Path:
+    """Give the file of what ran; what writes is allowed here without asking."""
+    from conversations.models import ApprovalRule
+
+    emulator.emulator.reset()
+    settings.ANTHROPIC_BASE_URL = emulator.url
+    toys.install(monkeypatch, tmp_path / "ran")
+    ApprovalRule.objects.create(tool="fire", rule="allow")
+    return tmp_path / "ran"
+
+
+def kill_at(border: str, emulator: EmulatorServer, tmp_path: Path) -> None:
+    """Run a worker up to a border, and kill it there."""
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.dying", border],
+        cwd=ROOT,
+        env=os.environ | {
+            "DATABASE_URL": address(),
+            "DJANGO_SETTINGS_MODULE": "agentweb.settings",
+            "AGENTWEB_DATA_DIR": str(tmp_path / "data"),
+            "AGENTWEB_TITLE_MODEL": "off",
+            "ANTHROPIC_API_KEY": "sk-test",
+            "ANTHROPIC_BASE_URL": emulator.url,
+        },
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )  # fmt: skip
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "here\n"
+    finally:
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait(timeout=20)
+        worker.stdout.close()
+
+
+#: How often a tool has run in the end, by the border at which its first worker was killed.
+RUNS = {"planned": 1, "started": 1, "effect": 2, "finished": 1, "results": 1}
+
+
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("name", EFFECTS)
+async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
+    name: str, border: str, emulator: EmulatorServer, ran: Path, tmp_path: Path
+) -> None:
+    turn = await queue(f"please {name}")
+    kill_at(border, emulator, tmp_path)
+    async with supervising():
+        row = await ended(turn)
+    assert (row.state, row.finish_reason, row.takeovers) == ("done", "end_turn", 1)
+    call = await db(ToolCall.objects.select_related("output").get)
+    is_unknown = name == "fire" and border in ("started", "effect")
+    runs = toys.ran(ran)
+    if is_unknown:
+        assert len(runs) == (border == "effect")
+        assert (call.state, wire.decode(call.output.text)) == ("unknown", CUT_SHORT)
+        assert CUT_SHORT in await db(said, row)
+    else:
+        assert len(runs) == RUNS[border]
+        assert call.state == "ok"
+        assert f"{name} has run" in await db(said, row)
+    assert len({key for _, key in runs}) <= 1
+    assert len(emulator.emulator.log) == 2
+    await db(check_rows)
+    await db(is_valid, row.conversation)
+    assert await db(unrecorded, emulator) == []
+
+
+async def test_f38_a_turn_that_kills_its_workers_is_given_up_and_others_run(
+    emulator: EmulatorServer, ran: Path, tmp_path: Path
+) -> None:
+    poison = await queue("please put")
+    for _ in range(1 + MOST_TAKEOVERS):
+        kill_at("effect", emulator, tmp_path)
+    other = await queue("please peek")
+    async with supervising():
+        row, fine = await ended(poison), await ended(other)
+    assert (row.state, row.finish_reason, fine.state) == ("failed", "poison", "done")
+    assert len({key for name, key in toys.ran(ran) if name == "put"}) == 1
+    assert await db(Turn.objects.filter(takeovers__gt=0).count) == 1
+    await db(check_rows)
+    await db(is_valid, row.conversation)
