@@ -9,14 +9,19 @@ queries. What a model, a tool or a user wrote is text, here as everywhere.
 from __future__ import annotations
 
 from conversations.admin import (  # noqa: F401
+    approvals,
     attachments,
+    budgets,
     calls,
     catalogue,
     conversations,
     erasures,
     ledger,
+    mail,
+    mcp,
     pins,
     readings,
+    tool_access,
     toolcalls,
     transformations,
     turns,

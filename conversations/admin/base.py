@@ -32,9 +32,6 @@ class ReadOnly(ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
 
-    class Media:
-        css = {"all": ("agentweb-admin.css",)}
-
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 

@@ -1,141 +1,187 @@
-"""Budgets: limits of the site, of groups and of people, what is granted on top, caps of a turn.
+"""Budgets: limits of the site, of groups and of people, as they stand, and caps of a turn.
 
-A budget that was used keeps what its windows were cut by. A grant is written once, by a staff
-member with a reason.
+A budget that was used keeps what its windows were cut by. What is granted on top is given on a page
+of its own, with a reason, and never changed. A limit that is lowered counts from the next call.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.contrib.admin.views.main import ChangeList
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.urls import URLPattern, path
+from django.utils.html import format_html
 
-from conversations.admin.base import ModelAdmin
-from conversations.conf import conf
-from conversations.models import Budget, Grant, TurnCap, User
-from conversations.queries.windows import bar, present_window
-from conversations.templatetags.agentweb import worth
-
-if TYPE_CHECKING:
-    _Inline = admin.TabularInline[Budget, User]
-    _Form = forms.ModelForm[Budget]
-    _FormSet = forms.BaseInlineFormSet[Budget, User, forms.ModelForm[Budget]]
-else:
-    _Inline, _Form, _FormSet = admin.TabularInline, forms.ModelForm, forms.BaseInlineFormSet
-
-#: What the windows of a budget were cut by.
-FIXED = ("scope", "group", "user", "kind", "unit", "period", "time_zone")
-
-
-class BudgetForm(_Form):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance._state.adding and "time_zone" in self.fields:
-            self.fields["time_zone"].initial = conf.budget_time_zone
-
-    def clean(self) -> dict[str, Any]:
-        super().clean()
-        budget = self.instance
-        if budget.pk and budget.windows.exists():
-            for name in set(self.changed_data) & set(FIXED):
-                self.add_error(name, "Already in use: switch this one off and add another.")
-        return self.cleaned_data
+from conversations.admin import changes, imports
+from conversations.admin.base import (
+    MOST_NAMES,
+    GroupFilter,
+    ModelAdmin,
+    OwnerFilter,
+    ReadOnly,
+    link,
+    listing,
+)
+from conversations.admin.budget_forms import FIXED, BudgetForm, limit_told
+from conversations.admin.changes import CORRECT, GRANT
+from conversations.admin.sheets import asked, budgets_sheet, exported
+from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
+from conversations.queries.windows import corrections, members, present, running
+from conversations.templatetags.agentweb import dollars, worth
+from conversations.templatetags.bars import bar, in_zone
 
 
-class BudgetFormSet(_FormSet):
-    def clean(self) -> None:
-        super().clean()
-        here = [form.instance.pk for form in self.forms if form.instance.pk]
-        others = Budget.objects.filter(user=self.instance, is_active=True).exclude(pk__in=here)
-        active = [
-            *others.values_list("unit", "period"),
-            *(
-                (form.cleaned_data.get("unit"), form.cleaned_data["period"])
-                for form in self.forms
-                if form.is_valid() and form.cleaned_data.get("is_active") and _is_used(form)
-            ),
-        ]
-        if len(active) != len(set(active)):
-            raise ValidationError("Only one active budget for each unit and period.")
+class SubjectFilter(OwnerFilter):
+    """By whose budget it is, those who have one of their own."""
+
+    path = "user"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        names = User.objects.exclude(budgets=None).order_by("username").distinct()
+        found = names.values_list("pk", "username")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
 
 
-def _is_used(form: Any) -> bool:
-    return bool(form.instance.pk) or form.has_changed()
+class OfGroupFilter(GroupFilter):
+    path = "group"
 
 
-class BudgetInline(_Inline):
-    model = Budget
-    form = BudgetForm
-    formset = BudgetFormSet
-    extra = 0
-    can_delete = False
-    fields = ("unit", "period", "time_zone", "limit", "in_words", "is_active", "note", "used")
-    readonly_fields = ("in_words", "used")
+class Standings(ChangeList):
+    """A page of budgets, each with how it stands now."""
 
-    @admin.display(description="in words")
-    def in_words(self, budget: Budget) -> str:
-        return worth(budget.limit, budget.unit) if budget.pk else "–"
-
-    @admin.display(description="present window")
-    def used(self, budget: Budget) -> str:
-        return bar(budget, present_window(budget)) if budget.pk else "–"
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        found = present(list(self.result_list))
+        for row in self.result_list:
+            row.present = found[row.pk]
 
 
 @admin.register(Budget)
 class BudgetAdmin(ModelAdmin):
     actions = None
     form = BudgetForm
-    list_display = (
-        "__str__", "scope", "group", "user", "kind", "unit", "period", "time_zone", "is_active"
-    )  # fmt: skip
-    list_filter = ("is_active", "scope", "kind", "unit", "period")
+    list_display = ("__str__", "whose", "kind", "stands", "starts_anew", "is_active")
+    list_filter = ("is_active", "scope", "kind", "unit", "period", OfGroupFilter, SubjectFilter)
     list_select_related = ("group", "user")
+    list_per_page = 50
     search_fields = ("user__username", "group__name", "note")
     autocomplete_fields = ("group", "user")
     ordering = ("scope", "pk")
     fields = (*FIXED, "limit", "soft_percents", "is_active", "note")
     show_full_result_count = False
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Standings
+
+    @admin.display(description="whose", ordering="scope")
+    def whose(self, row: Budget) -> str:
+        owner = row.user or row.group
+        return "everybody" if owner is None else link(owner)
+
+    @admin.display(description="now")
+    def stands(self, row: Any) -> str:
+        one = row.present
+        drawn = bar(one.spent, one.held, one.limit, row.unit)
+        if one.members is None:
+            return drawn
+        words = f"by the one of {one.members} who used most; {worth(one.whole, row.unit)} in all"
+        return format_html('{}<span class="budget-note">{}</span>', drawn, words)
+
+    @admin.display(description="starts anew")
+    def starts_anew(self, row: Any) -> str:
+        return in_zone(row.present.ends_at, row.time_zone)
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> list[dict[str, Any]]:
+        told = super().construct_change_message(request, form, formsets, add)
+        return told if add else [*told, *limit_told(form)]
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        return [
+            path("export.csv", wrap(self.export), name="budgets_export"),
+            path("import/", wrap(imports.page), name="budgets_import"),
+            path("<path:object_id>/grant/", wrap(changes.grant), name="budget_grant"),
+            *super().get_urls(),
+        ]
+
+    def export(self, request: HttpRequest) -> StreamingHttpResponse:
+        """Give the budgets of the list as CSV, in the form in which they are taken in."""
+        return exported(self, request, budgets_sheet, "agentweb-budgets.csv")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        files = [asked(request, "admin:budgets_export", "Download CSV")]
+        if imports.may_import(request):
+            files.append(asked(request, "admin:budgets_import", "Take in CSV"))
+        return super().changelist_view(request, (extra_context or {}) | {"files": files})
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        budget = self.get_object(request, object_id)
+        return super().change_view(
+            request, object_id, form_url, (extra_context or {}) | standing(request, budget)
+        )
+
+
+def standing(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
+    """Give what the page of a budget shows besides its fields."""
+    if budget is None:
+        return {}
+    grants = running().filter(budget=budget).select_related("user", "actor").order_by("-pk")
+    return {
+        "present": present([budget])[budget.pk],
+        "members": members(budget),
+        "grants": grants[:50],
+        "corrections": corrections(window__budget=budget)[:20],
+        "may_grant": request.user.has_perm(GRANT),
+        "may_correct": request.user.has_perms((CORRECT, "conversations.view_budgetwindow")),
+        "windows": listing(BudgetWindow, "All its windows", budget__id__exact=budget.pk),
+        "entries": listing(LedgerEntry, "Its ledger", budget=budget.pk),
+    }
 
 
 @admin.register(Grant)
-class GrantAdmin(ModelAdmin):
-    actions = None
-    list_display = ("created_at", "budget", "user", "amount", "starts_at", "expires_at", "reason")
-    list_filter = ("starts_at", "expires_at")
-    list_select_related = ("budget", "user")
+class GrantAdmin(ReadOnly):
+    """What was granted, by whom, why and until when; given on the page of its budget."""
+
+    list_display = (
+        "created_at", "more", "budget", "whose", "starts_at", "expires_at", "reason", "actor"
+    )  # fmt: skip
+    list_filter = ("created_at", "expires_at", SubjectFilter)
+    list_select_related = ("budget", "budget__user", "budget__group", "user", "actor")
     search_fields = ("user__username", "budget__user__username", "budget__group__name", "reason")
-    autocomplete_fields = ("budget", "user")
     ordering = ("-pk",)
-    fields = ("budget", "user", "amount", "starts_at", "expires_at", "reason")
-    show_full_result_count = False
+    fields = (
+        "more", "budget", "whose", "starts_at", "expires_at", "reason", "actor", "created_at"
+    )  # fmt: skip
 
-    def save_model(self, request: HttpRequest, obj: Grant, form: Any, change: bool) -> None:
-        assert isinstance(request.user, User)  # noqa: S101 - it is the admin
-        obj.actor = request.user
-        super().save_model(request, obj, form, change)
+    @admin.display(description="more", ordering="amount")
+    def more(self, row: Grant) -> str:
+        return worth(row.amount, row.budget.unit)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    @admin.display(description="for")
+    def whose(self, row: Grant) -> str:
+        owner = row.user or row.budget.user or row.budget.group
+        return "everybody" if owner is None else link(owner)
 
 
 @admin.register(TurnCap)
 class TurnCapAdmin(ModelAdmin):
     actions = None
-    list_display = ("group", "user", "micros", "rounds", "tool_calls", "seconds")
+    list_display = ("group", "user", "money", "rounds", "tool_calls", "seconds")
     list_display_links = ("group", "user")
     list_select_related = ("group", "user")
     search_fields = ("user__username", "group__name")
     autocomplete_fields = ("group", "user")
     show_full_result_count = False
+
+    @admin.display(description="money", ordering="micros")
+    def money(self, row: TurnCap) -> str:
+        return "no cap" if row.micros == 0 else dollars(row.micros) or "–"

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
@@ -16,6 +17,7 @@ from conversations.admin.reading import opened
 from conversations.models import ApiCall, ApiResult
 from conversations.queries.requests import DAMAGE, rebuilt
 from conversations.queries.review import inspected
+from conversations.queries.spending.figures import FLAGGED, is_flagged
 from conversations.templatetags.agentweb import dollars
 
 #: Parameters and facts that hold what people wrote, or may quote it.
@@ -28,6 +30,19 @@ _RESULT_FIELDS = (
 )  # fmt: skip
 
 
+class FiguresFilter(admin.SimpleListFilter):
+    """By whether the bill held figures that cannot be, or none at all."""
+
+    title = "figures"
+    parameter_name = "figures"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("flagged", "flagged: impossible or missing")]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.filter(FLAGGED) if self.value() == "flagged" else rows
+
+
 @admin.register(ApiCall)
 class ApiCallAdmin(OfConversation):
     heavy = (*_HEAVY_RESULT, "conversation__instructions", "conversation__policy")
@@ -37,7 +52,8 @@ class ApiCallAdmin(OfConversation):
     )  # fmt: skip
     list_display_links = ("sent_at", "purpose")
     list_filter = (
-        "purpose", "result__status", "result__cost_basis", ModelFilter, OwnerFilter, "sent_at"
+        "purpose", "result__status", "result__cost_basis", FiguresFilter, ModelFilter, OwnerFilter,
+        "sent_at",
     )  # fmt: skip
     list_select_related = ("conversation", "conversation__owner", "result")
     date_hierarchy = "sent_at"
@@ -77,7 +93,9 @@ class ApiCallAdmin(OfConversation):
     @admin.display(description="cost", ordering="result__cost_micros")
     def cost(self, row: ApiCall) -> str:
         found = result(row)
-        return dollars(found.cost_micros) if found else "–"
+        if found is None:
+            return "–"
+        return f"{dollars(found.cost_micros)}{' ⚑ flagged' * is_flagged(found)}"
 
     @admin.display(description="ms", ordering="result__duration_ms")
     def milliseconds(self, row: ApiCall) -> str:

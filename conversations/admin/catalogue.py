@@ -8,10 +8,13 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Q
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 
+from conversations.admin import imports
 from conversations.admin.base import ModelAdmin, ModelFilter
+from conversations.admin.sheets import asked
 from conversations.models import ApiModel, ModelPrice
 from conversations.templatetags.agentweb import dollars
 
@@ -90,6 +93,15 @@ class ModelPriceAdmin(ModelAdmin):
     search_fields = ("model__id", "source")
     ordering = ("model", "kind", "above_tokens", "-effective_from")
     show_full_result_count = False
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(imports.prices)
+        return [path("import/", view, name="prices_import"), *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        may = imports.may_import(request, imports.PRICES)
+        files = [asked(request, "admin:prices_import", "Take in CSV")] if may else []
+        return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
     @admin.display(description="per million tokens", ordering="micros_per_million")
     def per_million(self, row: ModelPrice) -> str:

@@ -1,15 +1,22 @@
-"""Money as it moved: windows, reservations and the ledger, to read."""
+"""Money as it moved: windows, reservations and the ledger, to read, and to take along as CSV."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.urls import URLPattern, path
 
-from conversations.admin.base import OwnerFilter, ReadOnly, link
-from conversations.models import BudgetWindow, Crossing, LedgerEntry, Reservation
-from conversations.queries.windows import bar
+from conversations.admin import changes
+from conversations.admin.base import OwnerFilter, ReadOnly, by_key, link, listing
+from conversations.admin.changes import CORRECT
+from conversations.admin.sheets import asked, exported, ledger_sheet
+from conversations.models import ApiCall, BudgetWindow, Crossing, LedgerEntry, Reservation
+from conversations.queries.windows import corrections
 from conversations.templatetags.agentweb import worth
+from conversations.templatetags.bars import bar, in_zone
 
 
 class BudgetUserFilter(OwnerFilter):
@@ -20,6 +27,34 @@ class WindowUserFilter(OwnerFilter):
     path = "window__user"
 
 
+class PurposeFilter(admin.SimpleListFilter):
+    """By what the call was for; corrections have none."""
+
+    title = "purpose"
+    parameter_name = "purpose"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return list(ApiCall.Purpose.choices)
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else rows.filter(call__purpose=self.value())
+
+
+class EntryBudgetFilter(admin.SimpleListFilter):
+    """By a budget, from its own page: it offers none."""
+
+    title = "budget"
+    parameter_name = "budget"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        value = request.GET.get(self.parameter_name)
+        return [(value, f"budget {value}")] if value else []
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return rows if value is None else by_key(rows, "window__budget", value)
+
+
 def whose(window: BudgetWindow) -> str:
     """Link to the person or the group whose window it is."""
     owner = window.user or window.budget.group
@@ -28,9 +63,7 @@ def whose(window: BudgetWindow) -> str:
 
 @admin.register(BudgetWindow)
 class BudgetWindowAdmin(ReadOnly):
-    list_display = (
-        "starts_at", "whose", "period", "allowed", "settled", "on_hold", "above", "used"
-    )  # fmt: skip
+    list_display = ("starts_at", "whose", "period", "used", "above", "limit_then", "ends")
     list_filter = (
         "budget__scope", "budget__unit", "budget__period", BudgetUserFilter, "starts_at"
     )  # fmt: skip
@@ -38,9 +71,19 @@ class BudgetWindowAdmin(ReadOnly):
     ordering = ("-starts_at", "-pk")
     search_fields = ("user__username", "budget__group__name", "budget__note")
     fields = (
-        "whose", "budget_link", "period", "used", "starts_at", "ends_at", "allowed", "settled",
-        "on_hold", "above", "limit", "spent", "held", "overrun",
+        "whose", "budget_link", "period", "used", "starts_at", "ends", "limit_then", "settled",
+        "on_hold", "above", "entries",
     )  # fmt: skip
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(changes.correct)
+        return [path("<path:object_id>/correct/", view, name="window_correct"), *super().get_urls()]
+
+    def review(self, request: HttpRequest, row: BudgetWindow) -> dict[str, Any]:
+        return {
+            "corrections": corrections(window=row)[:20],
+            "may_correct": request.user.has_perm(CORRECT),
+        }
 
     @admin.display(description="whose", ordering="user__username")
     def whose(self, row: BudgetWindow) -> str:
@@ -54,8 +97,8 @@ class BudgetWindowAdmin(ReadOnly):
     def period(self, row: BudgetWindow) -> str:
         return row.budget.get_period_display()
 
-    @admin.display(description="limit", ordering="limit")
-    def allowed(self, row: BudgetWindow) -> str:
+    @admin.display(description="limit then", ordering="limit")
+    def limit_then(self, row: BudgetWindow) -> str:
         return worth(row.limit, row.budget.unit)
 
     @admin.display(description="spent", ordering="spent")
@@ -72,15 +115,25 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description="used")
     def used(self, row: BudgetWindow) -> str:
-        return bar(row.budget, row)
+        """Draw it against the limit of its last call; that of now stands at its budget."""
+        return bar(row.spent + row.overrun, row.held, row.limit, row.budget.unit)
+
+    @admin.display(description="ends", ordering="ends_at")
+    def ends(self, row: BudgetWindow) -> str:
+        return in_zone(row.ends_at, row.budget.time_zone)
+
+    @admin.display(description="ledger")
+    def entries(self, row: BudgetWindow) -> str:
+        return listing(LedgerEntry, "Its entries", window__id__exact=row.pk)
+
+
+#: What lists of movements show of other tables.
+_LINKS = ("window", "window__budget", "window__budget__group", "window__user", "call")
 
 
 class Movement(ReadOnly):
     """What reservations and ledger entries have in common."""
 
-    list_select_related = (
-        "window", "window__budget", "window__budget__group", "window__user", "call"
-    )  # fmt: skip
     ordering = ("-pk",)
     search_fields = ("window__user__username", "window__budget__group__name")
 
@@ -105,18 +158,39 @@ class Movement(ReadOnly):
 class ReservationAdmin(Movement):
     list_display = ("id", "whose", "window_link", "call_link", "shown", "is_open")
     list_filter = ("is_open", WindowUserFilter)
+    list_select_related = _LINKS
     fields = ("whose", "window_link", "call_link", "shown", "amount", "is_open")
 
 
 @admin.register(LedgerEntry)
 class LedgerEntryAdmin(Movement):
-    list_display = ("created_at", "whose", "kind", "shown", "window_link", "call_link", "reason")
-    list_filter = ("kind", WindowUserFilter, "created_at")
-    date_hierarchy = "created_at"
-    fields = (
-        "created_at", "whose", "kind", "shown", "amount", "window_link", "call_link", "reason",
+    list_display = (
+        "created_at", "whose", "kind", "shown", "purpose", "window_link", "call_link", "reason",
         "actor",
     )  # fmt: skip
+    list_filter = ("kind", PurposeFilter, WindowUserFilter, EntryBudgetFilter, "created_at")
+    list_select_related = (*_LINKS, "actor")
+    date_hierarchy = "created_at"
+    fields = (
+        "created_at", "whose", "kind", "shown", "amount", "purpose", "window_link", "call_link",
+        "reason", "actor",
+    )  # fmt: skip
+
+    @admin.display(description="purpose", ordering="call__purpose")
+    def purpose(self, row: LedgerEntry) -> str:
+        return row.call.get_purpose_display() if row.call else "–"
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.export)
+        return [path("export.csv", view, name="ledger_export"), *super().get_urls()]
+
+    def export(self, request: HttpRequest) -> StreamingHttpResponse:
+        """Give the entries of the list as CSV."""
+        return exported(self, request, ledger_sheet, "agentweb-ledger.csv")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        files = [asked(request, "admin:ledger_export", "Download CSV")]
+        return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
 
 @admin.register(Crossing)

@@ -21,6 +21,7 @@ from conversations.queries.spending import days, pictures
 from conversations.queries.spending.cells import csv_lines
 from conversations.queries.spending.groups import lines, purpose_name
 from conversations.queries.spending.samples import SAMPLE
+from conversations.queries.spending.shares import WAYS, by_group, shares
 from conversations.queries.spending.sheets import SHEETS, bounded
 from conversations.queries.spending.site import Site, Step, site
 
@@ -36,8 +37,9 @@ def may_see(request: HttpRequest) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
-    found = site(_span(request))
+    found, asked = site(_span(request)), request.GET.get("by", "")
     context = admin.site.each_context(request) | _shown(found) | {"title": "Overview"}
+    context |= _split(found, asked if asked in WAYS else WAYS[0])
     return TemplateResponse(request, "admin/overview.html", context)
 
 
@@ -58,6 +60,16 @@ def _span(request: HttpRequest) -> days.Span:
     return days.asked({"period": "30"} | given, timezone.now().date())
 
 
+def _split(found: Site, by: str) -> dict[str, Any]:
+    """Give the money of each day split as it was asked for."""
+    return {
+        "by": by,
+        "ways": WAYS,
+        "money": pictures.columns(found.span, shares(found, by), show=pictures.money),
+        "groups": by_group(found.users),
+    }
+
+
 def _shown(found: Site) -> dict[str, Any]:
     span, replies = found.span, found.cost_of("reply")
     compacting = found.cost_of("summary")
@@ -67,7 +79,6 @@ def _shown(found: Site) -> dict[str, Any]:
         "site": found,
         "turns": pictures.turns_by_day(span, found.turns),
         "steps": pictures.columns(span, kinds, show=commas),
-        "money": pictures.money_by_day(span, found.groups, purpose_name),
         "tokens": pictures.tokens_by_day(span, found.groups),
         "outcomes": outcomes(found.steps),
         "purposes": lines(found.groups, purpose_name),

@@ -1,4 +1,4 @@
-"""People: their budgets and context policy, next to Django's own fields.
+"""People: the budgets and the context policy that count for them, next to Django's own fields.
 
 A user who owns conversations, or whose reading of others' is on record, is never deleted here:
 deactivating keeps the record whole. Only a superuser changes staff and who is staff, because a
@@ -15,18 +15,18 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.functional import cached_property
 from django.utils.html import format_html, format_html_join
 
+from conversations.admin import changes, person, policy_form
 from conversations.admin.base import listing
-from conversations.admin.budgets import BudgetInline
-from conversations.context.errors import ContextError
+from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.models import ApiCall, Conversation, Transformation, User
-from conversations.queries.policies import numbers, policy_of
 from conversations.services.readings import READ
 from conversations.spending import shown, span_of
 
@@ -36,47 +36,69 @@ if TYPE_CHECKING:
 else:
     _UserAdmin, _UserForm = DjangoUserAdmin, UserChangeForm
 
-POWERS = ("is_staff", "is_superuser", "is_exempt", "groups", "user_permissions")
+POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 class UserForm(_UserForm):
-    """Django's form, and a policy that the engine would take."""
+    """Django's form, and a policy that the engine would take, number by number."""
 
-    def clean_policy(self) -> dict[str, Any]:
-        policy = self.cleaned_data["policy"] or {}
-        if not isinstance(policy, dict):
-            raise ValidationError('Write an object, for example {"input_token_budget": 60000}.')
-        try:
-            policy_of(policy)
-        except ContextError as error:
-            raise ValidationError(str(error)) from error
-        return policy
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.was = self.instance.policy, self.instance.policy_limits
+        policy_form.add_fields(self, self.instance)
+
+    @cached_property
+    def changed_data(self) -> list[str]:
+        """Name what changed; the audit tells the policy's numbers with their values."""
+        return [name for name in super().changed_data if not policy_form.is_of_policy(name)]
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        policy, limits = policy_form.judge(self)
+        if not self.errors:
+            self.instance.policy, self.instance.policy_limits = policy, limits
+        return given
 
 
 @admin.register(User)
 class UserAdmin(_UserAdmin):
     form = UserForm
-    inlines = (BudgetInline,)
+    inlines = (BudgetInline, TurnCapInline)
     list_display = (
         "username", "email", "is_active", "is_staff", "conversation_count", "last_login"
     )  # fmt: skip
-    readonly_fields = ("public_id", "effective_policy", "record", "last_login", "date_joined")
+    readonly_fields = ("public_id", "record", "last_login", "date_joined")
     show_full_result_count = False
     fieldsets = (
         *(DjangoUserAdmin.fieldsets or ()),
-        ("Record", {"fields": ("record",)}),
-        ("Budgets", {"fields": ("is_exempt",)}),
-        ("Context", {"fields": ("policy", "effective_policy", "public_id")}),
+        ("Record", {"fields": ("record", "public_id")}),
     )
-
-    class Media:
-        css = {"all": ("agentweb-admin.css",)}
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(owned=Count("conversations", distinct=True))
 
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
         return () if obj is None else super().get_inlines(request, obj)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        user = self.get_object(request, unquote(object_id))
+        more = person.money(request, user) if user is not None else {}
+        return super().change_view(request, object_id, form_url, (extra_context or {}) | more)
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        if context["original"] is not None:
+            context |= person.policy(context["adminform"].form, context["original"])
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def construct_change_message(
+        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
+    ) -> list[dict[str, Any]]:
+        told = super().construct_change_message(request, form, formsets, add)
+        return told if add else [*told, *person.told(form, formsets)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = tuple(super().get_readonly_fields(request, obj))
@@ -115,7 +137,15 @@ class UserAdmin(_UserAdmin):
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.usage)
-        return [path("<path:object_id>/usage/", view, name="user_usage"), *super().get_urls()]
+        return [
+            path("<path:object_id>/usage/", view, name="user_usage"),
+            path(
+                "<path:object_id>/exempt/",
+                self.admin_site.admin_view(changes.exempt),
+                name="user_exempt",
+            ),
+            *super().get_urls(),
+        ]
 
     def usage(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show the user's own usage page; conversations go by their ids."""
@@ -135,21 +165,6 @@ class UserAdmin(_UserAdmin):
         page = "admin/conversations/user/usage.html"
         return TemplateResponse(request, page, context)
 
-    @admin.display(description="what counts")
-    def effective_policy(self, user: User) -> str:
-        if not isinstance(user.policy, dict):
-            return "The policy is no object; the site's numbers cannot be shown."
-        try:
-            rows = [(row.name, _shown(row.value), row.source) for row in numbers(user)]
-        except ContextError as error:
-            return f"These numbers do not fit the site's: {error}"
-        body = format_html_join("", "<tr><th>{}</th><td>{}</td><td>{}</td></tr>", rows)
-        return format_html(
-            '<table class="numbers"><thead><tr><th>Setting</th><th>Value</th><th>From</th></tr>'
-            "</thead><tbody>{}</tbody></table>",
-            body,
-        )
-
 
 def is_superuser(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
@@ -167,11 +182,3 @@ def _reasons(user: User) -> Iterable[str]:
         yield f"{user.username} owns {count} conversation{'s' * (count > 1)}: untick “Active”."
     if LogEntry.objects.filter(user=user, action_flag=READ).exists():
         yield f"What {user.username} read of others is on record: untick “Active”."
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return ", ".join(value) or "none"

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from conversations.allowances import Standing
+from conversations.allowances import Rule, Standing, outranked
 from conversations.models import Budget
-from conversations.queries.allowances import standings
+from conversations.queries.allowances import rules_for, standings
+from conversations.queries.windows import grants_of
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """More than the limit, until it ends; `is_for_all`: everybody under the budget has it."""
+
+    amount: int
+    expires_at: datetime | None
+    is_for_all: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,12 @@ class Allowance:
     unit: str = "money"
     #: Where it comes from, such as "from group Research".
     source: str = ""
+    scope: str = "user"
+    is_pool: bool = False
+    #: Allowances that do not count because of this one, the next one first.
+    instead_of: tuple[Rule, ...] = ()
+    #: What is in `limit` on top of the budget's own.
+    grants: tuple[Granted, ...] = ()
 
     @property
     def used(self) -> int:
@@ -50,16 +66,34 @@ def allowances(user_id: int) -> tuple[Allowance, ...]:
             Budget.Period(one.rule.period)
         )
 
-    return tuple(
-        Allowance(
-            period=one.rule.period,
-            limit=one.limit,
-            spent=one.spent,
-            held=one.held,
-            resets_at=one.ends_at,
-            note=one.rule.note,
-            unit=one.rule.unit,
-            source=one.rule.source,
-        )
-        for one in sorted(standings(user_id), key=place)
+    found = sorted(standings(user_id), key=place)
+    if not found:
+        return ()
+    rules = rules_for(user_id)
+    granted = _granted(user_id, [one.rule for one in found])
+    return tuple(_allowance(one, rules, granted.get(one.rule.id, [])) for one in found)
+
+
+def _allowance(one: Standing, rules: tuple[Rule, ...], granted: list[Granted]) -> Allowance:
+    return Allowance(
+        period=one.rule.period,
+        limit=one.limit,
+        spent=one.spent,
+        held=one.held,
+        resets_at=one.ends_at,
+        note=one.rule.note,
+        unit=one.rule.unit,
+        source=one.rule.source,
+        scope=one.rule.scope,
+        is_pool=one.rule.is_pool,
+        instead_of=outranked(rules, one.rule),
+        grants=tuple(granted),
     )
+
+
+def _granted(user_id: int, rules: list[Rule]) -> dict[int, list[Granted]]:
+    found: dict[int, list[Granted]] = {}
+    for row in grants_of(user_id, [rule.id for rule in rules]):
+        one = Granted(row.amount, row.expires_at, row.user_id is None)
+        found.setdefault(row.budget_id, []).append(one)
+    return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 #: What a formula begins with; full-width signs are read as the plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
-Cell = str | int | None
+Cell = str | int | Decimal | None
 
 
 def csv_lines(rows: Iterable[Iterable[Cell]]) -> Iterator[bytes]:
@@ -30,8 +31,19 @@ def money(micros: int) -> str:
     return f"{sign}{size // 1_000_000}.{size % 1_000_000:06}"
 
 
+def plain(text: str) -> str:
+    """Read a cell of a file back: what was made a text there is what it was."""
+    is_quoted = text.startswith("'") and _would_compute(text[1:])
+    return text[1:] if is_quoted else text
+
+
 def _inert(cell: Cell) -> Cell:
     if not isinstance(cell, str):
         return cell
     text = cell.replace("\x00", "")
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    return f"'{text}" if _would_compute(text) else text
+
+
+def _would_compute(text: str) -> bool:
+    """Say whether a text is a formula, or one that was quoted before."""
+    return text.lstrip(" '").startswith(_FORMULA)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
-from conversations.models import ApiCall
+from conversations.models import ApiCall, ApiResult
 from conversations.queries.spending.days import Span
 
 #: For `annotate` over calls; `input` is what was neither read from nor written to the cache.
@@ -20,6 +20,16 @@ SUMS = {
     "cache_write": Sum("result__cache_write_tokens"),
     "micros": Sum("result__cost_micros"),
 }
+#: Calls whose usage held a figure that cannot be, or whose whole answer came without figures.
+FLAGGED = Q(result__cost_basis="clamped") | Q(
+    result__cost_basis="estimated", result__status="complete"
+)
+
+
+def is_flagged(result: ApiResult) -> bool:
+    """Say the same of one row."""
+    is_bare = result.cost_basis == "estimated" and result.status == ApiResult.Status.COMPLETE
+    return is_bare or result.cost_basis == "clamped"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from conversations.queries.spending.days import Span
 from conversations.queries.spending.erased import erased_within
 from conversations.queries.spending.figures import Figures, calls_within
 from conversations.queries.spending.groups import Group, grouped, lines, purpose_name
+from conversations.queries.spending.shares import by_group
 from conversations.queries.spending.site import Step, steps
 from conversations.queries.spending.subjects import Subject, models, users
 
@@ -29,6 +30,12 @@ Rows = Iterator[tuple[Cell, ...]]
 def by_user(span: Span) -> Rows:
     yield ("user", *_FIGURES, *_CHANGES)
     yield from map(_subject, users(span, list(erased_within(span))))
+
+
+def by_team(span: Span) -> Rows:
+    """Give one row for each group; who is in several counts in each."""
+    yield ("group", *_FIGURES, *_CHANGES)
+    yield from map(_subject, by_group(users(span, list(erased_within(span)))))
 
 
 def by_model(span: Span) -> Rows:
@@ -58,6 +65,7 @@ def by_step(span: Span) -> Rows:
 #: What can be downloaded, by the name in its address.
 SHEETS: dict[str, Callable[[Span], Rows]] = {
     "users": by_user,
+    "groups": by_team,
     "models": by_model,
     "purposes": by_purpose,
     "days": by_day,

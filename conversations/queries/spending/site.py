@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from conversations.models import LIVE, Reservation, Turn
 from conversations.queries.spending.days import Span, UtcDay
-from conversations.queries.spending.erased import erased_within
-from conversations.queries.spending.figures import Figures, calls_within, total
+from conversations.queries.spending.erased import Erased, erased_within
+from conversations.queries.spending.figures import FLAGGED, Figures, calls_within, total
 from conversations.queries.spending.groups import Group, grouped
 from conversations.queries.spending.reduced import CHANGES, Changes, changes_within
 from conversations.queries.spending.samples import Spread, estimate_errors, tokens_saved
@@ -53,6 +53,9 @@ class Site:
     errors: Spread
     saved: Spread
     now: Now
+    erased: tuple[Erased, ...]
+    #: Calls with figures that were impossible or missing.
+    flagged: int
 
     @property
     def total(self) -> Figures:
@@ -87,6 +90,8 @@ def site(span: Span) -> Site:
         errors=estimate_errors(span),
         saved=tokens_saved(span),
         now=_now(),
+        erased=tuple(erased),
+        flagged=calls_within(span).filter(FLAGGED).count(),
     )
 
 

@@ -32,6 +32,15 @@ class Subject:
     compacting: int = 0
     key: int | None = None
 
+    def plus(self, other: Subject) -> Subject:
+        """Add the figures of another one."""
+        return replace(
+            self,
+            figures=self.figures + other.figures,
+            changes=self.changes + other.changes,
+            compacting=self.compacting + other.compacting,
+        )
+
 
 def users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
     """Give those whose calls were sent within the span, the dearest first; three queries."""

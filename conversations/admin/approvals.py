@@ -1,0 +1,70 @@
+"""Questions and decisions: who allowed which call, when and why; and the site's rules for tools.
+
+A destination may be a person's address, so it stands with the arguments on the call's own page,
+which asks for the right to read content.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+
+from conversations.admin.base import ModelAdmin, OfConversation, OwnerFilter, link
+from conversations.models import Approval, ApprovalRule
+
+
+@admin.register(Approval)
+class ApprovalAdmin(OfConversation):
+    heavy = (
+        "conversation__instructions",
+        "conversation__policy",
+        "destination",
+        "call__input",
+        "call__details",
+        "call__flaw",
+    )
+    list_display = ("created_at", "tool", "reason", "verdict", "decided_by", "owner", "place")
+    list_filter = ("reason", "decision__verdict", OwnerFilter, "created_at")
+    list_select_related = ("conversation__owner", "call", "decision__actor")
+    date_hierarchy = "created_at"
+    ordering = ("-pk",)
+    search_fields = ("conversation__public_id", "decision__actor__username", "call__name")
+    fields = (
+        "place", "call_link", "reason", "sources", "arguments_digest", "created_at", "expires_at",
+        "verdict", "decided_by", "decided_at", "link", "chain",
+    )  # fmt: skip
+
+    @admin.display(description="tool", ordering="call__name")
+    def tool(self, row: Approval) -> str:
+        return row.call.name
+
+    @admin.display(description="call")
+    def call_link(self, row: Approval) -> str:
+        return link(row.call, row.call.name)
+
+    @admin.display(description="decision", ordering="decision__verdict")
+    def verdict(self, row: Approval) -> str:
+        decision = _decision(row)
+        return "–" if decision is None else decision.get_verdict_display()
+
+    @admin.display(description="by", ordering="decision__actor__username")
+    def decided_by(self, row: Approval) -> str:
+        decision = _decision(row)
+        return link(None if decision is None else decision.actor)
+
+    @admin.display(description="decided at", ordering="decision__created_at")
+    def decided_at(self, row: Approval) -> Any:
+        decision = _decision(row)
+        return None if decision is None else decision.created_at
+
+
+def _decision(row: Approval) -> Any:
+    return getattr(row, "decision", None)
+
+
+@admin.register(ApprovalRule)
+class ApprovalRuleAdmin(ModelAdmin):
+    list_display = ("tool", "rule")
+    list_filter = ("rule",)
+    search_fields = ("tool",)

@@ -1,0 +1,67 @@
+"""What a person's page shows besides its fields: budgets, caps and policy as they count now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.http import HttpRequest
+
+from conversations.admin import policy_form
+from conversations.admin.base import listing
+from conversations.admin.budget_forms import limit_told
+from conversations.admin.changes import CORRECT, GRANT
+from conversations.models import Budget, BudgetWindow, LedgerEntry, User
+from conversations.queries.caps import Cap, caps_of
+from conversations.queries.windows import corrections, effective_budgets, grants_of
+from conversations.templatetags.agentweb import dollars
+
+
+def money(request: HttpRequest, user: User) -> dict[str, Any]:
+    """Give the budgets that count, what was granted and corrected, and what a turn may use."""
+    found = effective_budgets(user.pk)
+    has = request.user.has_perms
+    return {
+        "effective": found,
+        "grants": grants_of(user.pk, [one.standing.rule.id for one in found])[:50],
+        "corrections": corrections(window__user=user)[:20],
+        "caps": [(cap.name, _shown(cap), cap.source) for cap in caps_of(user.pk)],
+        "may_grant": has((GRANT, "conversations.view_budget")),
+        "may_correct": has((CORRECT, "conversations.view_budgetwindow")),
+        "may_exempt": request.user.is_superuser,
+        "windows": listing(BudgetWindow, "All windows", user=user.pk),
+        "entries": listing(LedgerEntry, "The ledger", user=user.pk),
+    }
+
+
+def _shown(cap: Cap) -> str:
+    if cap.name == "micros":
+        return dollars(cap.number) if cap.number else "no cap"
+    return f"{cap.number:,} s" if cap.name == "seconds" else f"{cap.number:,}"
+
+
+def policy(form: Any, user: User) -> dict[str, Any]:
+    """Give the table of the policy's numbers."""
+    return {
+        "policy_rows": policy_form.rows(form, user),
+        "policy_problem": policy_form.problem(user),
+    }
+
+
+def told(form: Any, formsets: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Say for the audit which numbers changed, from what to what."""
+    policy_was, limits_was = form.was
+    user = form.instance
+    for name, changes in (
+        ("context policy", policy_form.differences(policy_was, user.policy, policy_form.INHERITED)),
+        (
+            "limits of the context policy",
+            policy_form.differences(limits_was, user.policy_limits, policy_form.FREE),
+        ),
+    ):
+        if changes:
+            yield {"changed": {"name": name, "object": str(user), "fields": changes}}
+    for formset in formsets:
+        for each in formset.initial_forms:
+            if isinstance(each.instance, Budget):
+                yield from limit_told(each)

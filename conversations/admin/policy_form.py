@@ -1,0 +1,178 @@
+"""A person's context policy as fields of a form: what counts, and what their chats may choose.
+
+A number left empty is the site's. It is judged as the engine will judge it, and against the windows
+of the models there are: a threshold that no context can reach would silently do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.db.models import Max
+from django.utils.text import capfirst
+
+from conversations.context.allowed import FIXED, allowed_from
+from conversations.context.policy import BOUNDS, POLICY_FIELDS, PRESETS, PolicyError
+from conversations.models import ApiModel, User
+from conversations.queries.policies import (
+    PRESET,
+    Number,
+    first_valid,
+    policy_of,
+    policy_of_person,
+    preset_of,
+)
+from conversations.tuning_form import is_given, number_field, shown_value, value_of
+
+#: What the names of the fields begin with.
+OWN, LEAST, MOST, FIX = "policy_", "least_", "most_", "fixed_"
+#: What the audit says of what is not set.
+INHERITED, FREE = "inherited", "free"
+#: Thresholds on the tokens of a context.
+_OF_WINDOW = (
+    "input_token_budget", "compaction_threshold_tokens", "max_conversation_tokens",
+    "low_water_tokens",
+)  # fmt: skip
+
+
+def is_of_policy(name: str) -> bool:
+    """Say whether a field of the form is one of these."""
+    return name.startswith((OWN, LEAST, MOST, FIX))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number on the page; a field is None where there is none."""
+
+    label: str
+    help_text: str
+    number: Number | None
+    own: Any
+    least: Any = None
+    most: Any = None
+    fixed: Any = None
+
+
+def add_fields(form: forms.BaseForm, user: User) -> None:
+    """Add a field for each number and limit, with what is stored."""
+    own, limits = _mapping(user.policy), _mapping(user.policy_limits)
+    named = {PRESET: own[PRESET]} if PRESET in own else {}
+    base = first_valid((named,), ())
+    choices = [("", f"as the site ({preset_of()})"), *((name, name) for name in PRESETS)]
+    form.fields[OWN + PRESET] = forms.ChoiceField(label="Preset", required=False, choices=choices)
+    for name in POLICY_FIELDS:
+        form.fields[OWN + name] = number_field(name, getattr(base, name))
+        label = form.fields[OWN + name].label
+        if name in BOUNDS:
+            for part, word in ((LEAST, "lowest"), (MOST, "highest")):
+                form.fields[part + name] = forms.IntegerField(
+                    label=f"{label}, {word} in a chat", required=False
+                )
+        else:
+            form.fields[FIX + name] = forms.BooleanField(
+                label=f"{label}, fixed for chats", required=False
+            )
+    form.initial.update({OWN + name: shown_value(value) for name, value in own.items()})
+    for name, given in limits.items():
+        if given == FIXED:
+            form.initial[FIX + name] = True
+        elif isinstance(given, list) and len(given) == 2:
+            form.initial[LEAST + name], form.initial[MOST + name] = given
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def judge(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Give the policy and its limits as they are stored, errors at their fields."""
+    policy, limits = dict(_numbers(form)), dict(_limits(form))
+    try:
+        policy_of(policy)
+        _demand_reachable(policy)
+    except PolicyError as error:
+        _refuse(form, OWN, error)
+    try:
+        allowed_from(limits)
+    except PolicyError as error:
+        _refuse(form, MOST, error)
+    return policy, limits
+
+
+def _refuse(form: forms.BaseForm, part: str, error: PolicyError) -> None:
+    name = part + error.field
+    form.add_error(name if name in form.fields else OWN + PRESET, capfirst(error.problem))
+
+
+def _numbers(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
+    for name in (*POLICY_FIELDS, PRESET):
+        value = form.cleaned_data.get(OWN + name)
+        if is_given(value):
+            yield name, value if name == PRESET else value_of(value)
+
+
+def _limits(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
+    given = form.cleaned_data
+    for name in POLICY_FIELDS:
+        ends = [given.get(LEAST + name), given.get(MOST + name)]
+        if given.get(FIX + name):
+            yield name, FIXED
+        elif ends != [None, None]:
+            yield name, ends
+
+
+def _demand_reachable(policy: Mapping[str, Any]) -> None:
+    models = ApiModel.objects.filter(is_enabled=True)
+    window = models.aggregate(most=Max("window"))["most"]
+    for name in _OF_WINDOW:
+        value = policy.get(name, 0)
+        if window and window < value < BOUNDS[name][1]:
+            raise PolicyError(
+                name,
+                f"no model has a window of more than {window:,} tokens, so this is never reached;"
+                f" {BOUNDS[name][1]:,} says never",
+            )
+
+
+def rows(form: forms.BaseForm, user: User) -> list[Row]:
+    """Give the table: the preset first, then every number with what counts now."""
+    found = {number.name: number for number in policy_of_person(user)[0]}
+    words = "Where the numbers start that are not set."
+    table = [Row("Preset", words, None, form[OWN + PRESET])]
+    for name in POLICY_FIELDS:
+        fields = (part + name for part in (LEAST, MOST, FIX))
+        parts = [form[each] if each in form.fields else None for each in fields]
+        own = form[OWN + name]
+        table.append(Row(name, str(own.field.help_text), found.get(name), own, *parts))
+    return table
+
+
+def problem(user: User) -> str:
+    """Say why what is stored does not count; "" where it does."""
+    if not isinstance(user.policy, dict):
+        return "What is stored is no object; the site's numbers cannot be shown."
+    words = policy_of_person(user)[1]
+    return f"These numbers do not fit the site's: {words}" if words else ""
+
+
+def differences(before: object, after: Mapping[str, Any], word: str) -> list[str]:
+    """Say what changes, number by number, for the audit."""
+    old = _mapping(before)
+    return [
+        f"{name}: {_told(old.get(name), word)} → {_told(after.get(name), word)}"
+        for name in sorted({*old, *after})
+        if old.get(name) != after.get(name)
+    ]
+
+
+def _told(value: Any, word: str) -> str:
+    match value:
+        case None:
+            return word
+        case [least, most] if word == FREE:
+            return f"{'any' if least is None else least} to {'any' if most is None else most}"
+        case _:
+            return str(shown_value(value))

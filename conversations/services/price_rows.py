@@ -1,0 +1,41 @@
+"""Prices from a CSV file: a line that is new closes the price before it and takes its place."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from conversations.services.amounts import Unreadable, micros, moment
+from conversations.services.pricebook import NewPrice, PriceError, load_prices
+from conversations.services.sheets import LineRefused, Plan, Row, take
+
+COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
+
+
+def take_prices(*, text: str, expected: str = "") -> Plan:
+    """Take prices in, all or none; without what was `expected` it is a preview."""
+    return take(text, COLUMNS, lambda rows: _taken, expected)
+
+
+def new_price(row: Row) -> NewPrice:
+    """Read a line; raises LineRefused."""
+    try:
+        above = int(row["above_tokens"] or "0")
+    except ValueError:
+        raise LineRefused(f"{row['above_tokens']!r} is no number of tokens") from None
+    try:
+        rate, begins = micros(row["dollars_per_million"]), row["effective_from"]
+        starts = moment(begins, ZoneInfo("UTC")) if begins else None
+    except Unreadable as error:
+        raise LineRefused(str(error)) from None
+    return NewPrice(row["model"], row["kind"], rate, above, starts, row["source"])
+
+
+def _taken(row: Row) -> tuple[str, str]:
+    new = new_price(row)
+    try:
+        changes = load_prices(rows=[new])
+    except PriceError as error:
+        raise LineRefused(str(error)) from error
+    if not changes:
+        return "same", f"{new}: {new.rate:,} micro-dollars per million, as before"
+    return "create" if changes[0].endswith("(new)") else "change", changes[0]

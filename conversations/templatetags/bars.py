@@ -1,0 +1,60 @@
+"""Bars of budgets, drawn without a style, with their figures beside them; numbers of policies."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from conversations.allowances import share
+from conversations.periods import shown
+from conversations.templatetags.agentweb import worth
+
+register = template.Library()
+
+#: Words of a list that are shown.
+MOST_WORDS = 4
+
+
+@register.simple_tag
+def bar(spent: int, held: int, limit: int, unit: str) -> SafeString:
+    """Draw spent, then held, of a limit."""
+    over = " is-over" if spent >= limit else ""
+    return format_html(
+        '<span class="budget{}"><svg class="budget-bar" aria-hidden="true">'
+        '<rect class="budget-track" width="100%" height="100%"/>'
+        '<rect class="budget-held" width="{}%" height="100%"/>'
+        '<rect class="budget-spent" width="{}%" height="100%"/></svg>'
+        '<span class="budget-words">{} spent{} of {}</span></span>',
+        over,
+        share(spent + held, limit),
+        share(spent, limit),
+        worth(spent, unit),
+        f", {worth(held, unit)} held" if held else "",
+        worth(limit, unit),
+    )
+
+
+@register.filter
+def in_zone(at: datetime | None, zone: str) -> str:
+    """Say a moment in the time zone of a budget."""
+    return "–" if at is None else shown(at, zone)
+
+
+@register.filter
+def number(value: Any) -> str:
+    """Show a number of the context policy."""
+    match value:
+        case bool():
+            return _("on") if value else _("off")
+        case int():
+            return f"{value:,}"
+        case _:
+            rest = len(value) - MOST_WORDS
+            words = [str(word) for word in value[:MOST_WORDS]]
+            more = [_("%(count)d more") % {"count": rest}] if rest > 0 else []
+            return ", ".join(words + more) or "–"

@@ -1,0 +1,143 @@
+"""An administrator lowers a budget while a turn runs: it counts from the next call."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.e2e.conftest import Serve, Watch, artefact, observe
+from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
+from tests.e2e.served import Served
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+MAKE = """
+from conversations.models import User
+from tests.work import limited
+user = User.objects.create(username='bea')
+user.set_password('correct horse battery')
+user.save()
+limited(user, 90_000_000)
+"""
+#: Lists of the admin that must fit a page of 1280 pixels.
+LISTS = (
+    "budget", "budgetwindow", "ledgerentry", "grant", "reservation", "crossing", "turncap", "user",
+    "apicall", "modelprice",
+)  # fmt: skip
+
+
+def rows(served: Served, sql: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(f"file:{served.database}?mode=ro", uri=True)) as database:
+        return database.execute(sql).fetchall()
+
+
+def calls(served: Served) -> int:
+    return int(str(rows(served, "SELECT count(*) FROM conversations_apicall")[0][0]))
+
+
+async def test_a_budget_lowered_in_the_admin_stops_a_running_turn_before_its_next_call(
+    browser: Browser, page: Page, watch: Watch, serve_app: Serve
+) -> None:
+    served = serve_app(AGENTWEB_EMULATOR_DELAY_MS="150", AGENTWEB_TITLE_MODEL="off")
+    await set_up(page, served)
+    served.manage("shell", "-c", MAKE)
+    await page.goto(f"{served.url}/admin/conversations/user/2/change/")
+    await expect(page.locator("#effective-budgets")).to_contain_text("$0.00 spent of $90.00")
+    limit = page.locator("#id_budgets-0-limit")
+    await limit.fill("1")
+    context = await browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
+    context.set_default_timeout(15_000)
+    person = await context.new_page()
+    observe(person, watch)
+    await log_in(person, served, "bea")
+    await start_chat(person, served, "What time is it in Tokyo?")
+    # The first call is on its way: its tool round and the call after it are still to come.
+    await expect(turn(person, 1).locator(".status")).to_be_visible()
+    await page.get_by_role("button", name="Save and continue editing").click()
+    await expect(page.locator(".messagelist")).to_contain_text("was changed successfully")
+    section = await ended(person, 1)
+    await expect(section.locator(".chip")).to_have_text("Over budget")
+    the_turn_ended_whole(served)
+    await the_chat_stays_usable(page, person, served, watch)
+    await context.close()
+    await page.goto("about:blank")
+    assert "0 mismatches" in served.manage("verify")
+    assert "the ledger agrees" in served.manage("ledger")
+
+
+def the_turn_ended_whole(served: Served) -> None:
+    """One call was made, and each tool use it asked for has its result in the log."""
+    assert calls(served) == 1
+    found = rows(served, "SELECT finish_reason, error_code FROM conversations_turn")
+    assert "budget" in found[0]
+    asked, answered = set(), set()
+    for (content,) in rows(served, "SELECT content FROM conversations_message"):
+        for block in json.loads(str(content)):
+            if block["type"] == "tool_use":
+                asked.add(block["id"])
+            elif block["type"] == "tool_result":
+                answered.add(block["tool_use_id"])
+                assert "budget" in json.dumps(block)
+    assert asked == answered != set()
+
+
+async def the_chat_stays_usable(page: Page, person: Page, served: Served, watch: Watch) -> None:
+    await expect(turn(person, 1)).to_contain_text("What time is it in Tokyo?")
+    await say(person, "Hello again")
+    await expect(person.get_by_role("alert").filter(has_text="Not sent")).to_be_visible()
+    await expect(person.get_by_label("Message", exact=True)).to_have_value("Hello again")
+    # The browser tells of the answer that refused it.
+    watch.errors.clear()
+    assert calls(served) == 1
+    await page.get_by_role("link", name="Grant", exact=True).click()
+    await page.get_by_label("Amount").fill("25")
+    await page.get_by_label("Reason").fill("The report is due today")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(page.locator(".deed-told")).to_contain_text("$25.00 more for bea, without end.")
+    await page.screenshot(path=artefact("budget admin grant"))
+    await page.get_by_role("button", name="Yes, do this").click()
+    await expect(page.locator(".messagelist")).to_contain_text("$25.00 more were granted.")
+    await expect(page.locator("#effective-budgets")).to_contain_text("The report is due today")
+    await say(person, "Hello again")
+    await expect(await ended(person, 2)).to_contain_text("built-in emulator")
+    assert calls(served) > 1
+
+
+async def test_the_pages_of_budgets_fit_desktop_and_phone_by_day_and_night(
+    page: Page, serve_app: Serve
+) -> None:
+    served = serve_app(AGENTWEB_EMULATOR_DELAY_MS="1")
+    await set_up(page, served)
+    served.manage("shell", "-c", MAKE)
+    group = "from tests import allowing, work; allowing.site(9*10**8, kind='pool', period='day')"
+    served.manage("shell", "-c", f"{group}; work.limited(work.User.objects.get(pk=1), 5*10**7)")
+    await start_chat(page, served, "What time is it in Tokyo?")
+    await ended(page, 1)
+    admin = f"{served.url}/admin/conversations"
+    pages = {
+        "list": f"{admin}/budget/", "person": f"{admin}/user/1/change/",
+        "budget": f"{admin}/budget/3/change/", "grant": f"{admin}/budget/3/grant/?user=1",
+        "window": f"{admin}/budgetwindow/1/change/", "import": f"{admin}/budget/import/",
+        "ledger": f"{admin}/ledgerentry/", "overview": f"{served.url}/admin/overview/?by=group",
+        "context": f"{served.url}/settings/context/",
+    }  # fmt: skip
+    for width, name in ((1280, "wide"), (390, "phone")):
+        await page.set_viewport_size({"width": width, "height": 860})
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme)
+            for what, address in pages.items():
+                await page.goto(address)
+                await page.screenshot(
+                    path=artefact(f"budget admin {what} {name} {scheme}"), full_page=True
+                )
+                if name == "phone":
+                    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await page.set_viewport_size({"width": 1280, "height": 860})
+    fits = "[...document.querySelectorAll('html, .results')]"
+    fits += ".every(each => each.scrollWidth <= each.clientWidth)"
+    for kind in LISTS:
+        await page.goto(f"{admin}/{kind}/")
+        assert await page.evaluate(fits), kind
