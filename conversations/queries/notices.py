@@ -1,24 +1,40 @@
-"""What a person is to be told of their budgets: soft percents that were passed, limits reached.
+"""What a person is to be told of their budgets: what is left, soft percents passed, the end.
 
-One notice for each budget in its present window: the highest percent that was passed. It names
-where the budget comes from and when it starts anew; the page shows that in the reader's time zone.
+One notice for each budget in its present window: the highest percent that was passed and still
+holds. A budget stops a person where what is left is less than the least another call could use, not
+only where nothing is left: nobody is to write a message that cannot be answered. Soft notices that
+were put away come back with the next percent or window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.utils import timezone
 
-from conversations.allowances import Rule
-from conversations.models import Crossing
-from conversations.queries.allowances import places, standing, windows_of
+from conversations.allowances import Rule, Standing
+from conversations.context import wire
+from conversations.models import BudgetWindow, Conversation, Crossing
+from conversations.prices import LEAST_OUTPUT, PriceMissing
+from conversations.queries.allowances import Place, places, standing, windows_of
+from conversations.queries.meters import budget_pill, meter
+from conversations.queries.prices import price_list
+from conversations.queries.shapes import BudgetPill
+
+#: Ends later than every window that has an end.
+_NEVER = datetime.max.replace(tzinfo=UTC)
+#: The least that a call uses, by unit.
+Least = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is spent of what now; `percent` was passed at `at`, None: only the limit is reached."""
+    """What is spent of what now; `percent` was passed at `at`, None: only the limit is reached.
+
+    `is_over`: no other call fits.
+    """
 
     rule: Rule
     #: Names the window, so that what a person has put away comes back with the next one.
@@ -31,32 +47,113 @@ class Notice:
     resets_at: datetime | None
     is_over: bool
 
+    @property
+    def name(self) -> str:
+        """Name it for putting it away."""
+        return f"{self.window}:{self.percent}"
+
+    @property
+    def is_spent(self) -> bool:
+        return self.spent >= self.limit
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a page says of budgets; `stop` is the one that stops the person for longest."""
+
+    pill: BudgetPill
+    notices: tuple[Notice, ...] = ()
+    stop: Notice | None = None
+
+    @property
+    def key(self) -> str:
+        """Give the same text as long as a page has nothing new to say."""
+        return wire.digest(repr(self))[-16:]
+
+
+def limits(
+    user_id: int, model: str, *, put_away: str = "", tokens: Callable[[], int] = lambda: 0
+) -> Limits:
+    """Give what a person is told who may call a model with so many tokens; five queries at most."""
+    found = places(user_id, timezone.now())
+    windows = list(windows_of(found)) if found else []
+    least = _least(model, tokens()) if found else {}
+    told = _notices(found, windows, least)
+    stops = [notice for notice in told if notice.is_over]
+    stop = max(stops, key=lambda notice: notice.resets_at or _NEVER, default=None)
+    hidden = put_away.split()
+    soft = [one for one in told if not one.is_over and one.name not in hidden]
+    return Limits(
+        budget_pill([standing(place, windows) for place in found], stop.rule if stop else None),
+        tuple(soft) if stop is None else (),
+        stop,
+    )
+
+
+def limits_of(
+    conversation: Conversation, *, put_away: str = "", tokens: Callable[[], int] | None = None
+) -> Limits:
+    """Give what the owner of a conversation is told on its page."""
+    measured = tokens or (lambda: meter(conversation).tokens)
+    return limits(conversation.owner_id, conversation.model, put_away=put_away, tokens=measured)
+
 
 def notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
     """Give the notices of a person, the most urgent first; three queries."""
     found = places(user_id, now or timezone.now())
-    windows = list(windows_of(found)) if found else []
-    passed: dict[int, Crossing] = {}
+    return _notices(found, list(windows_of(found)) if found else [], {})
+
+
+def _notices(
+    found: Iterable[Place], windows: list[BudgetWindow], least: Least
+) -> tuple[Notice, ...]:
+    pairs = [(place, standing(place, windows)) for place in found]
+    passed = _passed(windows if any(map(_may_be_told, pairs)) else [])
+    given = []
+    for place, one in pairs:
+        window = next((each.pk for each in windows if place.is_of(each)), None)
+        notice = _notice(one, window, passed.get(window or 0, []), least.get(one.rule.unit, 1))
+        if notice.is_over or notice.percent is not None:
+            given.append(notice)
+    return tuple(sorted(given, key=lambda each: (not each.is_over, -(each.percent or 0))))
+
+
+def _may_be_told(pair: tuple[Place, Standing]) -> bool:
+    return pair[1].percent >= min(pair[0].rule.percents, default=101)
+
+
+def _passed(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
+    passed: dict[int, list[Crossing]] = {}
     if windows:
         for row in Crossing.objects.filter(window__in=windows).order_by("percent"):
-            passed[row.window_id] = row
-    given = []
-    for place in found:
-        one = standing(place, windows)
-        window = next((each for each in windows if place.is_of(each)), None)
-        crossing = passed.get(window.pk) if window else None
-        if crossing is not None or one.is_over:
-            given.append(
-                Notice(
-                    place.rule,
-                    window.pk if window else None,
-                    crossing.percent if crossing else None,
-                    crossing.created_at if crossing else None,
-                    one.spent,
-                    one.held,
-                    one.limit,
-                    one.ends_at,
-                    one.is_over,
-                )
-            )
-    return tuple(sorted(given, key=lambda each: (not each.is_over, -(each.percent or 0))))
+            passed.setdefault(row.window_id, []).append(row)
+    return passed
+
+
+def _notice(one: Standing, window: int | None, passed: list[Crossing], least: int) -> Notice:
+    # A grant or a higher limit may have taken back what was told.
+    last = next((row for row in reversed(passed) if row.percent <= one.percent), None)
+    return Notice(
+        one.rule,
+        window,
+        last.percent if last else None,
+        last.created_at if last else None,
+        one.spent,
+        one.held,
+        one.limit,
+        one.ends_at,
+        one.limit - one.spent < least,
+    )
+
+
+def _least(model: str, tokens: int) -> Least:
+    """Give what a call of such a length uses at the least that is asked for."""
+    try:
+        money = price_list(model, timezone.now()).worst(tokens, LEAST_OUTPUT)
+    except PriceMissing:
+        money = 1
+    return {"money": max(1, money), "tokens": tokens + LEAST_OUTPUT, "turns": 1}

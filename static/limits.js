@@ -1,0 +1,34 @@
+/* agentweb: what is said of budgets, as people hear and read it: each notice is announced once, when it comes,
+ * and times to come are told as far as they are away, too.
+ */
+"use strict";
+(() => {
+  const relative = new Intl.RelativeTimeFormat(document.documentElement.lang || undefined, { numeric: "auto" });
+  const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  function tellTimes() {
+    for (const node of document.querySelectorAll("time[data-until]")) {
+      const left = Math.max(0, (new Date(node.dateTime) - Date.now()) / 1000);
+      if (Number.isNaN(left)) continue;
+      const [unit, size] = UNITS.find(([, size]) => left >= 2 * size) ?? UNITS[2];
+      const text = relative.format(Math.ceil(left / size), unit);
+      if (node.textContent !== text) node.textContent = text;
+    }
+  }
+  tellTimes();
+  setInterval(tellTimes, 15_000);
+
+  const present = () => document.querySelectorAll("#limits [data-notice]");
+  const told = new Set([...present()].map((node) => node.dataset.notice));
+  const announcer = document.querySelector("#limit-announcer");
+  function tellNotices() {
+    tellTimes();
+    const fresh = [...present()].filter((node) => !told.has(node.dataset.notice));
+    for (const node of fresh) told.add(node.dataset.notice);
+    if (fresh.length && announcer) {
+      announcer.textContent = fresh.flatMap((node) => [...node.querySelectorAll("p")])
+        .map((node) => node.textContent.trim()).join(" ");
+    }
+  }
+  document.addEventListener("htmx:wsAfterMessage", tellNotices);
+  document.addEventListener("htmx:afterSettle", tellNotices);
+})();
