@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -99,6 +100,21 @@ def database(url: str) -> dict[str, Any]:
             **dict(parse_qsl(parts.query)),
         },
     }
+
+
+def storage(name: str) -> dict[str, Any]:
+    """Read a Django storage as JSON, {"BACKEND": "dotted.Class", "OPTIONS": {...}}; {} for none."""
+    value = text(name).strip()
+    if not value:
+        return {}
+    try:
+        found = json.loads(value)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: not JSON: {error}") from error
+    is_storage = isinstance(found, dict) and isinstance(found.get("BACKEND"), str)
+    if not is_storage or not isinstance(found.get("OPTIONS", {}), dict) or len(found) > 2:
+        raise ImproperlyConfigured(f'{name}: use {{"BACKEND": "dotted.Class", "OPTIONS": {{}}}}')
+    return dict(found)
 
 
 def sqlite(path: Path) -> dict[str, Any]:

@@ -38,6 +38,16 @@ HTTPS = env.flag("AGENTWEB_HTTPS")
 
 _url = env.text("DATABASE_URL")
 DATABASES = {"default": env.database(_url) if _url else env.sqlite(DATA_DIR / "agentweb.sqlite3")}
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    # The bytes of people's workspaces: a guarded folder, or an object store that is named here.
+    "workspace": env.storage("AGENTWEB_WORKSPACE_STORAGE")
+    or {
+        "BACKEND": "conversations.services.workspace.disk.GuardedStorage",
+        "OPTIONS": {"location": str(DATA_DIR / "workspaces")},
+    },
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_USER_MODEL = "conversations.User"
 AUTH_PASSWORD_VALIDATORS = [
@@ -138,7 +148,8 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
+# The admin's page of a person has some 120 fields, and one value for each permission.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 
 REDIS_URL = env.text("REDIS_URL")
 # channels_redis blocks longer than redis-py's default socket timeout, which kills idle sockets.
@@ -183,6 +194,8 @@ LOGGING = {
         "anthropic": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
+        # Its lines quote what servers write, which may be what people wrote.
+        "mcp": {"level": "CRITICAL"},
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
-from django.conf import settings
-
 from conversations.answer import ToolUse
+from conversations.asking import Ask
+from conversations.begun import WRONG
 from conversations.claude import Claude
 from conversations.conf import conf
 from conversations.context import wire
@@ -22,23 +22,29 @@ from conversations.context.policy import Policy
 from conversations.context.view import Message
 from conversations.db import db
 from conversations.given import Loaded
+from conversations.mailboxes import Mailboxes
 from conversations.ports import NO_HEADERS, Ending, Head, Headers, Piece, Sending, Sent, ToolDone
+from conversations.progress import Progress
+from conversations.queries.approvals import judged
 from conversations.queries.conversations import conversation_by_id
 from conversations.queries.originals import original
 from conversations.queries.path import state
 from conversations.queries.pins import pins
+from conversations.queries.web_search import has_read_privately
 from conversations.services import calls, log, toolcalls
 from conversations.services.admission import demand_next
+from conversations.services.approvals import ask_person
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease
+from conversations.services.workspace import UserWorkspace
 from conversations.signals import veto_of
-from tools import registry
 from tools.access import WebAccess
-from tools.base import ToolContext
-from tools.workspace import Workspace
+from tools.base import Tool, ToolContext
+from tools.kept import Shelves
+from tools.toolset import NO_TOOLS, Toolset
 
-#: Codes of results that say the call was wrong, not that the tool failed.
-WRONG = ("unknown_tool", "bad_input")
+#: Pages that people's turns have read in this process.
+PAGES = Shelves()
 
 
 class TurnLog:
@@ -78,18 +84,19 @@ class TurnLog:
         return None
 
     async def store_results(self, content: str) -> Message:
-        message = Message.parse(0, "results", content)
-        row = await db(
-            log.store_results, lease=self._lease, content=content, estimate=message.tokens
-        )
-        return Message(row.seq, "results", content, message.tokens)
+        return await db(self._store_results, content)
+
+    def _store_results(self, content: str) -> Message:
+        tokens = Message.parse(0, "results", content).tokens
+        row = log.store_results(lease=self._lease, content=content, estimate=tokens)
+        return Message(row.seq, "results", content, tokens)
 
 
 class TurnCalls:
     """The Calls and Model ports: one clock tells how long each call took."""
 
-    def __init__(self, lease: Lease, claude: Claude) -> None:
-        self._lease, self._claude = lease, claude
+    def __init__(self, lease: Lease, claude: Claude, tools: Toolset = NO_TOOLS) -> None:
+        self._lease, self._claude, self._tools = lease, claude, tools
         self._opened = 0.0
         self._first: float | None = None
 
@@ -122,41 +129,73 @@ class TurnCalls:
                 yield item
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
-        effects: dict[str, str] = {name: tool.effect for name, tool in registry.TOOLS.items()}
         row = await db(
             calls.close_call,
             lease=self._lease,
             call_id=sent.call,
             ending=ending,
             timing=self._timing(),
-            effects=effects,
+            effects=self._tools.effects,
         )
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
 
 
 class TurnTools:
-    """The Tools port: the registry, given the user's own things."""
+    """The Tools port: the conversation's toolset, given the user's own things."""
 
-    def __init__(self, lease: Lease, cancelled: partial[bool]) -> None:
-        self._lease = lease
+    def __init__(
+        self, lease: Lease, tools: Toolset, cancelled: partial[bool], progress: Progress
+    ) -> None:
+        self._lease, self._tools, self._progress = lease, tools, progress
+        #: The keys of the calls that have started.
+        self._keys: dict[str, str] = {}
         self._context = ToolContext(
             user_id=str(lease.user_id),
             workspace=workspace_of(lease.user_id),
             originals=_Originals(lease.conversation_id),
-            web=WebAccess(allowed_private=frozenset(conf.fetch_private)),
+            web=WebAccess(
+                allowed_private=frozenset(conf.fetch_private),
+                pages=PAGES.of(str(lease.user_id), conf.fetch_cache_bytes),
+            ),
             now=lambda: datetime.now(UTC),
             cancelled=cancelled,
+            mail=Mailboxes(lease.user_id),
         )
 
+    async def judge(self, uses: Sequence[ToolUse]) -> dict[str, Ask | ToolDone]:
+        return await db(judged, self._lease.turn_id, uses, self._tools)
+
+    async def ask(self, asks: Sequence[Ask]) -> None:
+        await db(ask_person, lease=self._lease, asks=asks)
+
     async def started(self, use: ToolUse) -> None:
-        await db(toolcalls.start_tool, lease=self._lease, tool_use_id=use.id)
+        tool = self._tools.tools.get(use.name)
+        is_private = tool is not None and tool.is_private
+        self._keys[use.id] = await db(
+            toolcalls.start_tool, lease=self._lease, tool_use_id=use.id, is_private=is_private
+        )
 
     async def run(self, use: ToolUse) -> ToolDone:
-        result = await registry.run(use.name, wire.decode(use.input), self._context)
+        key, progress = self._keys.pop(use.id, ""), self._progress.begin(use.id)
+        web = await self._reach(self._tools.tools.get(use.name))
+        context = replace(self._context, key=key, progress=progress, web=web)
+        try:
+            result = await self._tools.run(use.name, wire.decode(use.input), context)
+        finally:
+            self._progress.end(use.id)
         content = wire.encode(result.content)
         is_wrong = result.details.get("code") in WRONG
         state: Literal["ok", "error"] = "error" if result.is_error else "ok"
         return ToolDone(content, state, result.details, is_wrong)
+
+    async def _reach(self, tool: Tool | None) -> WebAccess:
+        """Hold a call to the host it was judged by, where it could carry away what is private."""
+        if tool is None or tool.destination is None:
+            return self._context.web
+        return replace(self._context.web, is_held_to_host=await db(self._has_read_privately))
+
+    def _has_read_privately(self) -> bool:
+        return has_read_privately(conversation_by_id(self._lease.conversation_id))
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None:
         await db(toolcalls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
@@ -170,15 +209,8 @@ class _Originals:
         return await db(original, self._conversation_id, id)
 
 
-def workspace_of(user_id: int) -> Workspace:
-    """Give a user's folder; it is made on first use."""
-    root = Path(settings.DATA_DIR) / "workspaces" / str(user_id)
-    return Workspace(
-        root,
-        max_bytes=conf.workspace_bytes,
-        max_files=conf.workspace_files,
-        max_file_bytes=conf.workspace_file_bytes,
-    )
+def workspace_of(user_id: int) -> UserWorkspace:
+    return UserWorkspace(user_id)
 
 
 def _milliseconds(seconds: float) -> int:

@@ -34,6 +34,11 @@ class Rule:
         return self.kind == "pool"
 
     @property
+    def own_source(self) -> str:
+        """Say where it comes from, to the person themselves."""
+        return "set for you" if self.scope == "user" else self.source
+
+    @property
     def source(self) -> str:
         """Say where it comes from."""
         match self.scope, self.is_pool:
@@ -47,6 +52,14 @@ class Rule:
                 return f"from group {self.group}"
             case _:
                 return "set for this person"
+
+
+def outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
+    """Give the allowances that would count without this one, the next one first."""
+    key = by.is_pool, by.unit, by.period
+    rivals = (rule for rule in rules if (rule.is_pool, rule.unit, rule.period) == key)
+    others = (rule for rule in rivals if rule.id != by.id and not by.is_pool)
+    return tuple(sorted(others, key=_rank, reverse=True))
 
 
 def effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -158,6 +158,14 @@ class Answer:
         return sum(block.tokens(family) for block in self._blocks)
 
     @property
+    def searches(self) -> int:
+        """Count the searches of the web that have given something so far."""
+        return sum(
+            block.type == "web_search_tool_result" and isinstance(block.start.get("content"), list)
+            for block in self._blocks
+        )
+
+    @property
     def compaction(self) -> str:
         """The wire text of the compaction block, where that is all there is; "" otherwise."""
         return self._blocks[0].compaction if len(self._blocks) == 1 else ""

@@ -127,7 +127,7 @@ async def _aside(line: Line, sending: Sending) -> tuple[Answer | None, int | Non
 async def ask_for_count(ports: Ports, job: Job, view: View) -> int | None:
     """Ask how many tokens the request has; None when that is not to be had."""
     with ports.switch.interruptible():
-        asked = native.asked(job.envelope(view.reduced), view, None)
+        asked = native.asked(job.envelope, view, None)
         return await ports.model.count(body(asked.counting, view.body), asked.headers)
 
 
@@ -168,6 +168,7 @@ def _cut(
         answer.blocks if keeps and answer.text.strip() else (),
         (),
         answer.tokens(sent.model),
+        answer.searches,
         failure=failure,
         request_id=heard.request_id or (failure.request_id if failure else ""),
     )

@@ -42,6 +42,14 @@ class Conf:
     budget_time_zone: str = "UTC"
     #: Tool calls of one answer that run at the same time.
     max_parallel_tools: int = 8
+    #: Tools that nobody has, whatever rules for groups say.
+    disabled_tools: tuple[str, ...] = ()
+    #: Seconds one tool call may take; its tool may declare fewer.
+    max_tool_seconds: int = 300
+    #: Bytes of one tool result that are kept; its tool may declare fewer.
+    max_tool_bytes: int = 2_000_000
+    #: Hours a question whether a tool may act waits for an answer; then it counts as no.
+    approval_hours: int = 24
     #: Attempts at one model call before the turn fails.
     max_attempts: int = 4
     #: Longest wait, in seconds, between two attempts; a longer `retry-after` fails the turn.
@@ -67,7 +75,7 @@ class Conf:
     max_unsent_bytes: int = 100_000_000
     #: A pasted text with more characters than this becomes an attached file; 0: none does.
     paste_as_file_chars: int = 8_000
-    #: Days that a deleted conversation can be brought back; then it is erased.
+    #: Days that a deleted conversation or file can be brought back; then it is erased.
     trash_days: int = 30
     #: Bytes a file of conversations to import may have.
     max_import_bytes: int = 50_000_000
@@ -79,12 +87,43 @@ class Conf:
     max_queued_prompts: int = 5
     #: Bytes one user's workspace may hold.
     workspace_bytes: int = 50_000_000
-    #: Files and folders one user's workspace may hold.
+    #: Files one user's workspace may hold.
     workspace_files: int = 1_000
     #: Bytes one file of a workspace may have.
     workspace_file_bytes: int = 5_000_000
     #: host:port pairs that `fetch_url` may reach although they are loopback or private.
     fetch_private: tuple[str, ...] = ()
+    #: Bytes of pages that `fetch_url` keeps for each user, so that a page read in parts is loaded
+    #: once; 0: none.
+    fetch_cache_bytes: int = 5_000_000
+    #: Whether people may let the model search the web (the API's own tool) in a conversation.
+    web_search: bool = True
+    #: Searches one answer may make; all of them are held from the budget beforehand.
+    web_search_uses: int = 5
+    #: Domains that searches are limited to; empty: the whole web.
+    web_search_allowed: tuple[str, ...] = ()
+    #: Domains that searches leave out; not used where they are limited to some.
+    web_search_blocked: tuple[str, ...] = ()
+    #: Two-letter country whose pages searches prefer; empty: none is told.
+    web_search_country: str = ""
+    #: Keys that the secrets of mail accounts and MCP servers are stored under; the first seals, all
+    #: of them open; empty: SECRET_KEY.
+    secrets_key: tuple[str, ...] = ()
+    #: host:port pairs that MCP servers may be reached at although they are loopback or private.
+    mcp_private: tuple[str, ...] = ()
+    #: Whether an MCP server may be a command run on this machine, as the site's own user.
+    mcp_commands: bool = True
+    #: Seconds between two looks at the list of tools of a connected MCP server.
+    mcp_check_seconds: int = 300
+    #: host:port pairs of mail servers that may be loopback or private.
+    mail_private: tuple[str, ...] = ()
+    #: A file of certificate authorities that mail servers may have besides the machine's own.
+    mail_authorities: str = ""
+    #: OAuth providers of refresh tokens for mail: name, token URL, client id and, where there is
+    #: one, client secret, with spaces between.
+    mail_providers: tuple[str, ...] = ()
+    #: Bytes of one mail that are read.
+    mail_bytes: int = 25_000_000
     #: Milliseconds the built-in emulator waits between two pieces of an answer.
     emulator_delay_ms: int = 12
 

@@ -56,6 +56,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         self.after = _after(self.scope["query_string"])
         self.topic = hub.enter(self.conversation.pk)
         self.topic.sockets += 1
+        self.topic.owner = self.conversation.owner_id
         self.topic.language = _language(self.scope)
         await self.accept()
         self.follower = asyncio.create_task(self._follow(self.topic))
@@ -116,7 +117,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             )
             position = topic.position
         html, self.after = read
-        await self.send(text_data=html)
+        await self.send(text_data="\n".join((html, *topic.said.values())))
         return position
 
     async def _reason_to_close(self) -> int | None:

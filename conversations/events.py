@@ -1,10 +1,11 @@
 """The closed union of what a browser can be told.
 
 An event names what changed; the web process renders it from the database by its template
-`conversations/events/<name>.html`, once for all sockets. Only `TextGrew` carries text of its own,
-because the answer on its way is not in the database yet. Every other event sets a region of the
-page to its present state, so one that arrives twice does no harm. That another path is shown is no
-event: each page then gets a snapshot of its own, as if it had just connected.
+`conversations/events/<name>.html`, once for all sockets. Only `TextGrew` and `ToolMoved` carry text
+of their own: the answer on its way is not in the database yet, how far a tool is never will be.
+Every other event sets a region of the page to its present state, so one that arrives twice does no
+harm. That another path is shown is no event: each page then gets a snapshot of its own, as if it
+had just connected.
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ class RoundChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolMoved:
+    """A running tool said how far it is, in words or in percent; nothing of it is stored."""
+
+    tool_use_id: str
+    words: str
+    percent: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class TurnChanged:
     """The state line of a turn is new: running, backing off, waiting, stopping."""
 
@@ -63,7 +73,12 @@ class TurnClosed:
 
 @dataclass(frozen=True, slots=True)
 class MeterMoved:
-    """The context meter and the budget pill have new figures."""
+    """The context meter has new figures, and so has what is said of budgets."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetMoved:
+    """What is said of budgets is new: another conversation spent, or a notice was put away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +96,11 @@ Event = (
     | RoundOpened
     | TextGrew
     | RoundChanged
+    | ToolMoved
     | TurnChanged
     | TurnClosed
     | MeterMoved
+    | BudgetMoved
     | QueueChanged
     | TitleChanged
 )

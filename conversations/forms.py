@@ -56,6 +56,14 @@ class StartForm(PromptForm):
         self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
 
 
+class DecisionForm(forms.Form):
+    """What a person decides of one call; the digest says which arguments they were shown."""
+
+    approval_id = forms.IntegerField(min_value=1, max_value=2**63 - 1)
+    digest = forms.CharField(max_length=80)
+    verdict = forms.ChoiceField(choices=[(name, name) for name in ("once", "chat", "denied")])
+
+
 class VersionForm(forms.Form):
     """Another answer; without an id the next one is meant, whichever that is now."""
 

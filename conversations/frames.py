@@ -17,6 +17,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import override
 
 from conversations.events import (
+    BudgetMoved,
     Event,
     MeterMoved,
     QueueChanged,
@@ -24,6 +25,7 @@ from conversations.events import (
     RoundOpened,
     TextGrew,
     TitleChanged,
+    ToolMoved,
     TurnChanged,
     TurnClosed,
     TurnOpened,
@@ -32,6 +34,7 @@ from conversations.hub import Live
 from conversations.preferences import Preferences
 from conversations.queries import meters, paging, transcripts, waiting
 from conversations.queries.conversations import conversation_by_id, live_turn
+from conversations.queries.notices import limits_of
 from conversations.queries.people import preferences_of_owner
 from conversations.queries.shapes import Round, Turn
 
@@ -66,29 +69,34 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
         "conversation": conversation,
         "preferences": preferences,
     }
+    away = preferences.put_away
     match event:
         case TurnOpened() | TurnChanged() | TurnClosed():
             context["turn"] = transcripts.turn(conversation, event.turn)
             context["queue"] = waiting.queue(conversation)
             # Not what this turn does: an older one is shown anew while the last one runs.
             context["has_live"] = live_turn(conversation) is not None
+            context["limits"] = limits_of(conversation, put_away=away)
         case RoundOpened() | RoundChanged():
             turn = transcripts.turn(conversation, event.turn)
             context |= {"turn": turn, "round": _round(turn, event)}
         case MeterMoved():
-            context |= {
-                "meter": meters.meter(conversation),
-                "budget": meters.budget_pill(conversation.owner_id),
-            }
+            meter = meters.meter(conversation)
+            context["meter"] = meter
+            context["limits"] = limits_of(conversation, tokens=lambda: meter.tokens, put_away=away)
+            context["has_live"] = live_turn(conversation) is not None
+        case BudgetMoved():
+            context["limits"] = limits_of(conversation, put_away=away)
+            context["has_live"] = live_turn(conversation) is not None
         case QueueChanged():
             context["queue"] = waiting.queue(conversation)
-        case TextGrew() | TitleChanged():
+        case TextGrew() | ToolMoved() | TitleChanged():
             pass
     return render_to_string(template_of(event), context)
 
 
-def text(event: TextGrew) -> str:
-    """Render growing text, which needs no database."""
+def text(event: TextGrew | ToolMoved) -> str:
+    """Render words of the event's own, which need no database."""
     return render_to_string(template_of(event), {"event": event})
 
 
@@ -111,6 +119,8 @@ def _snapshot(
     turns, page = transcripts.turns_after(conversation, after, live), None
     if turns is None:
         page, turns, after = paging.halves(transcripts.transcript(conversation, live=live))
+    meter = meters.meter(conversation)
+    away = preferences.put_away
     context = {
         "conversation": conversation,
         "preferences": preferences,
@@ -118,8 +128,8 @@ def _snapshot(
         "after": after,
         "turns": turns,
         "queue": waiting.queue(conversation),
-        "meter": meters.meter(conversation),
-        "budget": meters.budget_pill(conversation.owner_id),
+        "meter": meter,
+        "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
     }
     return render_to_string("conversations/events/snapshot.html", context), after
 

@@ -31,7 +31,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One turn to run. `envelope` gives the reply envelope with or without the recall tool.
+    """One turn to run. `envelope` is the one of its replies.
 
     `max_output` is the most the model can answer, where its limit may be raised; 0: it may not.
     """
@@ -39,7 +39,7 @@ class Job:
     model: str
     window: int
     policy: Policy
-    envelope: Callable[[bool], Envelope]
+    envelope: Envelope
     summary_envelope: Callable[[str, int], Envelope]
     caps: Caps = field(default_factory=Caps)
     max_output: int = 0

@@ -37,7 +37,11 @@ class Topic:
 
     position: int = 0
     live: Live | None = None
+    #: What running tools last said, as frames by the ids of their calls.
+    said: dict[str, str] = field(default_factory=dict)
     sockets: int = 0
+    #: Whose conversation the sockets look at; None before the first came.
+    owner: int | None = None
     #: What the browser that came last reads, for an owner who chose nothing.
     language: str = ""
     #: Sockets and running turns; a topic that nobody holds is forgotten.
@@ -83,6 +87,11 @@ class Hub:
         topic = self._topics.setdefault(conversation_id, Topic())
         topic.holders += 1
         return topic
+
+    def watched_by(self, owner_id: int) -> list[int]:
+        """Name the conversations that this person has open."""
+        topics = self._topics.items()
+        return [key for key, topic in topics if topic.owner == owner_id and topic.sockets]
 
     def leave(self, conversation_id: int) -> None:
         topic = self._topics[conversation_id]

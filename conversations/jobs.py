@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from conversations.conf import conf
 from conversations.context.envelope import Envelope, envelope
 from conversations.given import Caps, Job
 from conversations.queries.jobs import JobFacts
-from tools import registry
 
 SYSTEM = (
     "You are a helpful assistant that works for one person in a chat. You have tools: use them when"
@@ -24,15 +21,13 @@ def job(facts: JobFacts) -> Job:
     adaptive = {"type": "adaptive", "display": "summarized"}
     most = min(conf.max_output_tokens, facts.max_output)
 
-    @lru_cache(2)
-    def reply(recall: bool) -> Envelope:
-        return envelope(
-            model=facts.model,
-            max_tokens=most,
-            system=system,
-            tools=registry.definitions(recall=recall),
-            thinking=None if facts.thinking == "extended" else adaptive,
-        )
+    reply = envelope(
+        model=facts.model,
+        max_tokens=most,
+        system=system,
+        tools=facts.tools.definitions(),
+        thinking=None if facts.thinking == "extended" else adaptive,
+    )
 
     def summary(prompt: str, max_tokens: int) -> Envelope:
         model = conf.summary_model or facts.model

@@ -41,6 +41,12 @@ def zone_of(name: str) -> ZoneInfo:
         raise ZoneUnknown(name) from error
 
 
+def shown(at: datetime, name: str) -> str:
+    """Say a moment in a time zone, such as "1 December 2026 at 00:00 (Europe/Vienna)"."""
+    there = at.astimezone(zone_of(name))
+    return f"{there.day} {there:%B %Y} at {there:%H:%M} ({name})"
+
+
 def bounds(period: str, zone: str, now: datetime) -> Bounds:
     """Give the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
     if period == "lifetime":

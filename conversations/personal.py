@@ -25,6 +25,7 @@ from conversations.preference_forms import (
     ShortcutsForm,
 )
 from conversations.preferences import preferences
+from conversations.queries.policies import policy_of_person
 from conversations.services.people import keep_preferences
 from conversations.views import person
 
@@ -55,6 +56,15 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
     return _page(request, "shortcuts", ShortcutsForm)
 
 
+@login_required
+@require_safe
+def context(request: HttpRequest) -> HttpResponse:
+    """Show the person's context policy as it counts, and what a chat may choose of it."""
+    found, problem = policy_of_person(person(request))
+    shown = frame(request) | {"tab": "context", "numbers": found, "problem": problem}
+    return render(request, "conversations/settings/context.html", shown)
+
+
 def _page(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
     """Show a form of preferences, or store what was sent."""
     user = person(request)
@@ -66,9 +76,9 @@ def _page(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpRe
             return HttpResponse(status=204)
         notice(request, _("Saved."))
         return redirect(f"{name}_settings")
-    context = frame(request) | {"form": form, "tab": name}
+    shown = frame(request) | {"form": form, "tab": name}
     status = 400 if form.is_bound else 200
-    return render(request, f"conversations/settings/{name}.html", context, status=status)
+    return render(request, f"conversations/settings/{name}.html", shown, status=status)
 
 
 class Account(PasswordChangeView):

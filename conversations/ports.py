@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from conversations.answer import ToolUse
+from conversations.asking import Ask
 from conversations.context.edits import Transformation
 from conversations.context.envelope import Envelope
 from conversations.context.pipeline import Veto
@@ -25,7 +26,6 @@ logger = logging.getLogger("agentweb.runner")
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = MappingProxyType({})
 Purpose = Literal["reply", "summary", "title"]
-Effect = Literal["read", "keyed", "write"]
 CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
 
 
@@ -116,6 +116,7 @@ class Ending:
     tools: tuple[ToolUse, ...] = ()
     #: What had come of an answer that was cut, counted for its bill.
     received_tokens: int = 0
+    received_searches: int = 0
     failure: ModelFailed | None = None
     request_id: str = ""
 
@@ -125,7 +126,7 @@ class ToolDone:
     """What a tool gave: `content` is the wire text of a tool_result's content."""
 
     content: str
-    state: Literal["ok", "error", "denied", "cancelled"]
+    state: Literal["ok", "error", "unknown", "denied", "cancelled"]
     details: Mapping[str, Any] = field(default_factory=dict)
     #: The call itself was wrong (no such tool, bad input), so that nothing could run.
     is_wrong: bool = False
@@ -133,9 +134,9 @@ class ToolDone:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How the turn ended; `code` and `text` say what went wrong, for people."""
+    """How the run ended, or that a person is asked; `code` and `text` say what went wrong."""
 
-    state: Literal["done", "failed", "cancelled", "interrupted"]
+    state: Literal["done", "failed", "cancelled", "interrupted", "approval_wait"]
     reason: str = ""
     code: str = ""
     text: str = ""
@@ -146,10 +147,7 @@ class Log(Protocol):
 
     async def load(self) -> Loaded: ...
     async def pins(self) -> frozenset[str | int]:
-        """Give what no step may touch: ids of tool calls and numbers of messages.
-
-        It is asked before each request, since people pin while a turn runs.
-        """
+        """Give what no step may touch, as it is now: ids of tool calls, numbers of messages."""
         ...
 
     async def record(
@@ -192,6 +190,14 @@ class Model(Protocol):
 
 
 class Tools(Protocol):
+    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, Ask | ToolDone]:
+        """Say which calls a person has to allow first, and which may not run; others may."""
+        ...
+
+    async def ask(self, asks: Sequence[Ask]) -> None:
+        """Put the questions and give the turn back, in one transaction."""
+        ...
+
     async def started(self, use: ToolUse) -> None:
         """Commit that the call leaves, before it leaves."""
         ...
@@ -232,9 +238,8 @@ class Ports:
     switch: Switch
     #: Wait so many seconds; a stop interrupts it.
     pause: Callable[[float], Awaitable[object]]
-    #: A number from 0 to 1, for jitter.
+    #: A number from 0 to 1, for jitter; seconds since 1970.
     chance: Callable[[], float]
-    #: Seconds since 1970.
     now: Callable[[], float]
 
     async def tell(self, event: Event) -> None:

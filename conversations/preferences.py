@@ -23,8 +23,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "enter": ENTERS,
     "thinking": THINKINGS,
 }
-#: Longest name of a model or a language.
-_MOST_NAME = 100
+#: Longest name of a model or a language, and of others.
+_MOST_NAME, _LONGER = 100, {"put_away": 600}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,8 @@ class Preferences:
     model: str = ""
     thinking: str = "closed"
     notifications: bool = False
+    #: Notices of budgets that were read, as window:percent.
+    put_away: str = ""
 
 
 DEFAULTS = Preferences()
@@ -77,4 +79,4 @@ def _fits(name: str, value: object) -> bool:
         return isinstance(value, bool)
     if name in _CHOICES:
         return value in _CHOICES[name]
-    return isinstance(value, str) and len(value) <= _MOST_NAME
+    return isinstance(value, str) and len(value) <= _LONGER.get(name, _MOST_NAME)

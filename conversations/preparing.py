@@ -5,6 +5,7 @@ Pure, like the runner it belongs to; every answer it needs comes through a port.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import assert_never
 
@@ -14,6 +15,7 @@ from conversations.context.edits import Transformation
 from conversations.context.pipeline import (
     CompactionWanted,
     CountWanted,
+    Preparation,
     Prepared,
     Reply,
     Situation,
@@ -43,14 +45,13 @@ class Preparing:
         reply: Reply = None
         while True:
             self.ports.switch.check()
-            try:
-                wish = steps.send(reply)
-            except StopIteration as stop:
-                prepared: Prepared = stop.value
+            # In a thread: to shorten a huge result takes long, and every other turn waits here.
+            wish = await asyncio.to_thread(_step, steps, reply)
+            if isinstance(wish, Prepared):
                 # Whatever block is left was made by this model.
-                maker = self.job.model if native.holds_block(prepared.view) else ""
-                return prepared, replace(
-                    state, view=prepared.view, rejected=self.rejected, compacted_by=maker
+                maker = self.job.model if native.holds_block(wish.view) else ""
+                return wish, replace(
+                    state, view=wish.view, rejected=self.rejected, compacted_by=maker
                 )
             reply = await self._answer(wish)
 
@@ -61,8 +62,7 @@ class Preparing:
                 words, self.call = await ask_for_summary(self.ports, asked, wish.text)
                 return words
             case CompactionWanted():
-                asked = self.job.envelope(wish.view.reduced)
-                block, self.call = await ask_for_compaction(self.ports, asked, wish)
+                block, self.call = await ask_for_compaction(self.ports, self.job.envelope, wish)
                 return block
             case CountWanted():
                 return await ask_for_count(self.ports, self.job, wish.view)
@@ -85,10 +85,10 @@ class Preparing:
         return Situation(
             model=job.model,
             window=job.window,
-            overhead=job.envelope(state.view.reduced).overhead,
+            overhead=job.envelope.overhead,
             report=state.report,
             bound_to=state.bound_to,
-            binding=lambda recall: job.envelope(recall).binding,
+            binding=job.envelope.binding,
             rejected=state.rejected,
             rates=job.rates,
             cache_age=max(0, int(self.ports.now() - state.called_at)),
@@ -97,3 +97,12 @@ class Preparing:
             compacts=job.compacts,
             compacted_by=state.compacted_by,
         )
+
+
+def _step(steps: Preparation, reply: Reply) -> Wish | Prepared:
+    """Go on to the next question, or to what is prepared: no thread lets StopIteration through."""
+    try:
+        return steps.send(reply)
+    except StopIteration as stop:
+        prepared: Prepared = stop.value
+        return prepared

@@ -9,7 +9,9 @@ from conversations.context.decision import Rates
 from conversations.usage import Usage
 
 MILLION = 1_000_000
-KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read")
+#: An answer is not asked for with less room than this, in tokens.
+LEAST_OUTPUT = 1_024
+KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_search")
 #: What an input token of our requests can be billed as: none asks for a cache of one hour.
 _INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
 _DECIDING = ("input", "output", "cache_write_5m", "cache_read")
@@ -53,9 +55,21 @@ class PriceList:
         """Give the cost of a call in micro-dollars; every prompt token counts for the tier.
 
         A kind that `worst` does not ask for and nobody has priced is billed as the dearest input:
-        the call was made, so refusing it is too late.
+        the call was made, so refusing it is too late. A search nobody has priced is none that was
+        offered, and is not billed.
         """
-        return round_up(sum(map(self._charge, usage.billed)))
+        searched = usage.searches * self.search if usage.searches and self.has_search else 0
+        return round_up(sum(map(self._charge, usage.billed)) + searched)
+
+    @property
+    def has_search(self) -> bool:
+        """Say whether searches of the web have a price: only then a model is offered any."""
+        return any("web_search" in rates for above, rates in self.tiers if above == 0)
+
+    @property
+    def search(self) -> int:
+        """Give the rate of searches, in micro-dollars per million; raises PriceMissing."""
+        return self.rate("web_search", 0)
 
     def _charge(self, usage: Usage) -> int:
         """Give micro-dollars times a million for one iteration."""
@@ -89,15 +103,16 @@ class PriceList:
         cliff = min((above for above, _ in self.tiers if above), default=0)
         return Rates(fresh, output, write, read, cliff)
 
-    def worst(self, input_tokens: int, output_tokens: int) -> int:
+    def worst(self, input_tokens: int, output_tokens: int, searches: int = 0) -> int:
         """Give the most a call of at most that size can cost; raises PriceMissing."""
         written = self._dearest(_INPUT_KINDS, input_tokens)
         said = self._dearest(("output",), input_tokens)
-        return round_up(input_tokens * written + output_tokens * said)
+        searched = searches * self.search if searches else 0
+        return round_up(input_tokens * written + output_tokens * said + searched)
 
-    def affordable_output(self, input_tokens: int, micros: int) -> int:
+    def affordable_output(self, input_tokens: int, micros: int, searches: int = 0) -> int:
         """Give the most output tokens whose worst cost stays within `micros`; -1 for not even 0."""
-        rest = micros - self.worst(input_tokens, 0)
+        rest = micros - self.worst(input_tokens, 0, searches)
         said = self._dearest(("output",), input_tokens)
         return rest * MILLION // max(1, said) if rest >= 0 else -1
 

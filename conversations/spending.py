@@ -6,25 +6,34 @@ The figures are those of the ledger; staff see the same page of a person in the 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import render
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
+from conversations.conf import conf
 from conversations.history.frame import frame
 from conversations.history.streams import download
+from conversations.preferences import preferences
+from conversations.queries.caps import caps_of
+from conversations.queries.conversations import conversation_for, enabled_models, live_turn
+from conversations.queries.notices import Limits, limits, limits_of
 from conversations.queries.spending import days, pictures
 from conversations.queries.spending.allowance import allowances
 from conversations.queries.spending.cells import csv_lines
 from conversations.queries.spending.groups import model_name
 from conversations.queries.spending.statement import statement
 from conversations.queries.spending.usage import usage_of
+from conversations.services.notices import put_notice_away
+from conversations.stage import tell_spending
 from conversations.views import person
 
 if TYPE_CHECKING:
-    from conversations.models import User
+    from conversations.models import Conversation, User
 
 
 @login_required
@@ -44,6 +53,56 @@ def calls(request: HttpRequest) -> StreamingHttpResponse:
     return download(request, lines, name, "text/csv; charset=utf-8")
 
 
+@login_required
+@require_safe
+def notices(request: HttpRequest) -> HttpResponse:
+    """Give what a page says of budgets, or nothing when it says so (`seen`) already.
+
+    Pages that say something ask now and then: what is granted, changed or begun anew in another
+    process comes so to them.
+    """
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("usage")
+    conversation, found = _asked(request)
+    if found.key == request.GET.get("seen"):
+        return HttpResponse(status=204)
+    return _told(request, conversation, found)
+
+
+@login_required
+@require_POST
+def put_away(request: HttpRequest) -> HttpResponse:
+    """Put a notice away, in every tab."""
+    user = person(request)
+    put_notice_away(user_id=user.pk, name=request.POST.get("notice", ""))
+    async_to_sync(tell_spending)(user.pk)
+    user.refresh_from_db(fields=["preferences"])
+    conversation, found = _asked(request)
+    if request.htmx:  # type: ignore[attr-defined]
+        return _told(request, conversation, found)
+    return redirect("chat", conversation.public_id) if conversation else redirect("new_chat")
+
+
+def _asked(request: HttpRequest) -> tuple[Conversation | None, Limits]:
+    """Give what the page that asks says: that of a conversation, else of a new one."""
+    user, name = person(request), request.GET.get("chat", "")
+    away = preferences(user.preferences)
+    if not name:
+        model = away.model if away.model in enabled_models() else conf.model
+        return None, limits(user.pk, model, put_away=away.put_away)
+    try:
+        conversation = conversation_for(user, UUID(name))
+    except ValueError as error:
+        raise Http404("no such conversation") from error
+    return conversation, limits_of(conversation, put_away=away.put_away)
+
+
+def _told(request: HttpRequest, conversation: Conversation | None, found: Limits) -> HttpResponse:
+    is_live = conversation is not None and live_turn(conversation) is not None
+    context = {"conversation": conversation, "limits": found, "has_live": is_live}
+    return render(request, "conversations/_partials/limits_moved.html", context)
+
+
 def span_of(request: HttpRequest) -> days.Span:
     return days.asked(request.GET.dict(), timezone.now().date())
 
@@ -55,6 +114,7 @@ def shown(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, ob
         "span": span,
         "usage": usage,
         "allowances": allowances(user.pk),
+        "caps": caps_of(user.pk),
         "money": pictures.money_by_day(span, usage.groups, model_name),
         "tokens": pictures.tokens_by_day(span, usage.groups),
     }

@@ -14,8 +14,17 @@ from dataclasses import replace
 
 from conversations import frames
 from conversations.db import db
-from conversations.events import Event, RoundChanged, RoundOpened, TextGrew, TurnClosed
+from conversations.events import (
+    BudgetMoved,
+    Event,
+    MeterMoved,
+    RoundChanged,
+    RoundOpened,
+    TextGrew,
+    TurnClosed,
+)
 from conversations.hub import Live, Topic, hub
+from conversations.progress import Progress
 from conversations.rendering import Incremental
 from conversations.services import leases
 from conversations.services.drafts import save_draft
@@ -40,6 +49,7 @@ class TurnStage:
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_at, self._saved_length, self._length = time.monotonic(), 0, 0
         self._flusher: asyncio.Task[None] | None = None
+        self.progress = Progress(self._topic)
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
         if state == "backoff":
@@ -58,7 +68,9 @@ class TurnStage:
                 frame = await db(
                     frames.render, self._lease.conversation_id, event, self._topic.language
                 )
-                self._topic.publish(frame)
+                self._topic.publish("\n".join((frame, *self._topic.said.values())))
+        if isinstance(event, MeterMoved):
+            await tell_spending(self._lease.user_id, but=self._lease.conversation_id)
 
     @property
     def parsed(self) -> int:
@@ -143,6 +155,13 @@ async def renew(conversation_id: int) -> None:
             topic.renew()
     finally:
         hub.leave(conversation_id)
+
+
+async def tell_spending(owner_id: int, but: int | None = None) -> None:
+    """Tell a person's other open conversations that their budgets moved."""
+    for conversation_id in hub.watched_by(owner_id):
+        if conversation_id != but:
+            await announce(conversation_id, BudgetMoved())
 
 
 async def announce(conversation_id: int, event: Event) -> None:

@@ -11,16 +11,17 @@ from conversations.services.attachments import sweep_unsent
 from conversations.services.erase import erase_due
 from conversations.services.errands import close_lost_errands
 from conversations.services.proposals import lapse
-from conversations.services.turns import expired_turns, interrupt_turn
+from conversations.services.takeovers import expired_turns, take_over
+from conversations.services.workspace import sweep_workspaces
 
 logger = logging.getLogger("agentweb.audit")
 
 
 @shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
 def reap() -> None:
-    """Close the turns and titles whose worker is gone."""
+    """Take the turns and titles whose worker is gone."""
     for turn_id in expired_turns():
-        interrupt_turn(turn_id=turn_id)
+        take_over(turn_id=turn_id)
     close_lost_errands()
     lapse()
 
@@ -30,6 +31,7 @@ def erase() -> None:
     """Erase what has been in the trash, or waited to be sent, long enough."""
     erase_due()
     sweep_unsent()
+    sweep_workspaces()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]

@@ -12,11 +12,13 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
+from conversations.context.allowed import Allowed, demand_allowed
 from conversations.context.policy import POLICY_FIELDS, PolicyError
 from conversations.models import Conversation
 from conversations.queries.conversations import enabled_models
 from conversations.queries.policies import (
     PRESET,
+    allowed_of,
     first_valid,
     inherited,
     offered_presets,
@@ -52,7 +54,7 @@ _NUMBERS = {
     "server_side": _("Let the API clear and compact by itself, where the model offers it."),
     "clear_keep_results": _("The newest tool results, so many, that the API does not clear."),
 }
-_YES_NO = (("yes", _("yes")), ("no", _("no")))
+YES_NO = (("yes", _("yes")), ("no", _("no")))
 
 
 class ConversationForm(forms.Form):
@@ -71,9 +73,9 @@ class ConversationForm(forms.Form):
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
         own = conversation.policy if isinstance(conversation.policy, dict) else {}
         known = {"model": conversation.model, "instructions": conversation.instructions}
-        super().__init__(data, initial=known | {name: _shown(own[name]) for name in own})
+        super().__init__(data, initial=known | {name: shown_value(own[name]) for name in own})
         self.owner = conversation.owner
-        base = inherited(conversation)
+        base, self.allowed = inherited(conversation), allowed_of(self.owner)
         models = forms.ChoiceField(label=_("Model"), choices=[(n, n) for n in enabled_models()])
         site = first_valid((self.owner.policy,), ()).name
         presets = [("", _("as everywhere (%(name)s)") % {"name": site})]
@@ -82,7 +84,11 @@ class ConversationForm(forms.Form):
         self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         for name in POLICY_FIELDS:
-            self.fields[name] = _number_field(name, getattr(base, name))
+            self.fields[name] = number_field(name, getattr(base, name))
+            self.fields[name].help_text = _with_limits(name, self.allowed)
+            if self.allowed.is_fixed(name):
+                self.fields[name].disabled = True
+                self.initial.pop(name, None)
 
     @property
     def numbers(self) -> list[Any]:
@@ -93,13 +99,13 @@ class ConversationForm(forms.Form):
     def has_numbers(self) -> bool:
         """Whether a number is set or wrong, so that they are shown."""
         fields = [self[name] for name in POLICY_FIELDS]
-        return any(_is_given(field.value()) or field.errors for field in fields)
+        return any(is_given(field.value()) or field.errors for field in fields)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `change_settings` takes."""
         given = self.cleaned_data
-        policy = {name: _value(given[name]) for name in POLICY_FIELDS if _is_given(given[name])}
+        policy = {name: value_of(given[name]) for name in POLICY_FIELDS if is_given(given[name])}
         if given[PRESET]:
             policy[PRESET] = given[PRESET]
         return {"model": given["model"], "instructions": given["instructions"], "policy": policy}
@@ -118,19 +124,32 @@ class ConversationForm(forms.Form):
         """Judge the numbers together, as the engine will."""
         if not self.errors:
             try:
-                policy_of(self.owner.policy, self.settings["policy"])
+                chosen = policy_of(self.owner.policy, self.settings["policy"])
+                demand_allowed(chosen, policy_of(self.owner.policy), self.allowed)
             except PolicyError as error:
                 field = error.field if error.field in self.fields else PRESET
                 self.add_error(field, capfirst(error.problem))
         return self.cleaned_data
 
 
-def _number_field(name: str, value: Any) -> forms.Field:
+def _with_limits(name: str, allowed: Allowed) -> str:
+    """Say what a number does, and what the owner's account allows of it."""
+    told, limits = str(_NUMBERS[name]), allowed.limits(name)
+    if allowed.is_fixed(name):
+        return f"{told} {_('Set for your account.')}"
+    if name not in allowed.ranges or limits is None:
+        return told
+    words = {"least": f"{limits[0]:,}", "most": f"{limits[1]:,}"}
+    return f"{told} {_('Your account allows %(least)s to %(most)s.') % words}"
+
+
+def number_field(name: str, value: Any) -> forms.Field:
+    """Make the field of a number that is inherited, as `value`, while it is empty."""
     help_text = _NUMBERS.get(name, "")
     label = capfirst(name.replace("_", " "))
     if isinstance(value, bool):
         words = _("as before: %(value)s") % {"value": _("yes") if value else _("no")}
-        choices = [("", words), *_YES_NO]
+        choices = [("", words), *YES_NO]
         return forms.ChoiceField(label=label, required=False, choices=choices, help_text=help_text)
     if isinstance(value, int):
         given = forms.NumberInput(attrs={"placeholder": f"{value}", "inputmode": "numeric"})
@@ -141,11 +160,12 @@ def _number_field(name: str, value: Any) -> forms.Field:
     )
 
 
-def _is_given(value: Any) -> bool:
+def is_given(value: Any) -> bool:
+    """Say whether a field was filled in."""
     return value is not None and value != ""
 
 
-def _value(value: Any) -> Any:
+def value_of(value: Any) -> Any:
     """Give a cleaned value as the policy takes it."""
     match value:
         case "yes" | "no":
@@ -156,7 +176,7 @@ def _value(value: Any) -> Any:
             return value
 
 
-def _shown(value: Any) -> Any:
+def shown_value(value: Any) -> Any:
     """Give a stored value as the form shows it."""
     match value:
         case bool():

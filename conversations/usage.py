@@ -15,6 +15,8 @@ from conversations.context import wire
 
 #: More tokens than any model takes: a figure above it is an error of the sender.
 MOST_TOKENS = 1_000_000_000
+#: More searches than any request makes.
+MOST_SEARCHES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Usage:
     cleared: int = 0
     #: The figures came with the end of the answer; else its output is not known yet.
     is_final: bool = True
+    #: Searches of the web that the API made for this answer.
+    searches: int = 0
 
     @property
     def billed(self) -> tuple[Usage, ...]:
@@ -68,14 +72,18 @@ class Usage:
     @property
     def spent(self) -> Usage:
         """The sum of what is billed."""
-        return _sum(self.billed)
+        return replace(_sum(self.billed), searches=self.searches)
 
-    def cut(self, read: int, written: int) -> Usage:
+    def cut(self, read: int, written: int, searches: int = 0) -> Usage:
         """Give what is billed of a stream that was cut; the iteration under way wrote the rest."""
         more = max(0, written - self.output)
         parts = tuple(replace(part, output=part.output + more) for part in self.parts[-1:])
         return replace(
-            self, input=read, output=self.output + more, parts=(*self.parts[:-1], *parts)
+            self,
+            input=read,
+            output=self.output + more,
+            parts=(*self.parts[:-1], *parts),
+            searches=max(self.searches, searches),
         )
 
 
@@ -94,6 +102,8 @@ def usage_from(raw: dict[str, Any]) -> Usage:
     edited = raw.get("context_management")
     edits = _listed(edited.get("applied_edits")) if isinstance(edited, dict) else []
     flags: list[bool] = [whole.is_clamped, *(part.is_clamped for part in compactions)]
+    served = raw.get("server_tool_use")
+    served = served if isinstance(served, dict) else {}
     return replace(
         whole,
         raw=wire.encode(raw),
@@ -101,6 +111,7 @@ def usage_from(raw: dict[str, Any]) -> Usage:
         last=said[-1].context if len(said) > 1 else None,
         cleared_uses=sum(_count(edit, "cleared_tool_uses", flags) for edit in edits),
         cleared=sum(_count(edit, "cleared_input_tokens", flags) for edit in edits),
+        searches=_count(served, "web_search_requests", flags, MOST_SEARCHES),
         is_clamped=any(flags),
     )
 
@@ -119,11 +130,11 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _count(figures: dict[str, Any], name: str, flags: list[bool]) -> int:
+def _count(figures: dict[str, Any], name: str, flags: list[bool], most: int = MOST_TOKENS) -> int:
     """Read a figure; an odd one is clamped and flagged."""
     value = figures.get(name)
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
-    clamped = max(0, min(MOST_TOKENS, number))
+    clamped = max(0, min(most, number))
     flags.append(value is not None and (clamped != value or isinstance(value, bool)))
     return clamped
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -25,24 +24,25 @@ from conversations.queries.conversations import (
     enabled_models,
     live_turn,
     newest,
+    was_sent,
 )
 from conversations.queries.listing import listing
-from conversations.queries.originals import original
+from conversations.queries.notices import limits, limits_of
+from conversations.queries.originals import original, original_images
 from conversations.queries.reductions import reduction as reduction_of
 from conversations.queries.shapes import Transcript
 from conversations.queries.standings import standing
+from conversations.queries.toolbox import at_hand
+from conversations.queries.words import not_sent
 from conversations.services import turns as services
 from conversations.services.attachments import AttachmentError, store_uploads
 from conversations.services.prompts import SendError
 from conversations.services.queue import waits
 from conversations.stage import announce
 from conversations.turns import supervisor
-from tools.registry import TOOLS
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
-
-logger = logging.getLogger("agentweb.views")
 
 
 def person(request: HttpRequest) -> User:
@@ -82,33 +82,36 @@ def _page(
 ) -> dict[str, object]:
     user = person(request)
     models = enabled_models()
-    wanted = preferences(user.preferences).model
+    chosen = preferences(user.preferences)
+    model = chosen.model if chosen.model in models else conf.model
     context: dict[str, object] = {
         "conversation": conversation,
         "sidebar": listing(user, conversation),
-        "budget": meters.budget_pill(user.pk),
         "models": models,
-        "default_model": wanted if wanted in models else conf.model,
-        "tools": [(tool.name, tool.description) for tool in TOOLS.values()],
+        "default_model": model,
+        "tools": [] if conversation else at_hand(user.pk),
         "can_review": user.is_staff,
         "example_prompts": EXAMPLES,
         "after": 0,
         "client_id": uuid4(),
         "draft": request.GET.get("prompt", ""),
     }
+    away = chosen.put_away
     if conversation is None:
-        return context
+        return context | {"limits": limits(user.pk, model, put_away=away)}
     if page is None:
         page = transcripts.transcript(conversation)
     else:
         page = paging.whole(conversation, page)
     ended, running, after = paging.halves(page)
+    meter = meters.meter(conversation)
     return context | {
         "transcript": ended,
         "live_turns": running,
         "after": after,
         "queue": waiting.queue(conversation),
-        "meter": meters.meter(conversation),
+        "meter": meter,
+        "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
     }
 
 
@@ -127,6 +130,9 @@ def start(request: HttpRequest) -> HttpResponse:
     form = StartForm(request.POST)
     if not form.is_valid():
         return _new_chat_error(request, problem(form))
+    stop = limits(user.pk, form.cleaned_data["model"] or conf.model).stop
+    if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
+        return _new_chat_error(request, not_sent(stop.rule.period), 409)
     try:
         turn = services.start_conversation(
             owner_id=user.pk,
@@ -145,12 +151,12 @@ def start(request: HttpRequest) -> HttpResponse:
     return redirect("chat", turn.conversation.public_id)
 
 
-def _new_chat_error(request: HttpRequest, text: str) -> HttpResponse:
+def _new_chat_error(request: HttpRequest, text: str, status: int = 400) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         page = "conversations/_partials/send_error.html"
-        return render(request, page, {"error": text}, status=400)
+        return render(request, page, {"error": text}, status=status)
     context = _page(request, None) | {"error": text, "draft": request.POST.get("text", "")}
-    return render(request, "conversations/chat.html", context, status=400)
+    return render(request, "conversations/chat.html", context, status=status)
 
 
 @login_required
@@ -161,6 +167,9 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     form = PromptForm(request.POST)
     if not form.is_valid():
         return refused(request, conversation, problem(form))
+    stop = limits_of(conversation).stop
+    if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
+        return refused(request, conversation, not_sent(stop.rule.period), 409)
     try:
         files = _files(request, form)
         said = form.cleaned_data | {"attachments": files}
@@ -211,11 +220,9 @@ def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     if output is None:
         raise Http404("no such tool call")
     context = {
-        "conversation": conversation,
-        "id": id,
-        "output": output,
-        "standing": standing(conversation, id),
-    }
+        "conversation": conversation, "id": id, "output": output,
+        "images": original_images(conversation.pk, id), "standing": standing(conversation, id),
+    }  # fmt: skip
     return render(request, "conversations/output.html", context)
 
 

@@ -39,6 +39,10 @@
       const left = Math.max(0, Math.ceil((new Date(node.dateTime) - Date.now()) / 1000));
       node.textContent = node.dataset.countdown.replace("%s", left);
     }
+    for (const node of all("time[data-elapsed]")) {
+      const gone = Math.max(0, Math.floor((Date.now() - new Date(node.dateTime)) / 1000));
+      node.textContent = gone ? node.dataset.elapsed.replace("%s", gone) : "";
+    }
   }
   setInterval(countDown, 500);
 
@@ -347,12 +351,16 @@
   let wasLive = isLive();
   document.addEventListener("htmx:wsAfterMessage", () => {
     dress(one("#live"));
+    localise(one(".dock"));
     if (focused) { one(focused)?.focus({ preventScroll: true }); focused = null; }
     const title = one("#title").textContent;
     if (title && !document.title.includes(title)) document.title = `${title} · agentweb`;
     const live = isLive();
     const dot = one(".row[aria-current] .dot");
-    if (dot) dot.hidden = !live;
+    const asks = one(".row[aria-current] .asks");
+    const isAsked = Boolean(one(".question"));
+    if (dot) dot.hidden = !live || isAsked;
+    if (asks) asks.hidden = !isAsked;
     if (live && !wasLive) say(words.answering);
     if (!live && wasLive) {
       const text = [...all("#live .turn:last-child .prose")].map((node) => node.textContent).join(" ");

@@ -1,19 +1,24 @@
-/* agentweb: an answer that ends while nobody looks marks the tab, and says so where that was switched on. */
+/* agentweb: an answer that ends, or asks, while nobody looks marks the tab, and says so where that was switched on. */
 "use strict";
 (() => {
   const root = document.documentElement;
   const MARK = "● ";
   const isLive = () => document.querySelector("#composer-state")?.dataset.live === "yes";
+  const isAsked = () => Boolean(document.querySelector(".question"));
+  const words = document.querySelector("#words")?.dataset ?? {};
   let wasLive = isLive();
+  let wasAsked = isAsked();
   let isUnseen = false;
 
   document.addEventListener("htmx:wsAfterMessage", () => {
     const live = isLive();
-    if (wasLive && !live && document.hidden) {
+    const asked = isAsked();
+    if (document.hidden && ((wasLive && !live) || (asked && !wasAsked))) {
       isUnseen = true;
-      notify();
+      notify(asked ? words.asks : words.ended);
     }
     wasLive = live;
+    wasAsked = asked;
     mark();
   });
   document.addEventListener("visibilitychange", () => {
@@ -23,14 +28,17 @@
 
   // After every message, because the title itself may be new.
   function mark() {
-    const bare = document.title.startsWith(MARK) ? document.title.slice(MARK.length) : document.title;
-    document.title = isUnseen ? MARK + bare : bare;
+    const asks = `${words.asks} · `;
+    let bare = document.title;
+    for (const sign of [MARK, asks]) if (bare.startsWith(sign)) bare = bare.slice(sign.length);
+    document.title = (isUnseen ? MARK : "") + (isAsked() ? asks : "") + bare;
   }
+  mark();
 
-  function notify() {
+  function notify(text) {
     if (root.dataset.notify !== "yes" || !("Notification" in window) || Notification.permission !== "granted") return;
     const note = new Notification(document.querySelector("#title").textContent, {
-      body: document.querySelector("#words").dataset.ended,
+      body: text,
       tag: location.pathname,
     });
     note.addEventListener("click", () => { window.focus(); note.close(); });

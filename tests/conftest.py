@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests import servers
+from tests import mailservers, servers
 from tests.environment import DATABASE
 from tests.flush import keep_seed, read_seed
 
@@ -72,6 +72,12 @@ def redis_server() -> servers.Server:
 @pytest.fixture(scope="session")
 def redis_url(redis_server: servers.Server) -> str:
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def dovecot() -> mailservers.MailServer:
+    """Give the run's real IMAP server; where there is none the test is skipped, but not in CI."""
+    return mailservers.shared_dovecot()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -85,7 +85,7 @@ class Server:
 def start_postgres(*options: str) -> Server:
     """Start a fast PostgreSQL; `options` like "fsync=on" come last and so win."""
     bindir = _postgres_binaries()
-    folder, user = _folder("postgres"), _unprivileged()
+    folder, user = folder_of("postgres"), unprivileged()
     port, data = free_port(), folder / "data"
     if user:
         shutil.chown(folder, user["user"], user["group"])
@@ -111,7 +111,7 @@ def start_postgres(*options: str) -> Server:
 
 def start_redis(*options: str) -> Server:
     """Start a Redis that keeps nothing on disk."""
-    folder, user, port = _folder("redis"), _unprivileged(), free_port()
+    folder, user, port = folder_of("redis"), unprivileged(), free_port()
     if user:
         shutil.chown(folder, user["user"], user["group"])
     fixed = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(folder)]
@@ -180,12 +180,12 @@ def _admin_url(server: Server) -> str:
     return f"{server.url.rpartition('/')[0]}/postgres"
 
 
-def _folder(kind: str) -> Path:
+def folder_of(kind: str) -> Path:
     # A socket's path may have 107 bytes, so never below pytest's own folders.
     return Path(tempfile.mkdtemp(prefix=f"agentweb-{kind}-"))
 
 
-def _unprivileged() -> dict[str, Any]:
+def unprivileged() -> dict[str, Any]:
     """Give the arguments of Popen that leave root, which PostgreSQL refuses to run as."""
     if os.geteuid() != 0:
         return {}
@@ -223,11 +223,11 @@ def _package(name: str) -> Path | None:
 @functools.cache
 def _reachable(bindir: Path) -> Path:
     """Give the binaries, copied when the user they run as cannot come to them."""
-    user = _unprivileged()
+    user = unprivileged()
     if not user or _succeeds(["/bin/sh", "-c", f'test -x "{bindir}"'], Path("/"), user):
         return bindir
     package = next(part for part in bindir.parents if part.parent.name == "site-packages")
-    copy = _folder("binaries")
+    copy = folder_of("binaries")
     at_end(lambda: shutil.rmtree(copy, ignore_errors=True))
     copy.chmod(0o755)
     needed = bindir.relative_to(package).parts[0]

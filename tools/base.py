@@ -15,7 +15,9 @@ from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias
 
 from tools.access import WebAccess
+from tools.mail.accounts import Mailboxes, NoMailboxes
 from tools.schema import SignatureError, input_schema
+from tools.validation import validated
 from tools.workspace import Workspace
 
 #: read: nothing changes. keyed: a repeat with the same input changes nothing more. write: neither.
@@ -34,6 +36,10 @@ class Originals(Protocol):
     async def find(self, id: str) -> str | None: ...
 
 
+def unheard(_said: str | float) -> None:
+    """Take progress that nobody watches."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What one call may touch: the user's own things and nothing else."""
@@ -44,6 +50,12 @@ class ToolContext:
     web: WebAccess
     now: Callable[[], datetime]
     cancelled: Callable[[], bool]
+    #: what a keyed tool tells the other side, so that a repeat of this very call changes nothing
+    key: str = ""
+    #: tell people how far a long call is: words, or a share from 0 to 1; nothing of it is stored
+    progress: Callable[[str | float], None] = unheard
+    #: the mail accounts of the user
+    mail: Mailboxes = field(default_factory=NoMailboxes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,10 @@ class Tool:
     #: None for a tool that tells nobody
     destination: Callable[[dict[str, Any]], str] | None
     run: Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]
+    #: what is checked of a call's arguments against the schema; raises InputError
+    check: Callable[[object, dict[str, Any]], dict[str, Any]] = validated
+    #: what a person must have for it, such as "mail": a name that the shell knows how to look up
+    needs: str = ""
 
 
 def tool(
@@ -82,6 +98,7 @@ def tool(
     max_bytes: int = 1_000_000,
     is_private: bool = False,
     destination: Callable[[dict[str, Any]], str] | None = None,
+    needs: str = "",
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]], Tool]:
     """Make a Tool of one async function whose first argument is the context."""
 
@@ -109,6 +126,7 @@ def tool(
             is_private=is_private,
             destination=destination,
             run=run,
+            needs=needs,
         )
 
     return make

@@ -46,6 +46,10 @@ class FileRefusedError(ToolError):
     code = "file_refused"
 
 
+class FileChangedError(ToolError):
+    code = "file_changed"
+
+
 class QuotaError(ToolError):
     code = "quota"
 
@@ -56,6 +60,10 @@ class WorkspaceBusyError(ToolError):
 
 class AddressRefusedError(ToolError):
     code = "address_refused"
+
+
+class RedirectRefusedError(ToolError):
+    code = "redirect_refused"
 
 
 class FetchError(ToolError):

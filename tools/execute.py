@@ -2,46 +2,81 @@
 
 Bad input, refusals, exceptions and deadlines all become error results in plain words; only
 cancellation passes through, because a stopped turn must stop. The deadline and the size of the
-output are kept here and not in the tools, so a new tool cannot forget them.
+output are kept here and not in the tools, so a new tool cannot forget them. A tool that does not
+end when it is told to is left behind, not waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from typing import Any
 
-from tools.base import Content, Tool, ToolContext, ToolResult
+from tools.base import Tool, ToolContext, ToolResult
 from tools.errors import InputError, ToolError
-from tools.text import clean, clean_value, clip
-from tools.validation import validated
+from tools.intake import taken
+from tools.text import clean, clean_value
 
 logger = logging.getLogger("tools")
+
+#: Seconds that a call has to end in once it was told to.
+GRACE = 1.0
+#: Calls that were told to; the loop holds tasks only weakly.
+_left: set[asyncio.Task[Any]] = set()
 
 
 async def execute(tool: Tool, arguments: object, context: ToolContext) -> ToolResult:
     """Check the arguments, run the tool within its limits, and return a result in every case."""
     if context.cancelled():
         return failure("cancelled", "The call was cancelled before it started.")
-    deadline = asyncio.timeout(tool.timeout)
     try:
-        checked = _checked(arguments, tool)
-        async with deadline:
-            result = await tool.run(context, checked)
-        return _bounded(result, tool.max_bytes)
+        call = asyncio.ensure_future(_run(tool, checked(arguments, tool), context))
+        if not await _ends(call, tool):
+            return failure("timeout", _late(tool))
+        return call.result()
     except ToolError as error:
         return failure(error.code, str(error), **error.data)
     except Exception as error:
-        if isinstance(error, TimeoutError) and deadline.expired():
-            return failure("timeout", _late(tool))
         logger.exception("tool %s failed", tool.name, extra={"user_id": context.user_id})
         return failure("failed", f"The tool {tool.name} failed ({type(error).__name__}).")
 
 
-def _checked(arguments: object, tool: Tool) -> dict[str, Any]:
+async def _run(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
+    return await taken(await tool.run(context, arguments), tool.max_bytes)
+
+
+async def _ends(call: asyncio.Task[Any], tool: Tool) -> bool:
+    """Wait for a call within its time; one that is late, or whose turn stops, is told to end."""
     try:
-        return validated(clean_value(arguments), tool.input_schema)
+        done, _ = await asyncio.wait({call}, timeout=tool.timeout)
+    except asyncio.CancelledError:
+        await _end(call, tool)
+        raise
+    if not done:
+        await _end(call, tool)
+    return bool(done)
+
+
+async def _end(call: asyncio.Task[Any], tool: Tool) -> None:
+    _left.add(call)
+    call.add_done_callback(_forget)
+    call.cancel()
+    done, _ = await asyncio.wait({call}, timeout=GRACE)
+    if not done:
+        logger.warning("tool %s does not end; it is left behind", tool.name)
+
+
+def _forget(call: asyncio.Task[Any]) -> None:
+    """Take what a call that nobody waits for ended with."""
+    _left.discard(call)
+    if not call.cancelled() and call.exception() is not None:
+        logger.warning("a call that was told to end failed", exc_info=call.exception())
+
+
+def checked(arguments: object, tool: Tool) -> dict[str, Any]:
+    """Give the arguments as the tool takes them; raises InputError."""
+    try:
+        return tool.check(clean_value(arguments), tool.input_schema)
     except RecursionError as error:
         raise InputError("The input is nested too deeply.") from error
 
@@ -56,29 +91,3 @@ def _late(tool: Tool) -> str:
     if tool.effect == "read":
         return f"{late} and was stopped."
     return f"{late}. The outcome is unknown: check before repeating."
-
-
-def _bounded(result: ToolResult, most: int) -> ToolResult:
-    if isinstance(result.content, str):
-        content: Content = clip(clean(result.content), most)
-    else:
-        content = _bounded_blocks(result.content, most)
-    return ToolResult(content, result.is_error, result.details)
-
-
-def _bounded_blocks(blocks: list[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
-    for block in blocks:
-        if block.get("type") == "text":
-            text = clip(clean(block["text"]), most)
-            kept.append({**block, "text": text})
-            most -= len(text.encode())
-        elif (size := len(json.dumps(block))) <= most:
-            kept.append(block)
-            most -= size
-        else:
-            kept.append(
-                {"type": "text", "text": f"[left out: {block.get('type')}, {size:,} bytes]"}
-            )
-        most = max(most, 0)
-    return kept

@@ -1,43 +1,30 @@
-"""Every tool there is, in the order the model is told of them.
+"""Every tool there is: the files of this folder are the registry.
 
-The definitions open each request, so their bytes must not change from call to call: the order is
-this tuple's, and `recall`, offered only when there is something to recall, comes last.
+Each module beside this one is read once, and every value in it that `@tool` made is a tool, so a
+new one is one new file. The order is by name and not by file or time: the definitions open each
+request, and their bytes must not change from call to call or from machine to machine.
 """
 
 from __future__ import annotations
 
-from copy import deepcopy
-from typing import Any
+import pkgutil
+from collections.abc import Iterable
+from importlib import import_module
 
-from tools.base import Tool, ToolContext, ToolResult
-from tools.clock import current_time
-from tools.execute import execute, failure
-from tools.fetch_url import fetch_url
-from tools.files import list_files, read_file, write_file
-from tools.recall import recall
-from tools.text import quote
-
-TOOLS: dict[str, Tool] = {
-    tool.name: tool for tool in (list_files, read_file, write_file, fetch_url, current_time, recall)
-}
+from tools.base import Tool
+from tools.schema import SignatureError
 
 
-def definitions(*, recall: bool) -> list[dict[str, Any]]:
-    """Describe the tools in the form of the Messages API."""
-    return [
-        {
-            "name": tool.name,
-            "description": tool.description,
-            "input_schema": deepcopy(tool.input_schema),
-        }
-        for tool in TOOLS.values()
-        if recall or tool.name != "recall"
-    ]
+def discover(folders: Iterable[str]) -> dict[str, Tool]:
+    """Read the modules of the package in these folders; raises SignatureError for a name twice."""
+    found: dict[str, Tool] = {}
+    for module in pkgutil.iter_modules(folders, f"{__package__}."):
+        if module.ispkg or module.name == __name__:
+            continue
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, Tool) and found.setdefault(value.name, value) is not value:
+                raise SignatureError(f"{module.name}: there is another tool named {value.name}")
+    return dict(sorted(found.items()))
 
 
-async def run(name: str, input: object, context: ToolContext) -> ToolResult:
-    """Run a tool by name; what is unknown is answered, not raised."""
-    if name not in TOOLS:
-        known = ", ".join(TOOLS)
-        return failure("unknown_tool", f"There is no tool {quote(name)}. The tools are: {known}.")
-    return await execute(TOOLS[name], input, context)
+TOOLS: dict[str, Tool] = discover(import_module(__package__ or "tools").__path__)

@@ -31,13 +31,26 @@ ARTICLES = {
 def validated(value: object, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments as they are, or say everything that is wrong with them."""
     if not isinstance(value, dict):
-        raise InputError(f"The input must be an object with arguments, not {_kind(value)}.")
+        raise _no_object(value)
     found = list(_arguments(value, schema))
     if found:
         shown = "; ".join(found[:MOST_PROBLEMS])
         more = len(found) - MOST_PROBLEMS
         raise InputError(f"{shown}; and {more} more." if more > 0 else f"{shown}.")
     return value
+
+
+def demand_plain(value: object) -> dict[str, Any]:
+    """Return an object of finite numbers that is not too deep, or say that it is none."""
+    if not isinstance(value, dict):
+        raise _no_object(value)
+    if not _plain(value):
+        raise InputError(f"Expected finite numbers and at most {DEEPEST} levels inside.")
+    return value
+
+
+def _no_object(value: object) -> InputError:
+    return InputError(f"The input must be an object with arguments, not {_kind(value)}.")
 
 
 def _arguments(value: dict[Any, Any], schema: dict[str, Any]) -> Iterator[str]:

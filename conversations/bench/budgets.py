@@ -1,7 +1,9 @@
 """Opening and closing calls with and without budgets, beside the least that anybody does.
 
 The floor is a transaction of one INSERT and one UPDATE on the same database: what a counter costs
-that holds nothing. Between the cases only the budgets differ, so what they add is the difference.
+that holds nothing. Between the cases only the budgets differ, so what they add is the difference to
+the call without any that was made beside it: on the clock, and of this thread's processor time,
+which does not count the waiting on a busy machine.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from statistics import median
+from typing import TypeAlias
 from uuid import uuid4
 
 from django.contrib.auth.models import Group
@@ -31,14 +34,24 @@ _BLOCK = '{"type":"text","text":"Here you are."}'
 CASES = {"none": None, "one": 0, "many": 3}
 
 
+#: Milliseconds on the clock and of the processor.
+Time: TypeAlias = tuple[float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Medians in milliseconds; `ratio` says how many floors the opening of a call takes."""
+    """Medians in milliseconds; `ratio` says how many floors the opening of a call takes.
+
+    `added` is what budgets add to the opening, `added_processor` the part of it that is computed.
+    """
 
     case: str
     budgets: int
     open: float
     close: float
+    added: float
+    added_processor: float
+    added_close: float
     floor: float
     statements: int
 
@@ -54,25 +67,36 @@ def measure(runs: int) -> list[Row]:
     # Side by side, so that the machine is the same for all of them.
     people = {case: _limited(person(f"bench-{case}"), groups) for case, groups in CASES.items()}
     begun = {case: _begun(user) for case, user in people.items()}
-    found: dict[str, list[tuple[float, float]]] = {case: [] for case in CASES}
+    opened: dict[str, list[Time]] = {case: [] for case in CASES}
+    closed: dict[str, list[Time]] = {case: [] for case in CASES}
     floors = []
     for _ in range(runs):
-        floors.append(_timed(_floor)[0])
+        floors.append(_timed(_floor)[0][0])
         for case, lease in begun.items():
-            opened, call = _timed(lambda lease=lease: _opened(lease))  # type: ignore[misc]
-            closed, _ = _timed(lambda lease=lease, call=call: _closed(lease, call))  # type: ignore[misc]
-            found[case].append((opened, closed))
+            time_opened, call = _timed(lambda lease=lease: _opened(lease))  # type: ignore[misc]
+            time_closed, _ = _timed(lambda lease=lease, call=call: _closed(lease, call))  # type: ignore[misc]
+            opened[case].append(time_opened)
+            closed[case].append(time_closed)
     return [
         Row(
             case,
             _count(people[case]),
-            median(opened for opened, _ in times),
-            median(closed for _, closed in times),
+            median(clock for clock, _ in opened[case]),
+            median(clock for clock, _ in closed[case]),
+            *_added(opened[case], opened["none"]),
+            _added(closed[case], closed["none"])[0],
             median(floors),
             _statements(begun[case]),
         )
-        for case, times in found.items()
+        for case in CASES
     ]
+
+
+def _added(times: list[Time], without: list[Time]) -> Time:
+    """Give the median of what came on top of the call without budgets that was made beside it."""
+    pairs = list(zip(times, without, strict=True))
+    clock, processor = (median(one[at] - other[at] for one, other in pairs) for at in (0, 1))
+    return clock, processor
 
 
 def _limited(user: User, groups: int | None) -> User:
@@ -125,10 +149,11 @@ def _floor() -> None:
         cursor.execute("UPDATE bench_floor SET number = number + 1 WHERE id = 0")
 
 
-def _timed(work: Callable[[], int | None]) -> tuple[float, int]:
-    started = time.perf_counter()
+def _timed(work: Callable[[], int | None]) -> tuple[Time, int]:
+    started, computed = time.perf_counter(), time.thread_time()
     given = work()
-    return (time.perf_counter() - started) * 1_000, given or 0
+    computed, ended = time.thread_time() - computed, time.perf_counter()
+    return ((ended - started) * 1_000, computed * 1_000), given or 0
 
 
 def _statements(lease: Lease) -> int:

@@ -135,10 +135,6 @@ def decided(desk: Desk, change: Transformation) -> Transformation:
 
 def rewritten(desk: Desk, after: View) -> int:
     """Estimate the tokens behind the first difference: what the prompt cache has to write anew."""
-    before = desk.view
-    if after.reduced and not before.reduced:
-        # The recall tool is offered from now on, and tools stand before everything.
-        return after.tokens + desk.situation.overhead
-    pairs = zip(before.messages, after.messages, strict=False)
+    pairs = zip(desk.view.messages, after.messages, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
     return sum(message.tokens for message in after.messages[same:])

@@ -156,11 +156,10 @@ def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
             touched.add(at)
             tokens += messages[at].tokens - old_message.tokens
             size += messages[at].size - old_message.size
-    reduced = view.reduced or kind not in ("rebind", "restore")
     trail = Trail(messages)
     if not is_spliced:
         carry(view, trail, touched)
-    return View(trail, len(messages), tokens, size, view.edits + 1, reduced, view.cleared)
+    return View(trail, len(messages), tokens, size, view.edits + 1, view.cleared)
 
 
 def _seq(message: Message) -> int:

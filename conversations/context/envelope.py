@@ -9,7 +9,7 @@ system prompt, which are then still read from the cache when the messages have c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,6 +52,11 @@ class Envelope:
     @property
     def max_tokens(self) -> int:
         return int(dict(self.parameters)["max_tokens"])
+
+    @property
+    def searches(self) -> int:
+        """How often the model may search the web while it answers."""
+        return searches_in(dict(self.parameters))
 
     def fitting(self, left: int) -> Envelope:
         """Limit the answer to what is `left` of the window, in steps, so that few are stored.
@@ -108,6 +113,15 @@ def _marked(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if system.strip():
         return {"system": [marks.marked({"type": "text", "text": system})]}
     return {"tools": [*tools[:-1], *map(marks.marked, tools[-1:])]}
+
+
+def searches_in(parameters: Mapping[str, Any]) -> int:
+    """Give how often a request lets the API search the web."""
+    return sum(
+        int(tool.get("max_uses") or 0)
+        for tool in parameters.get("tools") or ()
+        if str(tool.get("type", "")).startswith("web_search_")
+    )
 
 
 def digest_of(text: str, headers: str) -> str:

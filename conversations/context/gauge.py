@@ -8,10 +8,10 @@ the figure all the same (`native` says why), and known apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conversations.context.edits import Source, Trigger
-from conversations.context.view import View
+from conversations.context.view import Message, View
 
 #: Reported tokens per thousand estimated ones, kept within these bounds.
 _LOWEST, _HIGHEST = 300, 3_000
@@ -77,6 +77,16 @@ class Gauge:
         """Estimated tokens that must go for the request to have room; 0 when it has."""
         over = self.seen - self.room
         return over * 1000 // self.permille + 1 if over > 0 else 0
+
+
+def anchored(report: Report, answer: Message) -> Report:
+    """Give the report, but for an answer in which the API ran tools never less than the estimate.
+
+    What those gave stands in the answer and need not be in the figures of the call that made it.
+    """
+    if not answer.shape.server_results:
+        return report
+    return replace(report, tokens=max(report.tokens, report.view_tokens + report.overhead))
 
 
 def measure(view: View, overhead: int, report: Report | None, window: int, room: int = 0) -> Gauge:

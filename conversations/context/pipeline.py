@@ -85,7 +85,7 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
         raise WindowError(desk.gauge.seen, desk.room, situation.model)
     rules.check(desk.view)
     asked, cleared = desk.clearing
-    return Prepared(desk.view, desk.gauge, desk.view.reduced, asked, cleared.ids)
+    return Prepared(desk.view, desk.gauge, asked, cleared.ids)
 
 
 class _Desk(Desk):

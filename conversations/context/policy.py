@@ -130,7 +130,7 @@ PRESETS: dict[str, Policy] = {
 }  # fmt: skip
 
 #: Lowest and highest allowed values.
-_BOUNDS: dict[str, tuple[int, int]] = {
+BOUNDS: dict[str, tuple[int, int]] = {
     "input_token_budget": (0, 10_000_000),
     "tool_result_retention_chars": (64, 1_000_000),
     "max_tool_result_chars": (0, 10_000_000),
@@ -166,7 +166,7 @@ def policy_from(preset: str, *overrides: Mapping[str, Any]) -> Policy:
     for values in overrides:
         for field, value in values.items():
             policy = replace(policy, **{field: _checked(field, value)})
-    return _consistent(policy)
+    return consistent(policy)
 
 
 def _checked(field: str, value: object) -> Any:
@@ -176,9 +176,9 @@ def _checked(field: str, value: object) -> Any:
         raise PolicyError(field, "must be true or false")
     if field in ("verbatim_tools", "tool_policies"):
         return _words(field, value)
-    if field not in _BOUNDS:
+    if field not in BOUNDS:
         raise PolicyError(field, "is no number of the context policy")
-    lowest, highest = _BOUNDS[field]
+    lowest, highest = BOUNDS[field]
     if not isinstance(value, int) or isinstance(value, bool):
         raise PolicyError(field, "must be a whole number")
     if not lowest <= value <= highest:
@@ -199,7 +199,8 @@ def _words(field: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _consistent(policy: Policy) -> Policy:
+def consistent(policy: Policy) -> Policy:
+    """Refuse numbers at odds with each other; raises PolicyError."""
     budget, threshold = policy.input_token_budget, policy.compaction_threshold_tokens
     if policy.compaction_enabled and budget and threshold <= budget:
         raise PolicyError(

@@ -1,8 +1,8 @@
 """Drop thinking that another system prompt, tool list or model signed.
 
 The API refuses a thinking block whose prefix changed. Behind an edit `apply` drops it anyway; this
-step covers a changed envelope, which includes the recall tool being offered for the first time. It
-comes last, when everything else has decided what the view will be.
+step covers a changed envelope. It comes last, when everything else has decided what the view will
+be.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.context.view import THINKING, Message, View
 def rebind(view: View, situation: Situation) -> Transformation | None:
     """Drop all thinking when the request would not carry the envelope that signed it."""
     seqs = view.learn("thinking", list[int], _read)
-    if not seqs or situation.bound_to in ("", situation.binding(view.reduced)):
+    if not seqs or situation.bound_to in ("", situation.binding):
         return None
     first = next(message for message in view.messages if message.seq == seqs[0])
     at = next(at for at, block in enumerate(first.blocks) if block.type in THINKING)

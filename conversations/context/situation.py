@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 from conversations.context.decision import Rates
@@ -20,8 +20,7 @@ class Situation:
     """What is known besides the view; tokens throughout.
 
     `overhead` estimates system prompt and tools. `bound_to` names the envelope prefix that signed
-    the thinking in view ("" when there is none), and `binding` gives the prefix that would be sent
-    with or without the recall tool.
+    the thinking in view ("" when there is none), and `binding` the one that would be sent.
     """
 
     model: str
@@ -29,7 +28,7 @@ class Situation:
     overhead: int
     report: Report | None
     bound_to: str
-    binding: Callable[[bool], str]
+    binding: str
     #: Summaries that were rejected or vetoed since the last one applied; recent ones only, so that
     #: summaries are tried again after a while. At `summary_breaker` of them none is asked for.
     rejected: int = 0
@@ -80,8 +79,7 @@ class SummaryReply:
 class CompactionWanted:
     """Ask the API to compact these messages, the first ones of what would be sent.
 
-    The request goes out under the envelope of a reply with or without recall, as `view.reduced`
-    says; `tokens` is what it reads, about.
+    The request goes out under the envelope of a reply; `tokens` is what it reads, about.
     """
 
     view: View
@@ -105,7 +103,7 @@ class Veto:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What to send: a legal view, how full it is, and whether recall is offered.
+    """What to send: a legal view, and how full it is.
 
     `clearing` is what the API is asked to clear, None for nothing; `cleared` are the ids of the
     calls whose results it then will clear.
@@ -113,7 +111,6 @@ class Prepared:
 
     view: View
     gauge: Gauge
-    recall: bool
     clearing: Clearing | None = None
     cleared: tuple[str, ...] = ()
 

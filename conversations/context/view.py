@@ -151,9 +151,9 @@ class Trail:
 class View:
     """The first `length` messages of a trail, with running totals.
 
-    `tokens` and `size` are sums over the messages; `edits` counts the transformations applied, and
-    `reduced` says that some original is no longer in view (so that `recall` is offered). `cleared`
-    are the ids of the calls whose results the API was last expected to clear, oldest first.
+    `tokens` and `size` are sums over the messages; `edits` counts the transformations applied.
+    `cleared` are the ids of the calls whose results the API was last expected to clear, oldest
+    first.
     """
 
     trail: Trail = field(default_factory=Trail, repr=False)
@@ -161,7 +161,6 @@ class View:
     tokens: int = 0
     size: int = 2
     edits: int = 0
-    reduced: bool = False
     cleared: tuple[str, ...] = ()
 
     @property
@@ -175,7 +174,7 @@ class View:
 
     @property
     def _facts(self) -> tuple[object, ...]:
-        return self.tokens, self.size, self.edits, self.reduced, self.cleared
+        return self.tokens, self.size, self.edits, self.cleared
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -191,13 +190,12 @@ class View:
             self.tokens + message.tokens,
             self.size + message.size,
             self.edits,
-            self.reduced,
             self.cleared,
         )
 
     def expecting(self, cleared: tuple[str, ...]) -> View:
         """Give the same view, the results of these calls expected to be cleared by the API."""
-        return replace(self, cleared=cleared, reduced=True)
+        return replace(self, cleared=cleared)
 
     def head(self, count: int) -> View:
         """Give the first messages alone."""

@@ -15,6 +15,7 @@ from conversations.queries.listing import counts
 from conversations.services.attachments import drop_unsent
 from conversations.services.conversations import delete_everything
 from conversations.services.erase import erase_due
+from conversations.services.mail import remove_mail_accounts
 from conversations.turns import supervisor
 from conversations.views import person
 
@@ -49,6 +50,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     erase_due(owner_id=user.pk)
     drop_unsent(owner_id=user.pk)
     workspace_of(user.pk).clear()
+    remove_mail_accounts(owner_id=user.pk)
     left = counts(user).trash
     if left:
         notice(request, _("Your data was erased; what is still answering follows in a moment."))

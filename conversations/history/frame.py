@@ -52,9 +52,9 @@ def still_there() -> Iterator[None]:
         raise Http404("erased") from error
 
 
-def notice(request: HttpRequest, text: str, *, undo: UUID | None = None) -> None:
-    """Say on the next page what was done, with a way back for a deleted conversation."""
-    messages.success(request, text, extra_tags=str(undo or ""))
+def notice(request: HttpRequest, text: str, *, undo: str = "") -> None:
+    """Say on the next page what was done; `undo` is the address that takes it back."""
+    messages.success(request, text, extra_tags=undo)
 
 
 def answered(

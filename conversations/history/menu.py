@@ -8,6 +8,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
@@ -91,7 +92,11 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     turn = services.delete_conversation(conversation=conversation)
     if turn is not None:
         supervisor.stop(turn)
-    notice(request, _("“%s” was deleted.") % row_of(conversation).title, undo=public_id)
+    notice(
+        request,
+        _("“%s” was deleted.") % row_of(conversation).title,
+        undo=reverse("bring_back", args=[public_id]),
+    )
     return answered(request, conversation, gone=True)
 
 

@@ -168,7 +168,7 @@ def _floors(count: int, runs: int) -> dict[str, float]:
 
 def _prepare(view: View, policy: Policy, window: int, report: Report | None) -> tuple[View, int]:
     """Prepare once; the time is the engine's alone, a summary's words are not counted."""
-    situation = Situation("claude-sonnet-5-5", window, 2_000, report, "", str, rates=_RATES)
+    situation = Situation("claude-sonnet-5-5", window, 2_000, report, "", "", rates=_RATES)
     steps = pipeline.prepare(view, situation, policy)
     reply: Reply = None
     spent = 0

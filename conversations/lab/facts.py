@@ -2,7 +2,7 @@
 
 A fact is in view when its very characters stand in the system prompt, the tools or a message of the
 request. It is named when the request names an original that holds it (`recall "toolu_..."`), and
-recoverable when recall is offered and an original that was stored by then holds it.
+recoverable when an original that was stored by then holds it: recall is always offered.
 """
 
 from __future__ import annotations
@@ -83,8 +83,7 @@ class FactScorer:
         if fact.text in self._constant or any(fact.text in text for text in said):
             return Found(fact, in_view=True, named=False, recoverable=False)
         holding = {name for at, name, text in self._originals if at < step.at and fact.text in text}
-        is_offered = step.prepared is not None and step.prepared.recall
-        return Found(fact, False, bool(holding & stubs), is_offered and bool(holding))
+        return Found(fact, False, bool(holding & stubs), bool(holding))
 
 
 def named(text: str) -> Iterator[str]:

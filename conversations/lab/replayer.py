@@ -83,7 +83,7 @@ class Replayer:
         self._record, self._world = record, world
         # Read anew, so that no replay profits from what another has read.
         self._messages = tuple(map(replace, record.messages))
-        self._envelope = world.envelopes(record)
+        self._envelope = world.envelope(record)
         self._liner = Liner(world.tokenizer)
         self._cache = PromptCache(world.minimum)
         self._judge = Judge()
@@ -130,14 +130,13 @@ class Replayer:
             except RuleError as error:
                 work.violations.append(f"messages before {at}: {error}")
                 break
-            envelope = self._envelope(prepared.recall)
             seen = self._editing.seen(prepared.view, prepared.cleared)
-            line = self._liner.line(envelope, seen)
+            line = self._liner.line(self._envelope, seen)
             if line.tokens > self._world.window:
                 work.overruns += 1
                 continue
             return self._sent_step(at, answer, prepared, seen, work)
-        return _step(at, work, self._envelope(self._view.reduced))
+        return _step(at, work, self._envelope)
 
     def _prepare(self, work: _Work, harder: int) -> Prepared:
         """Drive the engine; only its own time is counted."""
@@ -158,8 +157,7 @@ class Replayer:
                 elif isinstance(wish, CompactionWanted):
                     reply = self._compaction(wish, work)
                 elif isinstance(wish, CountWanted):
-                    envelope = self._envelope(wish.view.reduced)
-                    reply = self._liner.line(envelope, wish.view).tokens
+                    reply = self._liner.line(self._envelope, wish.view).tokens
                 else:
                     reply = None
                     work.changes.append(wish)
@@ -176,10 +174,10 @@ class Replayer:
         return Situation(
             model=self._world.model,
             window=self._world.window,
-            overhead=self._envelope(self._view.reduced).overhead,
+            overhead=self._envelope.overhead,
             report=self._report,
             bound_to=self._bound_to,
-            binding=lambda recall: self._envelope(recall).binding,
+            binding=self._envelope.binding,
             rejected=self._rejected,
             rates=self._rates,
             cache_age=None if self._called is None else int(self._now - self._called),
@@ -206,7 +204,7 @@ class Replayer:
     def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:
         """Bill an on-demand compaction: the prefix of the replies, under their head."""
         reply = compacted(wanted, self._world.summarizer)
-        envelope = native.compacting(self._envelope(wanted.view.reduced))
+        envelope = native.compacting(self._envelope)
         line = self._liner.line(envelope, wanted.view)
         output = self._world.tokenizer.block(wire.decode(reply.block)) if reply else 0
         work.summaries.append(self._cache.bill(line, output, self._now))
@@ -216,7 +214,7 @@ class Replayer:
         self, at: int, answer: Message, prepared: Prepared, seen: View, work: _Work
     ) -> Step:
         left = self._world.window - prepared.gauge.seen
-        envelope = self._envelope(prepared.recall).fitting(left)
+        envelope = self._envelope.fitting(left)
         envelope = native.asked(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
         messages = prepared.view.body

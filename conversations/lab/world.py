@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,7 @@ MOST_OUTPUT = 16_000
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`recall_tools` are the definitions added once something was reduced."""
+    """`recall_tools` are the definitions that our agent has and a recorded one may lack."""
 
     model: str
     window: int
@@ -35,18 +34,16 @@ class World:
     clears: bool = False
     compacts: bool = False
 
-    def envelopes(self, record: Record) -> Callable[[bool], Envelope]:
-        """Give the record's envelopes: with or without recall."""
-        made = {
-            recall: envelope(
-                model=self.model,
-                max_tokens=MOST_OUTPUT,
-                system=record.system,
-                tools=(*record.tools, *(self.recall_tools if recall else ())),
-            )
-            for recall in (False, True)
-        }
-        return made.__getitem__
+    def envelope(self, record: Record) -> Envelope:
+        """Give the envelope of the record's replies."""
+        known = {tool.get("name") for tool in record.tools}
+        added = (tool for tool in self.recall_tools if tool["name"] not in known)
+        return envelope(
+            model=self.model,
+            max_tokens=MOST_OUTPUT,
+            system=record.system,
+            tools=(*record.tools, *added),
+        )
 
     @property
     def rates(self) -> Rates | None:

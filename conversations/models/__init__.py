@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conversations.models.approvals import Approval, ApprovalRule, Decision
 from conversations.models.attachments import Attachment
 from conversations.models.budgets import Budget, BudgetWindow, Grant
 from conversations.models.calls import ApiCall, ApiResult, Envelope
@@ -16,12 +17,17 @@ from conversations.models.log import (
     Conversation,
     Message,
     Transformation,
+    WebSearch,
 )
+from conversations.models.mail import MailAccount
+from conversations.models.mcp import McpDecision, McpServer, McpTool
 from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.proposals import Proposal
 from conversations.models.search import SearchText
+from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
+from conversations.models.workspace import FileState, WorkspaceFile
 
 __all__ = [
     "ALLOWED",
@@ -30,6 +36,8 @@ __all__ = [
     "ApiModel",
     "ApiResult",
     "AppendOnly",
+    "Approval",
+    "ApprovalRule",
     "Attachment",
     "Blob",
     "Budget",
@@ -37,11 +45,17 @@ __all__ = [
     "Chained",
     "Conversation",
     "Crossing",
+    "Decision",
     "Draft",
     "Envelope",
     "Erasure",
+    "FileState",
     "Grant",
     "LedgerEntry",
+    "MailAccount",
+    "McpDecision",
+    "McpServer",
+    "McpTool",
     "Message",
     "ModelPrice",
     "Pin",
@@ -50,9 +64,13 @@ __all__ = [
     "Reservation",
     "SearchText",
     "ToolCall",
+    "ToolRule",
+    "ToolSwitch",
     "Transformation",
     "Turn",
     "TurnCap",
     "TurnState",
     "User",
+    "WebSearch",
+    "WorkspaceFile",
 ]

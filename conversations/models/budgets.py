@@ -191,6 +191,8 @@ class Grant(AppendOnly):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    #: Names the form it was sent by, so that sending it twice grants once.
+    form = models.UUIDField(null=True, unique=True, editable=False)
 
     class Meta:
         constraints = [

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from django.core.validators import MaxValueValidator
 from django.db import models
+
+#: A million dollars per million tokens: more is a slip, and no sum of such costs overflows.
+MOST_RATE = 10**12
 
 
 class ApiModel(models.Model):
@@ -38,7 +42,7 @@ class ApiModel(models.Model):
 
 
 class ModelPrice(models.Model):
-    """Micro-dollars per million tokens; written once, replaced by closing and inserting."""
+    """Micro-dollars per million tokens or searches; written once, closed and replaced."""
 
     class Kind(models.TextChoices):
         INPUT = "input"
@@ -46,10 +50,12 @@ class ModelPrice(models.Model):
         CACHE_WRITE_5M = "cache_write_5m"
         CACHE_WRITE_1H = "cache_write_1h"
         CACHE_READ = "cache_read"
+        #: Searches instead of tokens; a model without it is offered none.
+        WEB_SEARCH = "web_search"
 
     model = models.ForeignKey(ApiModel, on_delete=models.PROTECT, related_name="prices")
     kind = models.CharField(max_length=14, choices=Kind.choices)
-    micros_per_million = models.PositiveBigIntegerField()
+    micros_per_million = models.PositiveBigIntegerField(validators=[MaxValueValidator(MOST_RATE)])
     #: Applies to prompts of more than so many tokens, cache reads and writes counted.
     above_tokens = models.PositiveIntegerField(default=0)
     effective_from = models.DateTimeField()
@@ -62,6 +68,10 @@ class ModelPrice(models.Model):
                 fields=["model", "kind", "above_tokens"],
                 condition=models.Q(effective_to=None),
                 name="one_open_price",
+            ),
+            models.CheckConstraint(
+                name="price_possible",
+                condition=models.Q(micros_per_million__gte=0, micros_per_million__lte=MOST_RATE),
             ),
         ]
 

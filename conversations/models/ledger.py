@@ -52,6 +52,8 @@ class LedgerEntry(AppendOnly):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    #: Names the form a correction was sent by, so that sending it twice enters it once.
+    form = models.UUIDField(null=True, unique=True, editable=False)
 
     class Meta:
         verbose_name_plural = "ledger entries"

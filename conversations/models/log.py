@@ -41,6 +41,14 @@ class Chained(AppendOnly):
         abstract = True
 
 
+class WebSearch(models.TextChoices):
+    """Whether the API may search the web here, which nobody can be asked about search by search."""
+
+    OFF = "", "off"
+    ALONE = "alone", "on, and nothing private is read"
+    BESIDE = "beside", "on, beside private data"
+
+
 class Conversation(models.Model):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     owner = models.ForeignKey(
@@ -52,6 +60,9 @@ class Conversation(models.Model):
     model = models.CharField(max_length=100)
     instructions = models.TextField(blank=True)
     policy = models.JSONField(default=dict, blank=True)
+    web_search = models.CharField(
+        max_length=6, choices=WebSearch, default=WebSearch.OFF, blank=True
+    )
     #: The last sequence number given out, and the entry at the end of the shown path (0: none).
     head = models.PositiveBigIntegerField(default=0)
     tip = models.PositiveBigIntegerField(default=0)

@@ -16,6 +16,8 @@ class User(AbstractUser):
         blank=True,
         help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
     )
+    #: What the person's conversations may set of it, as context/allowed.py reads it.
+    policy_limits = models.JSONField(default=dict, blank=True)
     is_exempt = models.BooleanField(
         "exempt from budgets",
         default=False,

@@ -59,6 +59,11 @@ class Turn(models.Model):
     lease_owner = models.CharField(max_length=80, blank=True)
     lease_generation = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
+    #: Since when this worker has it, and the milliseconds that those before it ran it.
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    ran_ms = models.PositiveBigIntegerField(default=0)
+    #: Workers that died while they had it.
+    takeovers = models.PositiveSmallIntegerField(default=0)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     retry_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT)
     #: The turn whose answer was cut and goes on in this one: its prompt is ours, not a person's.
@@ -152,7 +157,11 @@ class ToolCall(models.Model):
     tool_use_id = models.CharField(max_length=200)
     name = models.CharField(max_length=128)
     input = models.TextField()
+    #: Why it must not run, where its input was no JSON object.
+    flaw = models.TextField(blank=True)
     effect = models.CharField(max_length=6)
+    #: What it gave, if it ran, is the person's own: mail, files.
+    is_private = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.PLANNED)
     #: Wire text of the whole original result content, and what is for people only.
     output = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")

@@ -26,23 +26,34 @@ class TurnCaps:
     seconds: int
 
 
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """One of these numbers, and where it is from."""
+
+    name: str
+    number: int
+    source: str
+
+
 def turn_caps(user_id: int) -> TurnCaps:
     """Give what counts; one query."""
+    return TurnCaps(*(cap.number for cap in caps_of(user_id)))
+
+
+def caps_of(user_id: int) -> tuple[Cap, ...]:
+    """Give what counts and why; one query."""
     mine = Q(user=user_id) | Q(group__in=Group.objects.filter(user=user_id))
-    rows = list(TurnCap.objects.filter(mine))
-    site = TurnCaps(
-        conf.max_turn_micros, conf.max_rounds, conf.max_tool_calls, conf.max_turn_seconds
-    )
-    return TurnCaps(*(_number(rows, name, getattr(site, name)) for name in _NAMES))
+    rows = list(TurnCap.objects.filter(mine).select_related("group"))
+    site = (conf.max_turn_micros, conf.max_rounds, conf.max_tool_calls, conf.max_turn_seconds)
+    return tuple(_cap(rows, name, number) for name, number in zip(_NAMES, site, strict=True))
 
 
-def _number(rows: list[TurnCap], name: str, site: int) -> int:
-    given = [(row.user_id, getattr(row, name)) for row in rows if getattr(row, name) is not None]
-    own = [number for user, number in given if user is not None]
-    groups = [number for user, number in given if user is None]
-    if own:
-        return int(own[0])
-    if name == "micros" and 0 in groups:
-        # No cap is the largest.
-        return 0
-    return max(groups, default=site)
+def _cap(rows: list[TurnCap], name: str, site: int) -> Cap:
+    given = [(row, int(getattr(row, name))) for row in rows if getattr(row, name) is not None]
+    if own := [number for row, number in given if row.user_id is not None]:
+        return Cap(name, own[0], "set for this person")
+    if not given:
+        return Cap(name, site, "the site")
+    # No cap on money is the largest.
+    row, number = max(given, key=lambda pair: (name == "micros" and not pair[1], pair[1]))
+    return Cap(name, number, f"from group {row.group}")

@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.context import wire
+from conversations.context.images import TYPES
 from conversations.context.pinned import Pin
 from conversations.models import ToolCall
 from conversations.queries.shapes import ToolCard, Turn
 
 SHOWN = 4_000
 BRIEF = 120
+FILE_TOOLS = frozenset({"read_file", "write_file", "edit_file", "move_file"})
 
 
 def tool_card(
@@ -22,9 +24,10 @@ def tool_card(
     result: dict[str, Any] | None,
 ) -> ToolCard:
     """Show a call; imported ones have no row, running ones no result yet."""
-    output = result_text(result.get("content", "")) if result else ""
+    content: Any = result.get("content", "") if result else ""
     if not result and call is not None and call.output is not None:
-        output = result_text(wire.decode(call.output.text))
+        content = wire.decode(call.output.text)
+    output = result_text(content)
     is_error = bool(result and result.get("is_error"))
     state = "error" if is_error else "ok" if result else "planned"
     return ToolCard(
@@ -34,11 +37,20 @@ def tool_card(
         input=json.dumps(use["input"], ensure_ascii=False, indent=2),
         state=call.state if call is not None else state,
         output=output[:SHOWN],
-        is_cut=len(output) > SHOWN,
+        is_cut=len(output) > SHOWN or bool(result_images(content)),
         is_error=is_error or (call is not None and call.state in ("error", "denied", "unknown")),
         milliseconds=_milliseconds(call),
         is_pinned=use["id"] in held,
+        running_since=call.started_at if call is not None and call.state == "started" else None,
+        file=_file(use["name"], call),
     )
+
+
+def _file(name: str, call: ToolCall | None) -> str:
+    """Give the path of the file that a call was about and that it left there."""
+    details = call.details if call is not None and name in FILE_TOOLS else None
+    path = details.get("path") if isinstance(details, dict) else None
+    return path if isinstance(path, str) else ""
 
 
 def with_left_out(turn: Turn, out: frozenset[str]) -> Turn:
@@ -67,6 +79,17 @@ def result_text(content: Any) -> str:
         block.get("text", "") if block.get("type") == "text" else f"[{block.get('type')}]"
         for block in content
     )
+
+
+def result_images(content: Any) -> list[str]:
+    """Give a tool_result's images as data URLs, which a page of ours may show."""
+    blocks = content if isinstance(content, list) else []
+    sources = [block.get("source") for block in blocks if block.get("type") == "image"]
+    return [
+        f"data:{source['media_type']};base64,{source['data']}"
+        for source in sources
+        if isinstance(source, dict) and source.get("media_type") in TYPES
+    ]
 
 
 def _milliseconds(call: ToolCall | None) -> int | None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from conversations.models import LIVE, ApiModel, Conversation, Turn, User
+from conversations.models import LIVE, ApiModel, Conversation, QueuedPrompt, Turn, User
 
 
 def conversation_for(user: User, public_id: UUID | str) -> Conversation:
@@ -47,6 +47,12 @@ def turn_for(user: User, public_id: UUID | str, number: int) -> Turn:
 
 def live_turn(conversation: Conversation) -> Turn | None:
     return conversation.turns.filter(state__in=LIVE).first()
+
+
+def was_sent(user: User, client_id: UUID) -> bool:
+    """Say whether a message of that id was taken already: sent again it is the same."""
+    mine = {"conversation__owner": user, "client_id": client_id}
+    return Turn.objects.filter(**mine).exists() or QueuedPrompt.objects.filter(**mine).exists()
 
 
 def newest(user: User) -> Conversation | None:

@@ -37,7 +37,7 @@ def desk_of(conversation: Conversation, policy: Policy) -> Desk:
         overhead=report.overhead if report else 0,
         report=report,
         bound_to="",
-        binding=lambda recall: "",
+        binding="",
         rates=price_list(conversation.model, now).rates,
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
         pins=pins(conversation),

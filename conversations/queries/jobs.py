@@ -1,4 +1,4 @@
-"""What a turn runs with: its model's facts, the effective policy, the instructions."""
+"""What a turn runs with: its model's facts, the effective policy, the instructions, the tools."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from conversations.prices import PriceList
 from conversations.queries.caps import TurnCaps, turn_caps
 from conversations.queries.policies import effective_policy
 from conversations.queries.prices import price_list
+from conversations.queries.toolsets import toolset
+from tools.toolset import Toolset
 
 
 class ModelUnknown(ContextError):
@@ -31,6 +33,7 @@ class JobFacts:
     clears: bool
     compacts: bool
     caps: TurnCaps
+    tools: Toolset
 
 
 def job_facts(conversation_id: int) -> JobFacts:
@@ -53,4 +56,5 @@ def job_facts(conversation_id: int) -> JobFacts:
         model.clears,
         model.compacts,
         turn_caps(conversation.owner_id),
+        toolset(conversation),
     )

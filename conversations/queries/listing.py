@@ -57,6 +57,7 @@ def listing(
 def shown(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Load what a row of a list shows, and whether it is answering."""
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    waiting = live.filter(state="approval_wait")
     fields = (
         "public_id",
         "title",
@@ -66,7 +67,7 @@ def shown(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
         "deleted_at",
         "erase_at",
     )
-    return rows.annotate(live=Exists(live)).only(*fields)
+    return rows.annotate(live=Exists(live), waiting=Exists(waiting)).only(*fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ def row_of(row: Conversation, current: Conversation | None = None) -> Conversati
         title=row.title or _("New chat"),
         updated_at=row.updated_at,
         is_live=bool(getattr(row, "live", False)),
+        is_waiting=bool(getattr(row, "waiting", False)),
         is_current=current is not None and row.pk == current.pk,
         is_pinned=row.pinned_at is not None,
         is_archived=row.archived_at is not None,

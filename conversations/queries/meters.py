@@ -5,11 +5,13 @@ Only what lies on the shown path fills the context.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from django.db.models import Count, F, Sum
 from django.utils.translation import gettext as _
 
+from conversations.allowances import Rule, Standing
 from conversations.context.errors import ContextError
 from conversations.models import (
     ApiCall,
@@ -19,7 +21,6 @@ from conversations.models import (
     Message,
     Transformation,
 )
-from conversations.queries.allowances import standings
 from conversations.queries.branches import ALL, NEAR, on_path
 from conversations.queries.policies import effective_policy
 from conversations.queries.shapes import BudgetPill, Meter, Tick
@@ -104,12 +105,13 @@ def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
     )
 
 
-def budget_pill(user_id: int) -> BudgetPill:
-    """Give the tightest of the budgets that count for the person; two queries."""
-    found = standings(user_id)
-    if not found:
+def budget_pill(found: Iterable[Standing], stopped_by: Rule | None = None) -> BudgetPill:
+    """Show the budget that stops the person, else the tightest of those that count."""
+    rows = list(found)
+    if not rows:
         return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
-    one = max(found, key=lambda standing: (standing.percent, standing.spent + standing.held))
+    stopping = [one for one in rows if one.rule == stopped_by]
+    one = max(stopping or rows, key=lambda one: (one.percent, one.spent + one.held))
     labels = {
         "hour": _("this hour"),
         "day": _("today"),
@@ -117,7 +119,7 @@ def budget_pill(user_id: int) -> BudgetPill:
         "month": _("this month"),
         "lifetime": _("in all"),
     }
-    label = labels[one.rule.period]
     return BudgetPill(
-        True, one.spent, one.limit, one.percent, label, one.ends_at, one.is_over, one.rule.unit
-    )
+        True, one.spent, one.limit, one.percent, labels[one.rule.period], one.ends_at,
+        is_over=bool(stopping), unit=one.rule.unit, source=one.rule.own_source, held=one.held,
+    )  # fmt: skip

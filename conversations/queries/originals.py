@@ -8,7 +8,7 @@ from conversations.context import wire
 from conversations.context.described import described, text_of
 from conversations.models import Message, ToolCall
 from conversations.queries.attachments import spelled
-from conversations.queries.cards import result_text
+from conversations.queries.cards import result_images, result_text
 
 
 def original(conversation_id: int, id: str) -> str | None:
@@ -19,15 +19,23 @@ def original(conversation_id: int, id: str) -> str | None:
     if number.isdecimal() and len(number) < 19:
         message = Message.objects.filter(conversation_id=conversation_id, seq=int(number)).first()
         return None if message is None else _message_text(message)
+    content = _content(conversation_id, id)
+    return _imported(conversation_id, id) if content is None else result_text(content)
+
+
+def original_images(conversation_id: int, id: str) -> list[str]:
+    """Give the images of a tool result, as data URLs."""
+    return [] if "\0" in id else result_images(_content(conversation_id, id))
+
+
+def _content(conversation_id: int, id: str) -> Any:
     call = (
         ToolCall.objects.filter(turn__conversation_id=conversation_id, tool_use_id=id)
         .exclude(output=None)
         .select_related("output")
         .first()
     )
-    if call is not None and call.output is not None:
-        return result_text(wire.decode(call.output.text))
-    return _imported(conversation_id, id)
+    return None if call is None or call.output is None else wire.decode(call.output.text)
 
 
 def _imported(conversation_id: int, id: str) -> str | None:

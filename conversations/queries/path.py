@@ -12,7 +12,7 @@ from typing import cast
 
 from conversations.context import attached, edits, native, ondemand, wire
 from conversations.context.edits import TransformationKind
-from conversations.context.gauge import Report
+from conversations.context.gauge import Report, anchored
 from conversations.context.view import Kind, Message, View
 from conversations.given import Loaded
 from conversations.models import ApiResult, Conversation, Transformation
@@ -191,7 +191,7 @@ def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None
         return None
     seq, call = result.answer.seq, result.call
     messages = (entry for entry in entries if isinstance(entry, Message))
-    tokens = next(message.tokens for message in messages if message.seq == seq)
+    answer = next(message for message in messages if message.seq == seq)
     usage = usage_from(wire.decode(result.usage))
     context = (
         result.input_tokens
@@ -204,7 +204,8 @@ def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None
         context = usage.context + usage.output
     # What the API cleared for itself is in the figure all the same.
     context += usage.cleared
-    return Report(context, call.view_tokens + tokens, call.overhead_tokens, call.view_edits)
+    seen = call.view_tokens + answer.tokens
+    return anchored(Report(context, seen, call.overhead_tokens, call.view_edits), answer)
 
 
 def _rejected(entries: list[Message | Change]) -> int:

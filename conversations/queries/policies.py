@@ -7,28 +7,45 @@ than the site (`preset`); what was set explicitly counts whatever the preset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from conversations.conf import PREFIX, conf, site_overrides
+from conversations.context.allowed import Allowed, allowed_from, within
 from conversations.context.policy import POLICY_FIELDS, PRESETS, Policy, PolicyError, policy_from
 from conversations.models import Conversation, User
+from conversations.queries.toolsets import known_tools
+from tools.base import Tool
 from tools.registry import TOOLS
 
 #: The key of overrides that names a preset, and the field of the rules that add up.
 PRESET, RULES = "preset", "tool_policies"
 
 
-def tool_rules() -> tuple[str, ...]:
-    """Give the rules that the tools declare."""
-    return tuple(f"{tool.name}={tool.results}" for tool in TOOLS.values())
+def tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
+    """Give the rules that the tools declare, also those that may not be used any more."""
+    return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
 
 def effective_policy(conversation: Conversation) -> Policy:
     """Give the policy a turn of the conversation runs with; raises PolicyError."""
-    owner = User.objects.only("policy").get(pk=conversation.owner_id)
-    return policy_of(owner.policy, conversation.policy)
+    owner = _owner(conversation)
+    policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
+    if allowed.ranges:
+        policy = within(policy, policy_of(owner.policy), allowed)
+    # Rules for tools that only this person has; what is said about them elsewhere counts.
+    rules = _latest(tool_rules(known_tools(conversation)), policy.tool_policies)
+    return replace(policy, tool_policies=rules)
+
+
+def allowed_of(owner: User) -> Allowed:
+    """Give what the person's conversations may set; raises PolicyError."""
+    return allowed_from(owner.policy_limits)
+
+
+def _owner(conversation: Conversation) -> User:
+    return User.objects.only("policy", "policy_limits").get(pk=conversation.owner_id)
 
 
 def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
@@ -66,19 +83,40 @@ def _latest(*levels: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """One number of a person's policy: what the site gives, what counts, and where it is from."""
+
     name: str
     value: Any
     source: str
+    site: Any
+    #: What a chat may choose; None: it is no number, or fixed.
+    limits: tuple[int, int] | None
+    is_fixed: bool
 
 
 def numbers(user: User) -> list[Number]:
     """Give every number; raises PolicyError where the user's do not fit the site's."""
-    site = site_overrides()
-    policy = policy_of(user.policy)
+    overrides, allowed = site_overrides(), allowed_of(user)
+    site, policy = policy_of(), policy_of(user.policy)
     return [
-        Number(name, getattr(policy, name), _source(name, site, user.policy))
+        Number(
+            name,
+            getattr(policy, name),
+            _source(name, overrides, user.policy),
+            getattr(site, name),
+            allowed.limits(name),
+            allowed.is_fixed(name),
+        )
         for name in POLICY_FIELDS
     ]
+
+
+def policy_of_person(user: User) -> tuple[list[Number], str]:
+    """Give every number, or why what is stored does not count."""
+    try:
+        return numbers(user), ""
+    except PolicyError as error:
+        return [], str(error)
 
 
 def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
@@ -96,10 +134,11 @@ def offered_presets() -> list[str]:
 
 def inherited(conversation: Conversation) -> Policy:
     """Give the policy as it would be without the conversation's own numbers."""
-    owner = User.objects.only("policy").get(pk=conversation.owner_id)
+    owner = _owner(conversation)
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
     preset = {name: own[name] for name in own if name == PRESET}
-    return first_valid((owner.policy, preset), (owner.policy,), ())
+    base = first_valid((owner.policy,), ())
+    return within(first_valid((owner.policy, preset), (owner.policy,), ()), base, allowed_of(owner))
 
 
 def first_valid(*choices: tuple[Mapping[str, Any], ...]) -> Policy:

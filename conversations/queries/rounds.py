@@ -11,6 +11,7 @@ from conversations.context.pinned import Pin
 from conversations.hub import Live
 from conversations.models import ApiResult, Message, ToolCall
 from conversations.queries.cards import tool_card
+from conversations.queries.served import cited, served_cards
 from conversations.queries.shapes import Marker, Round, ToolCard
 from conversations.rendering import render
 
@@ -52,15 +53,17 @@ def _round(
         for block in blocks
         if block["type"] == "tool_use"
     ]
+    told = cited(blocks)
     return Round(
         number=number,
         thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
-        html=render(said(answer.content)),
-        tools=tuple(cards),
+        html=render(told.text),
+        tools=(*served_cards(blocks), *cards),
         tokens=result.output_tokens if result else None,
         cost_micros=result.cost_micros if result else None,
         call_id=result.call_id if result else None,
         seq=answer.seq,
+        sources=told.sources,
     )
 
 
@@ -86,7 +89,7 @@ def with_live(rounds: list[Round], live: Live | None) -> list[Round]:
 
 def said(content: str) -> str:
     """Give what is said in a message, without its other blocks."""
-    return "\n\n".join(b["text"] for b in wire.decode(content) if b["type"] == "text")
+    return cited(wire.decode(content)).text
 
 
 def _outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:

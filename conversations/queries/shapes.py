@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conversations.queries.filed import Attached
+from conversations.queries.questions import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,23 @@ class ToolCard:
     milliseconds: int | None
     is_pinned: bool = False
     is_left_out: bool = False
+    #: Since when it runs, as long as it does.
+    running_since: datetime | None = None
+    #: The API ran it: its result is part of the answer.
+    is_served: bool = False
+    #: The file of the workspace that it read or wrote.
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A page that an answer cites; without a `url` none that may be linked."""
+
+    number: int
+    title: str
+    url: str
+    host: str
+    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,7 @@ class Round:
     call_id: int | None = None
     #: The number of its answer, to link to.
     seq: int | None = None
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +146,8 @@ class Turn:
     hint: str = ""
     #: It ended because what is to be sent is too long: what takes the most room is listed.
     is_too_long: bool = False
+    #: What a person is asked while it waits.
+    questions: tuple[Question, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +171,8 @@ class ConversationRow:
     title: str
     updated_at: datetime
     is_live: bool
+    #: A person is asked something, and nothing goes on before.
+    is_waiting: bool = False
     is_current: bool = False
     is_pinned: bool = False
     is_archived: bool = False
@@ -198,7 +221,10 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class BudgetPill:
-    """What is left of the tightest budget; None of them limits when `is_limited` is false."""
+    """What is left of the tightest budget; None of them limits when `is_limited` is false.
+
+    `is_over`: no other call fits in it.
+    """
 
     is_limited: bool
     spent: int
@@ -209,3 +235,7 @@ class BudgetPill:
     is_over: bool
     #: What it counts: money (in micro-dollars), tokens or turns.
     unit: str = "money"
+    #: Where it comes from, such as "from group Research".
+    source: str = ""
+    #: For calls on their way.
+    held: int = 0

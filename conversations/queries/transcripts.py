@@ -8,6 +8,7 @@ pins, versions, files. It follows one path of turns: the shown one, or that of a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from django.urls import reverse
@@ -23,6 +24,7 @@ from conversations.queries.branches import path_turns, version_id, versions
 from conversations.queries.cards import with_left_out
 from conversations.queries.filed import Attached
 from conversations.queries.pins import pins
+from conversations.queries.questions import open_questions
 from conversations.queries.rounds import live_of, rounds_of, said, with_live
 from conversations.queries.shapes import Keep, Marker, Transcript, Turn, Versions
 from conversations.queries.taken import can_restore, can_undo, left_out, taken_back
@@ -97,7 +99,11 @@ def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | N
         )
         for row in rows
     ]
-    return [with_left_out(turn, out) for turn in shown]
+    asked = open_questions(rows)
+    return [
+        replace(with_left_out(turn, out), questions=asked.get(row.pk, ()))
+        for row, turn in zip(rows, shown, strict=True)
+    ]
 
 
 def _turn(

@@ -31,9 +31,13 @@ from conversations.queries.exports.entries import tip_path
 from conversations.queries.path import REMEMBERED, path
 from conversations.queries.policies import effective_policy, tool_rules
 from conversations.queries.prices import price_list
+from conversations.queries.toolsets import toolset
 from conversations.usage import Usage
-from tools import registry
+from tools.registry import TOOLS
+from tools.toolset import Toolset
 
+#: What a recorded agent may lack and ours always has.
+RECALL = tuple(Toolset({"recall": TOOLS["recall"]}).definitions())
 #: Limits of the correction by what the API counted, in percent of the estimate.
 _SCALES = (50, 300)
 
@@ -103,8 +107,6 @@ def subject_of(conversation: Conversation) -> Subject:
     except ContextError as error:
         raise TrialError(str(error)) from error
     prices = price_list(model.pk, timezone.now())
-    known = {tool["name"] for tool in record.tools}
-    recall = tuple(t for t in registry.definitions(recall=True) if t["name"] not in known)
     results = _results(conversation)
     worlds = tuple(
         World(
@@ -114,7 +116,7 @@ def subject_of(conversation: Conversation) -> Subject:
             prices=prices,
             minimum=minimum_of(model.pk),
             tokenizer=scaled(_scale(results)),
-            recall_tools=recall,
+            recall_tools=RECALL,
             remembered=REMEMBERED,
             clears=model.clears,
             compacts=model.compacts,
@@ -146,11 +148,11 @@ def _results(conversation: Conversation) -> list[ApiResult]:
 
 
 def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
-    """Give system prompt and tools as they were last sent, without recall; the lab adds that."""
+    """Give system prompt and tools as they were last sent."""
     if call is None:
-        return conversation.instructions, tuple(registry.definitions(recall=False))
+        return conversation.instructions, tuple(toolset(conversation).definitions())
     sent = wire.decode(call.envelope.text)
-    tools = [tool for tool in sent.get("tools", []) if tool.get("name") != "recall"]
+    tools = sent.get("tools", [])
     bare = [{key: tool[key] for key in tool if key != "cache_control"} for tool in tools]
     system = sent.get("system", "")
     if isinstance(system, list):

@@ -1,32 +1,185 @@
-"""A budget's present window, as numbers and as a bar."""
+"""Budgets in their present windows, for the admin: of a page of them, of one, and of one person.
+
+What counts for a person is asked of `allowances`, so these pages say what admission says. Of an
+allowance that many have the one who used most stands for all, and all are added up beside it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import BigIntegerField, Count, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
-from django.utils.html import format_html
 
-from conversations.models import Budget, BudgetWindow
+from conversations.allowances import Standing
+from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry
 from conversations.periods import bounds
-from conversations.templatetags.agentweb import worth
+from conversations.queries.allowances import Place, places, rule_of, standing, windows_of
+
+#: Members of an allowance whose windows are shown one by one.
+MOST_MEMBERS = 25
+_USED = F("spent") + F("overrun") + F("held")
 
 
-def present_window(budget: Budget) -> BudgetWindow | None:
-    """Give the window of now of a person's own budget; None before its first use."""
-    start, _ = bounds(budget.period, budget.time_zone, timezone.now())
-    return budget.windows.filter(starts_at=start, user=budget.user_id).first()
+@dataclass(frozen=True, slots=True)
+class Present:
+    """How a budget stands; `members` is None where it has one window, else those who used it.
+
+    Of several members `spent` and `held` are those of the one who used most, `whole` is of all.
+    """
+
+    budget: Budget
+    starts_at: datetime
+    ends_at: datetime | None
+    limit: int
+    spent: int
+    held: int
+    window: int | None = None
+    members: int | None = None
+    whole: int = 0
 
 
-def bar(budget: Budget, window: BudgetWindow | None) -> str:
-    """Draw what is spent and held of the limit."""
-    spent = window.spent + window.overrun if window else 0
-    held = window.held if window else 0
-    used, limit = spent + held, budget.limit
-    return format_html(
-        '<progress class="used" max="{}" value="{}">{}</progress> {} spent{} of {}',
-        max(limit, 1),
-        min(used, limit),
-        worth(used, budget.unit),
-        worth(spent, budget.unit),
-        f", {worth(held, budget.unit)} held" if held else "",
-        worth(limit, budget.unit),
+def present(budgets: Sequence[Budget], now: datetime | None = None) -> dict[int, Present]:
+    """Say how each budget stands now; four queries, however many there are."""
+    now = now or timezone.now()
+    top = _top(budgets, now)
+    granted = _granted(budgets, now, top)
+    spots = {budget.pk: _place(budget, granted.get(budget.pk, 0), now) for budget in budgets}
+    single = [spots[budget.pk] for budget in budgets if _is_single(budget)]
+    windows = list(windows_of(single)) if single else []
+    shared = _shared([budget for budget in budgets if not _is_single(budget)], now)
+    found = {}
+    for budget in budgets:
+        place = spots[budget.pk]
+        if _is_single(budget):
+            one = standing(place, windows)
+            found[budget.pk] = Present(
+                budget, place.starts_at, place.ends_at, place.limit, one.spent, one.held,
+                _window_of(place, windows),
+            )  # fmt: skip
+        else:
+            found[budget.pk] = _most_used(place, budget, shared.get(budget.pk, {}))
+    return found
+
+
+def _is_single(budget: Budget) -> bool:
+    return budget.kind == Budget.Kind.POOL or budget.user_id is not None
+
+
+def _place(budget: Budget, granted: int, now: datetime) -> Place:
+    rule = rule_of(budget)
+    times = bounds(rule.period, rule.zone, now)
+    return Place(rule, budget.user_id, *times, budget.limit + granted)
+
+
+def _window_of(place: Place, windows: Iterable[BudgetWindow]) -> int | None:
+    return next((window.pk for window in windows if place.is_of(window)), None)
+
+
+def running(now: datetime | None = None) -> QuerySet[Grant]:
+    """Give the grants that count now."""
+    now = now or timezone.now()
+    ends = Q(expires_at=None) | Q(expires_at__gt=now)
+    return Grant.objects.filter(ends, starts_at__lte=now)
+
+
+def _granted(
+    budgets: Iterable[Budget], now: datetime, top: dict[int, int | None]
+) -> dict[int, int]:
+    """Add up what is granted to all that a budget is for and to the one who used most of it."""
+    rows = running(now).filter(budget__in=budgets).order_by().values_list("budget", "user")
+    found: dict[int, int] = {}
+    for budget, user, amount in rows.annotate(sum=Sum("amount")):
+        if user is None or user == top[budget]:
+            found[budget] = found.get(budget, 0) + int(amount)
+    return found
+
+
+def _top(budgets: Iterable[Budget], now: datetime) -> dict[int, int | None]:
+    """Say who used most of each: of a person's own it is that person."""
+    windows = open_windows(now).filter(budget=OuterRef("pk"), user__isnull=False)
+    most = Subquery(windows.order_by(_USED.desc(), "pk").values("user")[:1])
+    rows = Budget.objects.filter(pk__in=[budget.pk for budget in budgets])
+    return dict(
+        rows.annotate(top=Coalesce("user_id", most, output_field=BigIntegerField())).values_list(
+            "pk", "top"
+        )
     )
+
+
+def open_windows(now: datetime | None = None) -> QuerySet[BudgetWindow]:
+    now = now or timezone.now()
+    return BudgetWindow.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), starts_at__lte=now)
+
+
+def _shared(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[str, Any]]:
+    """Add the windows of all members up, budget by budget."""
+    if not budgets:
+        return {}
+    rows = open_windows(now).filter(budget__in=budgets, user__isnull=False).order_by()
+    sums = rows.values("budget").annotate(members=Count("pk"), most=Max(_USED), whole=Sum(_USED))
+    return {row["budget"]: row for row in sums}
+
+
+def _most_used(place: Place, budget: Budget, row: Mapping[str, Any]) -> Present:
+    return Present(
+        budget, place.starts_at, place.ends_at, place.limit, int(row.get("most", 0)), 0,
+        members=row.get("members", 0), whole=int(row.get("whole", 0)),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One open window of a budget, with the limit that counts there."""
+
+    window: BudgetWindow
+    limit: int
+
+    @property
+    def spent(self) -> int:
+        return self.window.spent + self.window.overrun
+
+
+def members(budget: Budget, now: datetime | None = None) -> list[Member]:
+    """Give the open windows of a budget, the most used first."""
+    now = now or timezone.now()
+    rows = open_windows(now).filter(budget=budget).select_related("user")
+    found = list(rows.order_by(_USED.desc(), "pk")[:MOST_MEMBERS])
+    extra: dict[int | None, int] = {}
+    for user, amount in running(now).filter(budget=budget).values_list("user", "amount"):
+        extra[user] = extra.get(user, 0) + amount
+    shared = budget.limit + extra.get(None, 0)
+    return [
+        Member(row, shared + (extra.get(row.user_id, 0) if row.user_id else 0)) for row in found
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A budget that counts for a person, and the window of it where it was used already."""
+
+    standing: Standing
+    window: int | None
+
+
+def effective_budgets(user_id: int) -> list[Effective]:
+    """Give what counts for a person now; two queries."""
+    found = places(user_id, timezone.now())
+    windows = list(windows_of(found)) if found else []
+    return [Effective(standing(place, windows), _window_of(place, windows)) for place in found]
+
+
+def grants_of(user_id: int, budgets: Iterable[int]) -> QuerySet[Grant]:
+    """Give what is granted now on top of these budgets, to all or to the person."""
+    mine = running().filter(Q(user=None) | Q(user=user_id), budget__in=budgets)
+    return mine.select_related("actor", "budget__group", "budget__user").order_by("-pk")
+
+
+def corrections(**where: object) -> QuerySet[LedgerEntry]:
+    """Give the corrections of some windows, the newest first."""
+    rows = LedgerEntry.objects.filter(kind=LedgerEntry.Kind.ADJUST, **where)
+    return rows.select_related("actor", "window__budget").order_by("-pk")

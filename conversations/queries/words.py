@@ -6,7 +6,7 @@ import json
 
 from django.utils.translation import gettext as _
 
-from conversations.templatetags.agentweb import dollars
+from conversations.templatetags.agentweb import budget_name, dollars
 
 
 def chip(state: str, reason: str) -> str:
@@ -69,6 +69,14 @@ def hint(state: str, reason: str, *, has_answer: bool) -> str:
             return _("The answer filled what was left of the model's window.")
         case _:
             return ""
+
+
+def not_sent(period: str) -> str:
+    """Say why a message is not taken that no answer could follow."""
+    return _(
+        "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"
+        " here."
+    ) % {"budget": budget_name(period)}
 
 
 def explained(kind: str) -> str:

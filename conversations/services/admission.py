@@ -1,8 +1,9 @@
 """Admission: whether a call may be made, and how long its answer may be.
 
 The most a call can use is its request, with what the estimate may be too low by, at the dearest
-price of an input token, and an answer of the full length. Where that does not fit in a budget or in
-the cap of the turn, the answer is made shorter, down to a minimum, before the call is refused.
+price of an input token, an answer of the full length, and every search of the web that it offers
+with what those find. Where that does not fit in a budget or in the cap of the turn, the answer is
+made shorter, down to a minimum, before the call is refused.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from django.db.models import Sum
 from django.utils import timezone
 
-from conversations.context.envelope import Envelope
+from conversations.context import wire
+from conversations.context.envelope import Envelope, searches_in
 from conversations.models import ApiCall, ApiResult, User
 from conversations.ports import Refused, Sending
-from conversations.prices import PriceList, PriceMissing
+from conversations.prices import LEAST_OUTPUT, PriceList, PriceMissing
 from conversations.queries.allowances import standings
 from conversations.queries.caps import turn_caps
 from conversations.queries.prices import price_list
@@ -25,10 +27,10 @@ from conversations.services.leases import Lease
 from conversations.services.refusals import over_limit, over_turn
 from conversations.services.windows import Slot, open_slots
 
-#: An answer is not asked for with less room than this, in tokens.
-LEAST_OUTPUT = 1_024
 #: What an estimate may be too low by, in percent, where money depends on it.
 MARGIN = 25
+#: Tokens that the results of one search of the web may add to what is read and billed.
+SEARCH_TOKENS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,13 @@ def admission(*, lease: Lease, sending: Sending) -> Admission:
     """Find room for the call, its windows locked; raises Refused."""
     model = str(dict(sending.envelope.parameters)["model"])
     prices = price_list(model, timezone.now())
-    padded = _padded(sending.estimated_tokens)
+    searches = sending.envelope.searches
+    padded = _padded(sending.estimated_tokens) + searches * SEARCH_TOKENS
     cap = _TurnRoom.of(lease.turn_id, lease.user_id)
-    _worst(prices, padded, LEAST_OUTPUT)
+    _worst(prices, padded, LEAST_OUTPUT, searches)
     slots = open_slots(lease.user_id)
     envelope = _affordable(sending.envelope, padded, prices, slots, cap)
-    money = _worst(prices, padded, envelope.max_tokens)
+    money = _worst(prices, padded, envelope.max_tokens, searches)
     cap.demand(money)
     return Admission(model, envelope, slots, Amounts(money, padded + envelope.max_tokens))
 
@@ -76,7 +79,9 @@ def demand_next(*, lease: Lease, call_id: int) -> None:
 def worst_cost(call: ApiCall) -> int:
     """Give the most a recorded call can have cost."""
     prices = price_list(call.model, call.sent_at)
-    return prices.worst(_padded(call.estimated_tokens), call.max_tokens)
+    searches = searches_in(wire.decode(call.envelope.text))
+    padded = _padded(call.estimated_tokens) + searches * SEARCH_TOKENS
+    return prices.worst(padded, call.max_tokens, searches)
 
 
 def inactive() -> Refused:
@@ -87,9 +92,9 @@ def _padded(tokens: int) -> int:
     return tokens * (100 + MARGIN) // 100
 
 
-def _worst(prices: PriceList, padded: int, output: int) -> int:
+def _worst(prices: PriceList, padded: int, output: int, searches: int = 0) -> int:
     try:
-        return prices.worst(padded, output)
+        return prices.worst(padded, output, searches)
     except PriceMissing as error:
         raise Refused(error.code, str(error)) from error
 
@@ -127,8 +132,9 @@ def _affordable(
     if cap.limit:
         left = cap.limit - cap.spent
         money = left if money is None else min(money, left)
-    if money is not None and prices.worst(padded, most) > money:
-        most = prices.affordable_output(padded, money)
+    searches = envelope.searches
+    if money is not None and prices.worst(padded, most, searches) > money:
+        most = prices.affordable_output(padded, money, searches)
     if tokens is not None:
         most = min(most, tokens - padded)
     return envelope.limited(min(envelope.max_tokens, max(LEAST_OUTPUT, most)))

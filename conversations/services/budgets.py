@@ -12,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from conversations.models import ApiCall, BudgetWindow, LedgerEntry, Reservation
 from conversations.services.crossings import tell_crossings
 from conversations.services.refusals import over_limit
-from conversations.services.windows import Slot
+from conversations.services.windows import Slot, move
 
 Kind = LedgerEntry.Kind
+#: Whose budgets a call counts in.
+_PAYER = F("call__conversation__owner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def hold_amounts(*, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts) -> N
         slot.window.held += amount
         slot.window.limit = slot.standing.limit
         rows.append(Reservation(call=call, window=slot.window, amount=amount))
-    BudgetWindow.objects.bulk_update([row.window for row in rows], ["held", "limit"])
+    move([row.window for row in rows], "held", "limit")
     Reservation.objects.bulk_create(rows)
     _enter(call, Kind.RESERVE, [(row.window, row.amount) for row in rows])
 
@@ -100,9 +102,8 @@ def _close(call: ApiCall, kind: Kind, amount_of: Callable[[Reservation], int]) -
     mine = BudgetWindow.objects.filter(reservations__call=call)
     windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
     # Read behind the lock: whoever settled it meanwhile is done.
-    rows = list(
-        Reservation.objects.filter(call=call, is_open=True).select_related("window__budget")
-    )
+    mine_open = Reservation.objects.filter(call=call, is_open=True)
+    rows = list(mine_open.select_related("window__budget").annotate(payer=_PAYER))
     if not rows:
         return
     closed = []
@@ -113,10 +114,10 @@ def _close(call: ApiCall, kind: Kind, amount_of: Callable[[Reservation], int]) -
         window.spent += within
         window.overrun += amount - within
         closed.append((window, amount))
-    BudgetWindow.objects.bulk_update(windows.values(), ["held", "spent", "overrun"])
-    Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(is_open=False)
+    move(windows.values(), "held", "spent", "overrun")
+    mine_open.update(is_open=False)
     _enter(call, kind, closed)
-    tell_crossings(user_id=call.conversation.owner_id, windows=set(windows))
+    tell_crossings(user_id=rows[0].payer, windows=set(windows))
 
 
 def _enter(call: ApiCall, kind: Kind, rows: Iterable[tuple[BudgetWindow, int]]) -> None:

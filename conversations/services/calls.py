@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 from django.db.models import Max
 
 from conversations.context import wire
 from conversations.context.envelope import Envelope as Parameters
-from conversations.context.envelope import body
+from conversations.context.envelope import body, searches_in
 from conversations.context.view import Message as ViewMessage
-from conversations.models import ApiCall, ApiResult, Envelope, Message, ToolCall, Turn
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Conversation,
+    Envelope,
+    Message,
+    ToolCall,
+    Turn,
+)
 from conversations.ports import Ending, Sending, Sent
 from conversations.queries.prices import price_list
 from conversations.services.admission import admission, inactive, worst_cost
@@ -45,11 +53,11 @@ def admit(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call that may be made, if the budget allows it; raises Refused."""
     # Locked in one order everywhere: turn, conversation, windows. Else a call on a turn that is
     # over and the running turn of its conversation could wait for each other.
-    locked(lease.conversation_id)
+    conversation = locked(lease.conversation_id)
     found = admission(lease=lease, sending=sending)
     text = found.envelope.text
     sent = body(text, sending.messages)
-    call = _record(lease, sending, found.envelope, text, sent, found.model)
+    call = _record(conversation, lease, sending, found.envelope, text, sent)
     hold_amounts(slots=found.slots, call=call, worst=found.worst)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
@@ -66,7 +74,12 @@ def _demand_wanted(lease: Lease) -> None:
 
 
 def _record(
-    lease: Lease, sending: Sending, envelope: Parameters, text: str, sent: str, model: str
+    conversation: Conversation,
+    lease: Lease,
+    sending: Sending,
+    envelope: Parameters,
+    text: str,
+    sent: str,
 ) -> ApiCall:
     digest, headers = envelope.digest, wire.encode(envelope.headers)
     shared = Envelope(digest=digest, text=text, headers=headers)
@@ -74,13 +87,12 @@ def _record(
     Envelope.objects.bulk_create([shared], ignore_conflicts=True)
     last = ApiCall.objects.filter(turn_id=lease.turn_id).aggregate(last=Max("number"))["last"]
     view = sending.view
-    conversation = locked(lease.conversation_id)
     row = ApiCall(
         conversation=conversation,
         turn_id=lease.turn_id,
         number=(last or 0) + 1,
         purpose=sending.purpose,
-        model=model,
+        model=str(dict(envelope.parameters)["model"]),
         envelope_id=digest,
         tip=conversation.tip,
         messages_id=None if view is not None else keep_blob(sending.messages),
@@ -116,6 +128,7 @@ def close_call(
                 tool_use_id=use.id,
                 name=use.name[:128],
                 input=use.input,
+                flaw=storable(use.flaw),
                 effect=effects.get(use.name, "write"),
             )
             for position, use in enumerate(ending.tools)
@@ -127,12 +140,16 @@ def close_call(
 def settle_call(*, call: ApiCall, ending: Ending, answer: Message | None, timing: Timing) -> None:
     """Record how a call ended and what it cost; the caller has stored what is kept of it."""
     paid, basis = _paid(call, ending)
+    is_clamped = ending.usage is not None and ending.usage.is_clamped
+    if paid is not None and paid.searches > (most := _searches(call, paid)):
+        # More than were offered cannot have been made.
+        paid, is_clamped = replace(paid, searches=most), True
     counts = paid
     if ending.status == "complete" and (paid is None or not paid.spent.total):
         # An answer without figures is not free; its counts stay unknown.
         came = min(ending.received_tokens, call.max_tokens)
         paid, basis, counts = Usage(call.estimated_tokens, came, 0, 0, 0), "estimated", None
-    if ending.usage is not None and ending.usage.is_clamped:
+    if is_clamped:
         basis = "clamped"
     cost = price_list(call.model, call.sent_at).cost(paid) if paid else 0
     _record_result(call, ending, answer, counts, cost, basis, timing)
@@ -184,7 +201,14 @@ def _paid(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
     # A compaction says at its end only what it has read.
     read = said.input if said.context else call.estimated_tokens
     came = min(ending.received_tokens, call.max_tokens)
-    return said.cut(read, came), "estimated"
+    return said.cut(read, came, ending.received_searches), "estimated"
+
+
+def _searches(call: ApiCall, paid: Usage) -> int:
+    """Give how many searches of the web a call offered; it is looked up where any were made."""
+    if not paid.searches:
+        return 0
+    return searches_in(wire.decode(call.envelope.text))
 
 
 def _record_result(

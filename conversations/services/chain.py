@@ -17,8 +17,10 @@ from conversations.context import wire
 from conversations.models import (
     ApiCall,
     ApiResult,
+    Approval,
     Chained,
     Conversation,
+    Decision,
     Message,
     Pin,
     Transformation,
@@ -45,6 +47,11 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
         "duration_ms", "ended_at",
     ),
     Pin: ("conversation_id", "tool_use_id", "seq", "is_pinned", "actor_id", "created_at"),
+    Approval: (
+        "conversation_id", "call_id", "arguments_digest", "destination", "reason", "sources",
+        "created_at", "expires_at",
+    ),
+    Decision: ("conversation_id", "approval_id", "verdict", "actor_id", "created_at"),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
 

@@ -21,6 +21,7 @@ from conversations.models import (
     Conversation,
     Message,
     ToolCall,
+    ToolSwitch,
     Transformation,
     Turn,
 )
@@ -67,6 +68,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     extend(rows, copy)
     _tools(messages, turns)
     Attachment.objects.bulk_create(_copied(one, copy, turns) for one in row.attachments.all())
+    ToolSwitch.objects.bulk_create(_copied(one, copy, {}) for one in row.tool_switches.all())
     index_messages(conversation=copy, rows=messages)
     return copy
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
@@ -22,6 +23,7 @@ from conversations.conf import conf
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
 from conversations.models.budgets import MOST
 from conversations.services.audit.accounts import due
+from conversations.templatetags.agentweb import worth
 
 
 class BudgetError(Exception):
@@ -40,9 +42,13 @@ def set_limit(
     user: User | None = None,
     group: Group | None = None,
     zone: str | None = None,
-    note: str = "",
+    note: str | None = None,
+    percents: str | None = None,
 ) -> Budget:
-    """Set a budget of a person, a group or else the site, or switch it off (None)."""
+    """Set a budget of a person, a group or else the site, or switch it off (None).
+
+    Of one that is there what is None stays as it is.
+    """
     scope = "user" if user else "group" if group else "site"
     place: dict[str, Any] = {"scope": scope, "user": user, "group": group}
     place |= {"kind": kind, "unit": unit, "period": period}
@@ -53,14 +59,15 @@ def set_limit(
             raise BudgetError("There is no such budget.")
         budget.is_active = False
     elif budget is None:
-        zone = zone or conf.budget_time_zone
-        budget = Budget(limit=limit, time_zone=zone, note=note, **place)
+        budget = Budget(limit=limit, time_zone=zone or conf.budget_time_zone, **place)
     elif zone not in (None, budget.time_zone):
         raise BudgetError(
             f"Its windows are cut in {budget.time_zone}: switch it off, then set it anew."
         )
     else:
         budget.limit = limit
+    budget.note = budget.note if note is None else note
+    budget.soft_percents = budget.soft_percents if percents is None else percents
     try:
         budget.full_clean()
     except ValidationError as error:
@@ -78,9 +85,14 @@ def grant_more(
     user: User | None = None,
     until: datetime | None = None,
     actor: User | None = None,
+    form: UUID | None = None,
 ) -> Grant:
-    """Add to what a budget allows, for all it is for or for one person."""
-    _demand_reason(reason)
+    """Add to what a budget allows, for all it is for or for one person; a form grants once."""
+    reason = _said(reason)
+    # One at a time for each budget, so that of two posts of one form the second finds the first.
+    Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
+    if form is not None and (again := Grant.objects.filter(form=form).first()):
+        return again
     if not 0 < amount <= MOST:
         raise BudgetError("A grant is more than nothing, and no more than a budget can hold.")
     now = timezone.now()
@@ -96,30 +108,43 @@ def grant_more(
         expires_at=until,
         reason=reason,
         actor=actor,
+        form=form,
     )
 
 
 @transaction.atomic
 def correct_window(
-    *, window_id: int, amount: int, reason: str, actor: User | None = None
+    *,
+    window_id: int,
+    amount: int,
+    reason: str,
+    actor: User | None = None,
+    form: UUID | None = None,
 ) -> LedgerEntry:
-    """Enter a correction of what a window has spent: more, or less when it is negative."""
-    _demand_reason(reason)
+    """Enter a correction of what a window has spent: more, or less when it is negative.
+
+    A form that was sent before changes nothing and gives the entry it made.
+    """
+    reason = _said(reason)
     window = _locked(window_id)
+    if form is not None and (again := LedgerEntry.objects.filter(form=form).first()):
+        return again
     if window.spent + amount < 0 or amount == 0 or abs(amount) > MOST:
+        unit = window.budget.unit
         raise BudgetError(
-            f"The window has spent {window.spent:,}: it cannot be corrected by {amount:,}."
+            f"The window has spent {worth(window.spent, unit)}: it cannot be corrected by"
+            f" {worth(amount, unit)}."
         )
     BudgetWindow.objects.filter(pk=window.pk).update(
         spent=F("spent") + amount, limit=Greatest("limit", F("spent") + F("held") + amount)
     )
-    return _entered(window, amount, reason, actor)
+    return _entered(window, amount, reason, actor, form)
 
 
 @transaction.atomic
 def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
     """Set a window to what its entries say, and enter that; False: it said so already."""
-    _demand_reason(reason)
+    reason = _said(reason)
     window = _locked(window_id)
     said = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
     found = due(window)
@@ -135,7 +160,7 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
 @transaction.atomic
 def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool:
     """Exempt a person from budgets or no longer, on record; False: it was so already."""
-    _demand_reason(reason)
+    reason = _said(reason)
     rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
     if not rows.update(is_exempt=is_exempt):
         return False
@@ -151,9 +176,11 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
     return True
 
 
-def _demand_reason(reason: str) -> None:
+def _said(reason: str) -> str:
+    """Give the reason as it is kept."""
     if not reason.strip():
         raise BudgetError("Say why: a reason is needed.")
+    return reason.strip()[:200]
 
 
 def _locked(window_id: int) -> BudgetWindow:
@@ -164,11 +191,14 @@ def _locked(window_id: int) -> BudgetWindow:
     return window
 
 
-def _entered(window: BudgetWindow, amount: int, reason: str, actor: User | None) -> LedgerEntry:
+def _entered(
+    window: BudgetWindow, amount: int, reason: str, actor: User | None, form: UUID | None = None
+) -> LedgerEntry:
     return LedgerEntry.objects.create(
         window=window,
         kind=LedgerEntry.Kind.ADJUST,
         amount=amount,
         reason=reason[:200],
         actor=actor,
+        form=form,
     )

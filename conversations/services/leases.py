@@ -2,7 +2,8 @@
 
 A worker claims a turn by raising its generation; every write of the worker first renews the lease
 under that generation and so takes the row lock. One that was paused and came back finds another
-generation and stops. Times are the database's own.
+generation and stops. A turn that was given back, by a worker that waits for a person or by the
+sweep for one that died, is claimed like a queued one. Times are the database's own.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from conversations.switch import Stopped
 
 #: How long a worker may be silent before its turn is taken from it.
 TTL = timedelta(seconds=30)
+#: Turns that some worker had and that nobody has now.
+GIVEN_BACK = Q(state__in=("running", "tool_wait"), lease_until=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +35,45 @@ class Lease:
     user_id: int
     number: int
     generation: int
+    #: How long the workers before this one ran it.
+    ran_seconds: float = 0.0
 
 
 @transaction.atomic
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
-    """Take a queued turn; None when another worker has it or nothing is left to do."""
-    taken = Turn.objects.filter(pk=turn_id, state="queued").update(
-        state="running",
-        lease_owner=owner,
-        lease_generation=F("lease_generation") + 1,
-        lease_until=Now() + TTL,
-        started_at=Now(),
-    )
-    if not taken:
-        return None
-    turn = Turn.objects.select_related("conversation").get(pk=turn_id)
+    """Take a turn that waits; None when another worker has it or nothing is left to do."""
+    claim = {
+        "lease_owner": owner,
+        "lease_generation": F("lease_generation") + 1,
+        "lease_until": Now() + TTL,
+        "claimed_at": Now(),
+    }
+    rows = Turn.objects.filter(pk=turn_id)
+    if not rows.filter(GIVEN_BACK).update(**claim):
+        begins = {"state": "running", "started_at": Now()}
+        if not rows.filter(state="queued").update(**claim, **begins):
+            return None
+    turn = rows.select_related("conversation").get()
     return Lease(
         turn.pk,
         turn.conversation_id,
         turn.conversation.owner_id,
         turn.number,
         turn.lease_generation,
+        turn.ran_ms / 1000,
     )
+
+
+def give_back(turn: Turn, **changes: Any) -> None:
+    """Let the locked turn be claimed by any worker; what ran since its last sign of life counts."""
+    if turn.claimed_at is not None and turn.lease_until is not None:
+        ran = turn.lease_until - TTL - turn.claimed_at
+        turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
+    turn.lease_generation += 1
+    turn.lease_owner, turn.lease_until, turn.claimed_at = "", None, None
+    for name, value in changes.items():
+        setattr(turn, name, value)
+    turn.save()
 
 
 def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:

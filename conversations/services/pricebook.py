@@ -17,9 +17,8 @@ from django.utils import timezone
 
 from conversations.claude import ModelFacts
 from conversations.models import ApiModel, ModelPrice
+from conversations.models.catalogue import MOST_RATE
 
-#: A million dollars per million tokens.
-MOST_RATE = 10**12
 #: A price may begin so long ago and still count as beginning now.
 GRACE = timedelta(minutes=5)
 _FACTS = ("window", "max_output", "lifecycle", "retires_at")

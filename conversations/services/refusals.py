@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from conversations.allowances import Standing
-from conversations.periods import zone_of
+from conversations.periods import shown
 from conversations.ports import Refused
 from conversations.templatetags.agentweb import dollars, worth
 
@@ -42,5 +42,4 @@ def over_turn(limit: int, spent: int, amount: int) -> Refused:
 def _again(ends: datetime | None, zone: str) -> str:
     if ends is None:
         return ""
-    at = ends.astimezone(zone_of(zone))
-    return f" It starts anew on {at.day} {at:%B %Y} at {at:%H:%M} ({zone})."
+    return f" It starts anew on {shown(ends, zone)}."

@@ -1,8 +1,15 @@
-"""Tool calls: `started` is committed before the call leaves, its outcome after."""
+"""Tool calls: `started` is committed before the call leaves, its outcome after.
+
+A call that left with a worker that died may leave again, unless it may have changed something; it
+then has the same key, by which whoever it tells can see that it is the same.
+"""
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.models import ToolCall
@@ -13,11 +20,16 @@ from conversations.switch import Stopped
 
 
 @transaction.atomic
-def start_tool(*, lease: Lease, tool_use_id: str) -> None:
+def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> str:
+    """Commit that the call leaves, and give its key."""
     hold(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
-    if not calls.filter(state="planned").update(state="started", started_at=Now()):
+    may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
+    left = {"state": "started", "started_at": Now(), "is_private": is_private}
+    if not calls.filter(may_leave).update(**left):
         raise Stopped("lease")
+    turn = calls.values_list("turn__public_id", flat=True).get()
+    return sha256(f"{turn} {tool_use_id}".encode()).hexdigest()
 
 
 @transaction.atomic

@@ -25,7 +25,12 @@ _TOOL_ICONS = {
     "list_files": "folder",
     "read_file": "file",
     "write_file": "pen",
+    "edit_file": "pen",
+    "move_file": "folder",
+    "delete_file": "trash",
+    "search_files": "find",
     "fetch_url": "globe",
+    "web_search": "find",
     "recall": "recall",
     "current_time": "clock",
 }
@@ -74,6 +79,18 @@ def worth(amount: int | None, unit: str) -> str:
 
 
 @register.filter
+def budget_name(period: str) -> str:
+    """Name the budget of a period."""
+    names = {
+        "hour": _("this hour's budget"),
+        "day": _("today's budget"),
+        "week": _("this week's budget"),
+        "month": _("this month's budget"),
+    }
+    return names.get(period, _("the budget"))
+
+
+@register.filter
 def tokens(count: int | None) -> str:
     """Show a count of tokens short: 96301 is 96k."""
     if count is None:
@@ -100,6 +117,14 @@ def duration(milliseconds: int | None) -> str:
         return _("%(number)s s") % {"number": f"{milliseconds / 1000:.1f}"}
     minutes, seconds = divmod(milliseconds // 1000, 60)
     return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": seconds}
+
+
+@register.filter
+def seconds(count: int) -> str:
+    """Show a time in whole seconds or, from two minutes on, minutes."""
+    if count < 120 or count % 60:
+        return _("%(number)d s") % {"number": count}
+    return _("%(number)d min") % {"number": count // 60}
 
 
 @register.filter

@@ -27,8 +27,9 @@ class Door:
     def compacts(self) -> bool:
         return self.model in "AC"
 
-    def binding(self, recall: bool) -> str:
-        return f"{self.model} {self.account} {self.system} {'recall' if recall else ''}"
+    @property
+    def binding(self) -> str:
+        return f"{self.model} {self.account} {self.system}"
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ class Story:
             if message.kind == "prompt":
                 self.prompts.append(self.tip)
         view = replay(messages)
-        self.seals.sign(self.witness.read(view), self.door.binding(recall=False))
-        binding = self.door.binding(recall=False)
+        binding = self.door.binding
+        self.seals.sign(self.witness.read(view), binding)
         self.makers["c2ln"] = self.door.model
         for message in messages:
             if message.kind == "answer":
@@ -302,7 +302,7 @@ class Story:
 
     def answered(self, prepared: Prepared, state: Loaded, *, is_over: bool) -> Loaded:
         """Store what the API answers, and the results of what it calls."""
-        view, binding = prepared.view, self.door.binding(prepared.recall)
+        view, binding = prepared.view, self.door.binding
         last = view.messages[-1]
         if last.kind == "answer":
             said = [self.maker.resumed(last)]

@@ -179,10 +179,9 @@ def situation_from_seed(seed: int, view: View) -> Situation:
         share = chance.choice([50, 100, 130, 400])
         report = Report(view.tokens * share // 100, view.tokens, 100, view.edits)
     bound = chance.choice(["", "same", "recall", "other"])
-    binding: Callable[[bool], str] = lambda recall: "recall" if recall else "same"  # noqa: E731
     window = chance.choice([16_000, 20_000, 32_000, 200_000, 1_000_000])
     return Situation(
-        "model", window, 100, report, bound, binding, chance.choice([0, 0, 2, 3]),
+        "model", window, 100, report, bound, "same", chance.choice([0, 0, 2, 3]),
         rates=chance.choice([None, RATES, RATES, replace(RATES, cliff=3_000)]),
         cache_age=chance.choice([None, 10, 400]),
         pins=chance.choice([frozenset(), frozenset({"toolu_1", "toolu_3", 4})]),

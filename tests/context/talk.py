@@ -87,7 +87,7 @@ def situation(
 ) -> Situation:
     """Make a situation in which the view was reported with so many tokens, or never."""
     report = reported(view, tokens) if view is not None and tokens is not None else None
-    given: dict[str, Any] = {"overhead": 0, "bound_to": "", "binding": lambda recall: "e"}
+    given: dict[str, Any] = {"overhead": 0, "bound_to": "", "binding": "e"}
     return Situation(model="model", window=window, report=report, **(given | more))
 
 

@@ -296,7 +296,6 @@ def test_short_conversations_are_sent_byte_for_byte() -> None:
         shell = Shell(writes=keeping)
         prepared = shell.prepare(view, situation(), policy)
         assert prepared.view is view
-        assert not prepared.recall
         assert (shell.records, shell.wanted) == ([], [])
 
 

@@ -33,7 +33,7 @@ def test_edits_are_applied_in_order_and_totals_follow() -> None:
     assert [message.seq for message in done.messages] == [1, 4, 5]
     assert done.tokens == sum(message.tokens for message in done.messages)
     assert done.size == 2 + sum(message.size for message in done.messages)
-    assert (done.edits, done.reduced) == (1, True)
+    assert done.edits == 1
     assert done.messages[0].by == ("", "summary")
 
 
@@ -45,12 +45,6 @@ def test_thinking_behind_an_edit_is_dropped_and_before_it_stays() -> None:
     early = edits.apply(view, "compaction", [SpliceBlocks(1, 0, 0, (content(["x"])[1:-1],))])
     assert not any(message.has_thinking for message in early.messages)
     assert early.size == 2 + sum(message.size for message in early.messages)
-
-
-def test_dropping_thinking_or_restoring_does_not_make_a_view_reduced() -> None:
-    view = view_of(*TALK)
-    assert not edits.apply(view, "rebind", [SpliceBlocks(2, 0, 1)]).reduced
-    assert not edits.apply(view, "restore", []).reduced
 
 
 @pytest.mark.parametrize(

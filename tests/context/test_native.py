@@ -136,7 +136,6 @@ def test_the_line_between_cleared_and_kept_stays_until_moving_it_frees_enough() 
     assert record.bytes_after == record.bytes_before
     assert record.tokens_after == record.tokens_before - prepared.gauge.cleared
     assert "The API clears 5 old tool results" in record.note
-    assert prepared.recall
     assert prepared.view.body == view.body
     again = Shell()
     grown = Message.parse(50, "answer", json.dumps([use("n")]))
@@ -164,7 +163,7 @@ def test_a_veto_keeps_the_api_from_clearing() -> None:
     view = view_of(prompt("a"), *rounds(6))
     shell = Shell(vetoes=("clearing",))
     prepared = shell.prepare(view, situation(clears=True), NATIVE)
-    assert (prepared.clearing, prepared.cleared, prepared.recall) == (None, (), False)
+    assert (prepared.clearing, prepared.cleared) == (None, ())
     assert shell.kinds == ["clearing vetoed"]
 
 

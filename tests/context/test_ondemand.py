@@ -79,7 +79,6 @@ def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
     assert first[0] == SIGNED
     assert 'recall "msg_3"' in first[1]["text"]
     assert not any(message.has_thinking for message in after.messages)
-    assert after.reduced
     change = shell.applied[0]
     stored = edits.load(edits.dump(change.edits))
     assert replay([*view.messages, ("summary", stored)]) == after

@@ -43,7 +43,6 @@ def test_the_steps_come_in_their_order_and_the_figure_is_measured_anew_after_eac
     assert shell.kinds == ["ingest applied", "compaction applied", "summary applied"]
     tokens = [record.trigger.number for record in shell.records[1:]]
     assert 300_000 > tokens[0] > tokens[1] > prepared.gauge.tokens
-    assert prepared.recall
     assert violations(prepared.view.body) == []
 
 

@@ -173,7 +173,6 @@ def test_an_original_is_brought_back_and_stays() -> None:
     assert (change.kind, change.note) == ("restore", "Brought back 1 original message")
     done = edits.apply(small, change.kind, change.edits)
     assert done.messages[2].content == view.messages[2].content
-    assert done.reduced
     again = Shell()
     assert again.prepare(done, situation(done, 50_000), policy_from("tool-budget")).view == done
     assert restore(done, view.messages[2]) is None

@@ -64,7 +64,6 @@ def test_the_middle_becomes_one_block_after_the_first_messages_own() -> None:
         + f"\n{END}"
     )
     assert [message.seq for message in done.messages] == [1, 10, 11, 12, 13, 14, 15]
-    assert done.reduced
 
 
 def test_the_call_is_told_the_zone_in_previews_and_which_names_must_stay() -> None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .story import Story
 
 _NAMED = re.compile(r'\bmsg_(\d+)"|\brecall \\?"((?:srv)?toolu_\d+)\\?"')
-_FREE = ("rebind", "restore")
 _NEXT = {"role": "user", "content": [{"type": "text", "text": "?"}]}
 #: The number of the message that holds what the API compacted: it is none of the log.
 _COMPACTED = 0
@@ -61,7 +60,7 @@ class Witness:
         """The API takes what is sent: its rules, and every signature in it."""
         messages = self.read(prepared.view)
         assert found_in(messages) == []
-        broken = self.story.seals.broken(messages, door.binding(prepared.recall))
+        broken = self.story.seals.broken(messages, door.binding)
         assert broken == [], broken
         for block in messages[0]["content"]:
             if block["type"] == "compaction" and "signature" in block:
@@ -71,7 +70,7 @@ class Witness:
         """What the API is asked to compact is a request it takes, but for how it ends."""
         messages = self.read(view)
         assert found_in([*messages, _NEXT]) == []
-        broken = self.story.seals.broken(messages, door.binding(view.reduced))
+        broken = self.story.seals.broken(messages, door.binding)
         assert broken == [], broken
 
     def see_changes(
@@ -91,7 +90,6 @@ class Witness:
         if not shell.applied:
             assert view.body == before.body
         assert prepared.gauge.seen <= policy.room(known.window)
-        assert prepared.recall == view.reduced == self._is_reduced(view)
         if policy.name == "off":
             assert {record.kind for record in shell.applied} <= {"rebind", "summary"}
         if not any(record.outcome == "vetoed" for record in shell.records):
@@ -100,14 +98,10 @@ class Witness:
         self._see_compactions(before, shell, harder)
         self.see_originals(view)
 
-    def _is_reduced(self, view: View) -> bool:
-        changes = [entry for _, entry in self.story.path() if not isinstance(entry, Message)]
-        return any(not isinstance(one, tuple) or one[0] not in _FREE for one in changes)
-
     def _see_end(self, done: Prepared, known: Situation, policy: Policy, shell: Shell) -> None:
         """A second look at once, with what is known now, finds nothing to do."""
         view, gauge = done.view, done.gauge
-        bound = known.binding(view.reduced) if known.bound_to else ""
+        bound = known.binding if known.bound_to else ""
         again = Shell(counts=shell.counts)
         maker = self.story.maker_of(view)
         settled = replace(known, bound_to=bound, rejected=99, compacted_by=maker)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,13 +71,15 @@ class Served:
         return self.process.wait(timeout=10)
 
 
-def start(data: Path, **extra: str) -> Served:
-    """Serve on a free port and come back when the port answers."""
+def start(
+    data: Path, program: Sequence[str] = ("manage.py",), port: int = 0, **extra: str
+) -> Served:
+    """Serve on a free port, or a known one, and come back when the port answers."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    port, log = servers.free_port(), data / "serve.log"
+    port, log = port or servers.free_port(), data / "serve.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-u", "manage.py", "serve", "--port", str(port)],
+            [sys.executable, "-u", *program, "serve", "--port", str(port)],
             cwd=PROJECT,
             env=environment(data, **extra),
             stdin=subprocess.DEVNULL,

@@ -92,7 +92,7 @@ async def test_files_come_in_by_every_way_and_are_sent_and_stay(
     await snap("files sent")
     await page.goto(f"{served.url}/c/new/")
     await expect(page.locator("#waiting .file-chip")).to_have_count(0)
-    await page.goto(f"{served.url}/files/")
+    await page.goto(f"{served.url}/files/attached/")
     await expect(page.locator(".file-rows li")).to_have_count(3)
     await snap("files page")
 
@@ -144,7 +144,7 @@ async def test_what_cannot_be_taken_is_said_before_it_is_uploaded(
     )
     await expect(chip(page, "huge.txt")).to_contain_text("at most 1 MB are taken")
     await expect(chip(page, "film.mp4")).to_contain_text("Files of this kind are not taken")
-    assert not [url for url in watch.requests if url.endswith("/files/")]
+    assert not [url for url in watch.requests if url.endswith("/files/attached/")]
     await page.set_input_files("#file-input", [file("liar.png", "image/png", b"<svg/>")])
     await expect(chip(page, "liar.png")).to_contain_text("HTML, SVG or XML are not taken")
     await snap("files refused")

@@ -142,6 +142,7 @@ async def _every_page_about_it_is_text(
         "/c/list/",
         "/usage/",
         "/files/",
+        "/files/attached/",
     ):
         await tab.goto(served.url + path)
         await canary.look(tab, path)

@@ -15,6 +15,7 @@ from conversations.context.policy import PRESETS
 from conversations.lab.records import record_from
 from conversations.lab.report import simulate
 from conversations.lab.times import call_times
+from conversations.queries.trials import RECALL
 from tests.lab.talks import PAGE, answer, line, reading, user, world
 from tests.recorded import recorded_files
 
@@ -167,7 +168,7 @@ def test_the_command_says_what_the_lab_says(talk: str) -> None:
     _, out, _ = run("simulate", talk, "--policy", "off", "--limit", "1", "--json")
     told = json.loads(out)["totals"][0]
     one = record_from(json.loads(line(reading(20))))
-    found = simulate(one, world("off", window=1_000_000))
+    found = simulate(one, world("off", window=1_000_000, recall_tools=RECALL))
     assert told["cost_micros"] == found.total_cost
     assert told["peak_input_tokens"] == found.peak
 

@@ -248,4 +248,22 @@ def test_admission_asks_the_same_number_of_times_whatever_budgets_there_are() ->
         counts.append((len(opening), len(closing)))
     assert Reservation.objects.filter(call=sent.call).count() == 12 * 6 + 5
     assert counts[0] == counts[1]
-    assert counts[0][0] <= 26
+    assert counts[0][0] <= 20
+    assert counts[0][1] <= 22
+
+
+def test_budgets_add_four_statements_to_the_opening_of_a_call_however_many_they_are() -> None:
+    people = {count: work.person(f"ada-{count}") for count in (0, 1, 5)}
+    for count, user in people.items():
+        for period in list(Budget.Period)[:count]:
+            work.limited(user, PLENTY, period)
+    found = {}
+    for count, user in people.items():
+        lease = work.begun(user)
+        play(lease)  # makes the windows
+        asked = work.sending(lease)
+        with CaptureQueriesContext(connection) as opening:
+            calls.open_call(lease=lease, sending=asked)
+        found[count] = len(opening)
+    # The lock of the windows, their numbers, the reservations and the entries.
+    assert [found[count] - found[0] for count in (1, 5)] == [4, 4]

@@ -25,7 +25,7 @@ from conversations.models import (
     User,
 )
 from conversations.models import Message as MessageRow
-from conversations.services import turns
+from conversations.services import takeovers
 from conversations.services.audit import Problem, Tally, verify_conversation, verify_everything
 from conversations.services.guards import guarded_tables
 from tests import records, work
@@ -88,7 +88,7 @@ def test_an_empty_database_is_clean() -> None:
 def test_a_turn_that_lost_its_worker_is_clean() -> None:
     user = User.objects.create(username="ada")
     Budget.objects.create(user=user, limit=10**9)
-    turns.interrupt_turn(turn_id=played().turn.pk, everything=True)
+    takeovers.take_over(turn_id=played().turn.pk, everything=True)
     assert found()[1] == []
 
 
@@ -304,7 +304,7 @@ def test_rows_that_cannot_be_parsed_are_problems(
 
 
 #: Not part of the record: when and how a tool ran is for people.
-UNCHAINED = {"id", "details", "started_at", "ended_at", "effect", "state", "position"}
+UNCHAINED = {"id", "details", "started_at", "ended_at", "effect", "state", "position", "is_private"}
 
 
 @pytest.mark.parametrize(

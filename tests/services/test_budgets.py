@@ -22,7 +22,7 @@ from conversations.models import (
 from conversations.periods import bounds
 from conversations.ports import Ending, ModelFailed, Refused
 from conversations.queries.prices import price_list
-from conversations.services import budgets, turns
+from conversations.services import budgets, takeovers
 from conversations.services.audit.accounts import check_accounts
 from conversations.services.budgets import Amounts
 from conversations.services.leases import Lease
@@ -177,7 +177,7 @@ def test_a_lost_call_keeps_what_it_held_spent() -> None:
     lease = funded(50_000_000)
     work.opened(lease)
     held = worst(lease)
-    turns.interrupt_turn(turn_id=lease.turn_id, everything=True)
+    takeovers.take_over(turn_id=lease.turn_id, everything=True)
     assert totals() == (held, 0, 0)
     assert list(check_accounts()) == []
 

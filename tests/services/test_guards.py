@@ -66,9 +66,11 @@ def write_rows() -> list[AppendOnly]:
         deleted_at=datetime.now(UTC), due_at=datetime.now(UTC), messages=1, transformations=1,
         calls=1, links=1, cost_micros=1,
     )  # fmt: skip
+    server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
+    decided = models.McpDecision.objects.create(server=server, kind="added", actor=user)
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
-            grant, crossing]  # fmt: skip
+            grant, crossing, decided]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

@@ -15,7 +15,7 @@ from conversations.context.edits import Trigger
 from conversations.context.policy import Policy
 from conversations.models import ALLOWED, LIVE, Turn, TurnState
 from conversations.ports import Finish, ToolDone
-from conversations.services import calls, drafts, leases, log, toolcalls, turns
+from conversations.services import calls, drafts, leases, log, takeovers, toolcalls, turns
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease, hold
 from conversations.switch import Stopped
@@ -85,7 +85,7 @@ def test_a_fenced_worker_writes_nothing() -> None:
 
 def test_a_worker_whose_turn_was_interrupted_writes_nothing() -> None:
     lease = busy()
-    assert turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is not None
+    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is not None
     writes_nothing(lease)
 
 
@@ -188,7 +188,7 @@ def test_renewing_a_lease_tells_of_a_stop_that_was_asked_for() -> None:
     lease = work.begun()
     Turn.objects.filter(pk=lease.turn_id).update(lease_until=timezone.now())
     assert leases.renew_lease(lease=lease) is False
-    assert turns.expired_turns() == []
+    assert takeovers.expired_turns() == []
     turns.request_stop(turn=work.turn_of(lease))
     assert leases.renew_lease(lease=lease) is True
 

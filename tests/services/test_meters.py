@@ -1,21 +1,16 @@
-"""Meters: how full the context is, how much money is left, and that no figure is made up."""
+"""The meter: how full the context is, and that no figure is made up."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import override_settings
-from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from conversations.context import edits
 from conversations.context.edits import SpliceBlocks, Trigger
 from conversations.context.policy import PRESETS, Policy
-from conversations.models import Budget, BudgetWindow, Conversation
-from conversations.periods import bounds
+from conversations.models import Conversation
 from conversations.queries import meters
 from conversations.services import log
 from conversations.usage import Usage
@@ -26,14 +21,6 @@ pytestmark = pytest.mark.django_db
 
 def meter(lease: Any) -> Any:
     return meters.meter(work.conversation_of(lease))
-
-
-def spend(budget: Budget, micros: int, overrun: int = 0) -> None:
-    starts, ends = bounds(budget.period, "UTC", timezone.now())
-    BudgetWindow.objects.create(
-        budget=budget, user=budget.user, starts_at=starts, ends_at=ends, limit=micros,
-        spent=micros, overrun=overrun,
-    )  # fmt: skip
 
 
 def test_before_the_first_answer_the_messages_are_estimated() -> None:
@@ -104,53 +91,3 @@ def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
     assert meter(lease).ticks[0].label.startswith("60,000")
     Conversation.objects.update(policy={"input_token_budget": "many"})
     assert meter(lease).ticks == ()
-
-
-def test_without_a_budget_there_is_no_limit() -> None:
-    pill = meters.budget_pill(work.person().pk)
-    assert (pill.is_limited, pill.is_over, pill.resets_at) == (False, False, None)
-
-
-def test_the_tightest_budget_is_shown() -> None:
-    user = work.person()
-    spend(work.limited(user, 1_000_000, "day"), 200_000)
-    spend(work.limited(user, 10_000_000, "month"), 9_000_000)
-    work.limited(user, 5, "lifetime")
-    pill = meters.budget_pill(user.pk)
-    assert (pill.spent, pill.limit, pill.percent) == (9_000_000, 10_000_000, 90)
-    assert pill.resets_at == bounds("month", "UTC", timezone.now())[1]
-    assert not pill.is_over
-
-
-@pytest.mark.parametrize(
-    ("limit", "spent", "overrun", "is_over"),
-    [(0, 0, 0, True), (100, 99, 0, False), (100, 100, 0, True), (100, 60, 40, True)],
-)
-def test_a_budget_is_over_when_nothing_is_left(
-    limit: int, spent: int, overrun: int, is_over: bool
-) -> None:
-    user = work.person()
-    spend(work.limited(user, limit), spent, overrun)
-    pill = meters.budget_pill(user.pk)
-    assert pill.is_over == is_over
-    assert 0 <= pill.percent <= 100
-
-
-def test_the_windows_of_the_past_do_not_count_and_are_not_read() -> None:
-    user = work.person()
-    budget = work.limited(user, 100, "day")
-    starts, _ = bounds("day", "UTC", timezone.now())
-    BudgetWindow.objects.bulk_create(
-        BudgetWindow(
-            budget=budget, user=user, starts_at=starts - timedelta(days=day), limit=100, spent=100
-        )
-        for day in range(1, 50)
-    )
-    with CaptureQueriesContext(connection) as found:
-        assert meters.budget_pill(user.pk).spent == 0
-    assert len(found) == 2
-
-
-def test_the_budgets_of_other_people_are_theirs() -> None:
-    spend(work.limited(work.person("eve"), 100), 100)
-    assert not meters.budget_pill(work.person("ada").pk).is_limited

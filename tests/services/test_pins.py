@@ -141,9 +141,7 @@ def test_a_restored_original_outlives_the_next_reductions(played: Played) -> Non
 
 
 def prepared(before: View, policy: Any, held: frozenset[str | int]) -> View:
-    situation = Situation(
-        records.MODEL, 200_000, 100, None, "b", lambda recall: "b", rejected=99, pins=held
-    )
+    situation = Situation(records.MODEL, 200_000, 100, None, "b", "b", rejected=99, pins=held)
     steps = prepare(before, situation, policy)
     try:
         while True:

@@ -102,7 +102,7 @@ def test_what_a_conversation_inherits_is_without_its_own_numbers() -> None:
 def test_a_fact_that_only_an_early_file_holds_stays_in_view(preset: str) -> None:
     policy = policy_for(policy={"preset": preset})
     view = early_file()
-    situation = Situation("m", 40_000, 100, None, "", lambda recall: "", rejected=99)
+    situation = Situation("m", 40_000, 100, None, "", "", rejected=99)
     steps, made = prepare(view, situation, policy), None
     try:
         while True:

@@ -13,7 +13,7 @@ from conversations.events import TurnClosed
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
 from conversations.ports import Finish
 from conversations.queries.waiting import queue
-from conversations.services import turns
+from conversations.services import takeovers, turns
 from conversations.services.attachments import drop_attachment
 from conversations.services.conversations import delete_conversation
 from conversations.services.leases import Lease, claim_turn
@@ -133,12 +133,12 @@ def test_after_an_end_that_was_not_good_they_wait_until_they_are_sent(
 
 def test_a_crash_leaves_them_where_they_are() -> None:
     lease, conversation = running("one")
-    assert turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is not None
+    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is not None
     assert waiting(conversation) == ["one"]
-    assert turns.queued_turns() == []
+    assert takeovers.claimable_turns() == []
     turn = send_next(conversation=conversation)
     assert turn is not None
-    assert turns.queued_turns() == [turn.pk]
+    assert takeovers.claimable_turns() == [turn.pk]
 
 
 def test_what_is_written_meanwhile_is_sent_at_once_and_then_the_others() -> None:

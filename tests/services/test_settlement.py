@@ -19,7 +19,7 @@ from conversations.ports import Ending
 from conversations.queries.allowances import standings
 from conversations.queries.notices import notices
 from conversations.queries.prices import price_list
-from conversations.services import turns
+from conversations.services import takeovers
 from conversations.usage import Usage, usage_from
 from tests import records, work
 from tests.allowing import PLENTY, clean, group, member, play, worst
@@ -118,7 +118,7 @@ def test_a_lost_call_keeps_spent_what_it_held_in_every_unit(unit: str) -> None:
     lease = work.begun(user)
     work.opened(lease)
     held = BudgetWindow.objects.get().held
-    turns.interrupt_turn(turn_id=lease.turn_id, everything=True)
+    takeovers.take_over(turn_id=lease.turn_id, everything=True)
     window = BudgetWindow.objects.get()
     assert (window.spent, window.held) == (held, 0)
     assert ApiResult.objects.get().cost_micros == worst(lease)

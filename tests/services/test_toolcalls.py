@@ -15,14 +15,14 @@ from tests import work
 pytestmark = pytest.mark.django_db
 
 
-def planned(*ids: str, name: str = "list_files") -> Lease:
+def planned(*ids: str, name: str = "list_files", effect: str = "read") -> Lease:
     lease = work.begun()
     calls.close_call(
         lease=lease,
         call_id=work.opened(lease).call,
         ending=work.asks(*ids, name=name),
         timing=Timing(1, 2),
-        effects={"list_files": "read"},
+        effects={"list_files": effect},
     )
     return lease
 
@@ -47,8 +47,8 @@ def test_an_unknown_tool_is_taken_for_one_that_writes() -> None:
     assert call("a").name == ("launch_rocket" * 20)[:128]
 
 
-def test_a_call_starts_once() -> None:
-    lease = planned("a")
+def test_a_call_that_writes_starts_once() -> None:
+    lease = planned("a", effect="write")
     toolcalls.start_tool(lease=lease, tool_use_id="a")
     started = call("a").started_at
     assert call("a").state == "started"

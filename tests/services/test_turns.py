@@ -22,11 +22,12 @@ from conversations.models import (
     Turn,
 )
 from conversations.ports import Finish, ToolDone
-from conversations.services import audit, drafts, log, toolcalls, turns
+from conversations.services import audit, drafts, log, takeovers, toolcalls, turns
 from conversations.services.leases import Lease, claim_turn
+from conversations.services.leftovers import NOT_RUN
 from conversations.services.prompts import SendError
 from conversations.services.queue import waits
-from conversations.services.turns import CUT_SHORT, NOT_RUN
+from conversations.toolruns import CUT_SHORT
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ def still_valid(lease: Lease) -> None:
 
 
 def crash(lease: Lease) -> Turn:
-    turn = turns.interrupt_turn(turn_id=lease.turn_id, everything=True)
+    turn = takeovers.take_over(turn_id=lease.turn_id, everything=True)
     assert turn is not None
     row = work.turn_of(lease)
     assert (row.state, row.finish_reason, row.error_code) == ("interrupted", "crash", "interrupted")
@@ -233,7 +234,7 @@ def test_a_turn_that_nobody_started_is_cancelled_at_once() -> None:
     assert (turn.state, turn.finish_reason) == ("cancelled", "stopped")
     assert turn.ended_at is not None
     assert claim_turn(turn_id=turn.pk, owner="late") is None
-    assert turns.queued_turns() == []
+    assert takeovers.claimable_turns() == []
     send(turn.conversation)
 
 
@@ -293,14 +294,14 @@ def test_a_crash_in_mid_answer_keeps_what_was_shown_and_marks_the_call_lost() ->
     still_valid(lease)
 
 
-def test_a_crash_while_tools_run_answers_every_call() -> None:
+def test_an_end_while_tools_run_answers_every_call() -> None:
     lease = work.begun()
     records.close(lease, work.opened(lease).call, work.asks("done", "failed", "cut", "later"))
     for name in ("done", "failed", "cut"):
         toolcalls.start_tool(lease=lease, tool_use_id=name)
     toolcalls.finish_tool(lease=lease, tool_use_id="done", done=ToolDone('"ok"', "ok"))
     toolcalls.finish_tool(lease=lease, tool_use_id="failed", done=ToolDone('"no"', "error"))
-    crash(lease)
+    turns.finish_turn(lease=lease, finish=Finish("failed", "", "internal", "Broken."))
     kind, blocks = contents(lease)[-1]
     assert kind == "results"
     assert [(b["tool_use_id"], b["content"], b.get("is_error", False)) for b in blocks] == [
@@ -314,48 +315,24 @@ def test_a_crash_while_tools_run_answers_every_call() -> None:
     still_valid(lease)
 
 
-def test_a_crash_between_answer_and_tools_does_not_show_the_answer_twice() -> None:
-    lease = work.begun()
-    call = work.opened(lease).call
-    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
-    records.close(lease, call, work.asks("t1"))
-    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
-    crash(lease)
-    assert [kind for kind, _ in contents(lease)] == ["prompt", "answer", "results"]
-    still_valid(lease)
-
-
-def test_a_crash_before_the_second_answer_does_not_show_the_first_one_twice() -> None:
-    lease = work.begun()
-    call = work.opened(lease).call
-    drafts.save_draft(lease=lease, text="Let me look.", thinking="")
-    records.close(lease, call, work.asks("t1"))
-    toolcalls.finish_tool(lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok"))
-    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
-    work.opened(lease)
-    crash(lease)
-    assert [kind for kind, _ in contents(lease)] == ["prompt", "answer", "results"]
-    still_valid(lease)
-
-
 @pytest.mark.parametrize("state", ["queued", "approval_wait", "done", "failed", "cancelled"])
 def test_a_turn_that_no_worker_has_is_not_interrupted(state: str) -> None:
     lease = work.begun()
     Turn.objects.update(state=state, lease_until=timezone.now() - timedelta(hours=1))
     before = work.everything()
-    assert turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is None
-    assert turns.expired_turns(everything=True) == []
+    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is None
+    assert takeovers.expired_turns(everything=True) == []
     assert work.everything() == before
 
 
 def test_a_turn_is_interrupted_only_when_its_lease_is_over() -> None:
     lease = work.begun()
-    assert turns.expired_turns() == []
-    assert turns.interrupt_turn(turn_id=lease.turn_id) is None
+    assert takeovers.expired_turns() == []
+    assert takeovers.take_over(turn_id=lease.turn_id) is None
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert turns.expired_turns() == [lease.turn_id]
-    assert turns.interrupt_turn(turn_id=lease.turn_id) is not None
-    assert turns.interrupt_turn(turn_id=lease.turn_id) is None
+    assert takeovers.expired_turns() == [lease.turn_id]
+    assert takeovers.take_over(turn_id=lease.turn_id) is not None
+    assert takeovers.take_over(turn_id=lease.turn_id) is None
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
@@ -363,8 +340,8 @@ def test_leases_follow_the_clock_of_the_database(hours: int, monkeypatch: Any) -
     lease = work.begun()
     shifted = timezone.now() + timedelta(hours=hours)
     monkeypatch.setattr(timezone, "now", lambda: shifted)
-    assert turns.expired_turns() == []
-    assert turns.interrupt_turn(turn_id=lease.turn_id) is None
+    assert takeovers.expired_turns() == []
+    assert takeovers.take_over(turn_id=lease.turn_id) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -373,7 +350,7 @@ def test_many_sweeps_interrupt_a_turn_once() -> None:
     work.opened(lease)
     drafts.save_draft(lease=lease, text="half", thinking="")
     found = work.crowd(
-        8, lambda _: turns.interrupt_turn(turn_id=lease.turn_id, everything=True) is not None
+        8, lambda _: takeovers.take_over(turn_id=lease.turn_id, everything=True) is not None
     )
     assert sorted(map(str, found)) == ["False"] * 7 + ["True"]
     assert [kind for kind, _ in contents(lease)] == ["prompt", "answer"]

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
+from tests.tools.memory import MemoryWorkspace
 from tools.access import WebAccess
 from tools.base import ToolContext
-from tools.workspace import Workspace
+from tools.workspace import Quota
 
 Respond = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 
@@ -116,8 +116,8 @@ async def canary() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "files" / "7", max_bytes=10_000, max_files=20, max_file_bytes=5_000)
+def workspace() -> MemoryWorkspace:
+    return MemoryWorkspace(Quota(max_bytes=10_000, max_files=20, max_file_bytes=5_000))
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def shelf() -> Shelf:
 
 
 @pytest.fixture
-def context(workspace: Workspace, shelf: Shelf) -> ToolContext:
+def context(workspace: MemoryWorkspace, shelf: Shelf) -> ToolContext:
     return ToolContext(
         user_id="7",
         workspace=workspace,

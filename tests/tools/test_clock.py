@@ -3,9 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tools.base import ToolContext
-from tools.registry import run
+from tools.registry import TOOLS
+from tools.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
+
+run = Toolset(TOOLS).run
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tools.base import ToolContext
-from tools.registry import run
+from tools.registry import TOOLS
+from tools.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
+
+run = Toolset(TOOLS).run
 
 TEXT = "first line\nsecond LINE\n\nfourth\n"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.tools.spellings import INSIDE, LOOPBACK_IN_EVERY_SPELLING
 from tools.access import WebAccess
 from tools.errors import AddressRefusedError
 from tools.resolve import system_resolve
@@ -14,34 +15,6 @@ from tools.targets import Target, aim, read_url
 from tools.web import fetch
 
 pytestmark = pytest.mark.asyncio
-
-LOOPBACK_IN_EVERY_SPELLING = [
-    *("127.0.0.1", "localhost", "LOCALHOST", "localhost.", "127.0.0.1.", "0", "0.0.0.0", "0x7f.1"),
-    *("2130706433", "017700000001", "127.1", "0177.0.0.1", "0x7f000001", "127.0.1", "0x7f.0x0.1"),
-    *(
-        "１２７.0.0.1",
-        "①②⑦.0.0.1",
-        "127。0。0。1",
-        "%31%32%37.0.0.1",
-        "127.0.0.1%00",
-        "127.0.0.1%2f",
-    ),
-    *("[::]", "[::1]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"),
-    *(
-        "[::127.0.0.1]",
-        "[64:ff9b::7f00:1]",
-        "[64:ff9b::127.0.0.1]",
-        "[2002:7f00:1::]",
-        "[::1%25lo]",
-    ),
-    *("[::1%lo]", "a.localhost", "app.local", "db.internal", "nas.lan", "x.home.arpa"),
-]
-INSIDE = [
-    *("169.254.169.254", "192.0.0.192", "100.100.100.200", "[fd00:ec2::254]", "10.0.0.1"),
-    *("metadata.google.internal", "metadata", "172.16.0.1", "172.31.255.255", "192.168.0.1"),
-    *("100.64.0.1", "100.127.255.255", "224.0.0.1", "239.255.255.255", "255.255.255.255"),
-    *("[ff02::1]", "[fe80::1]", "168.63.129.16", "198.18.0.1", "2852039166", "0xa9fea9fe"),
-]
 
 
 @pytest.mark.parametrize("host", LOOPBACK_IN_EVERY_SPELLING + INSIDE)

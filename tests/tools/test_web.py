@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.tools.certificates import issue
 from tools.access import WebAccess
-from tools.errors import AddressRefusedError, FetchError
-from tools.web import fetch
+from tools.errors import AddressRefusedError, FetchError, RedirectRefusedError
+from tools.web import fetch, send
 
 pytestmark = pytest.mark.asyncio
 
@@ -160,33 +156,6 @@ async def test_a_meta_refresh_is_not_followed(serve: Any, reply: Reply, canary: 
     assert canary.connections == 0
 
 
-def issue(folder: Path, name: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Make a self-signed certificate for a name: the server's side and a client that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(subject, subject, key.public_key(), 1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = folder / f"{name}.pem"
-    pem.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(pem)
-    client = ssl.create_default_context(cadata=certificate.public_bytes(serialization.Encoding.DER))
-    return server, client
-
-
 async def test_tls_asks_for_the_name_at_the_pinned_address(
     serve: Any, reply: Reply, tmp_path: Path
 ) -> None:
@@ -226,3 +195,64 @@ async def test_cancellation_passes_through(serve: Any) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_after_private_reading_a_redirect_to_another_host_is_refused_by_name(
+    serve: Any, reply: Reply
+) -> None:
+    there = await serve(reply("there"))
+    here = await serve(reply(status="302 Go", Location=f"{there.url}/x"))
+    access = WebAccess(here.access.allowed_private | there.access.allowed_private)
+    assert (await fetch(here.url, access)).body == b"there"
+    with pytest.raises(RedirectRefusedError) as refused:
+        await fetch(here.url, replace(access, is_held_to_host=True))
+    assert f"{there.url}/x" in str(refused.value)
+    assert there.connections == 1
+
+
+async def test_after_private_reading_a_redirect_on_the_host_is_followed(
+    serve: Any, reply: Reply
+) -> None:
+    async def respond(path: str, writer: asyncio.StreamWriter) -> None:
+        writer.write(reply("there") if path == "/b" else reply(status="302 Go", Location="/b"))
+
+    site = await serve(respond)
+    answer = await fetch(f"{site.url}/a", replace(site.access, is_held_to_host=True))
+    assert answer.body == b"there"
+
+
+async def test_a_redirect_never_takes_the_encryption_away(
+    serve: Any, reply: Reply, canary: Any, tmp_path: Path
+) -> None:
+    server, client = issue(tmp_path, "jobs.example")
+    plain = f"http://jobs.example:{canary.port}/"
+    site = await serve(reply(status="301 Go", Location=plain), tls=server)
+    pairs = frozenset({f"jobs.example:{port}" for port in (site.port, canary.port)})
+    access = WebAccess(pairs, resolve=resolving("127.0.0.1"), tls=client)
+    with pytest.raises(RedirectRefusedError, match="no longer encrypted"):
+        await fetch(f"https://jobs.example:{site.port}/", access)
+    assert canary.connections == 0
+
+
+async def test_a_request_with_a_body_is_sent_once_and_a_redirect_is_its_answer(
+    serve: Any, reply: Reply, canary: Any
+) -> None:
+    there = f"http://127.0.0.1:{canary.port}/"
+    site = await serve(reply(status="307 Go", Location=there, X_Said="yes"))
+    answer = await send(
+        "POST", site.url, site.access, headers={"Authorization": "Bearer t"}, content=b"grant=1"
+    )
+    assert (answer.status, answer.headers["location"], answer.headers["x-said"]) == (
+        *(307, there),
+        "yes",
+    )
+    assert site.heads[0].startswith("POST / HTTP/1.1\r\n")
+    assert "authorization: bearer t\r\n" in site.heads[0].lower()
+    assert (site.connections, canary.connections) == (1, 0)
+
+
+async def test_a_request_with_a_body_has_the_same_walls(canary: Any) -> None:
+    access = WebAccess(ports=frozenset({canary.port}))
+    with pytest.raises(AddressRefusedError):
+        await send("POST", f"http://127.1:{canary.port}/", access, content=b"secret")
+    assert canary.connections == 0

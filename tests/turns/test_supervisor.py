@@ -27,10 +27,10 @@ from conversations.models import (
     Turn,
     User,
 )
-from conversations.services import calls, drafts, leases, log, toolcalls, turns
+from conversations.services import calls, drafts, leases, log, takeovers, toolcalls, turns
 from tests import work
 from tests.running import ended, is_valid, queue, run, said, supervising, unrecorded, until
-from tools import registry
+from tools.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -162,7 +162,7 @@ async def test_a_turn_that_lost_its_lease_stops_and_writes_no_more(
         turn = await queue("Answer in 5000 words emulator:pace=0.02")
         supervisor.wake(turn.pk)
         await until(ApiCall.objects.exists)
-        await db(turns.interrupt_turn, turn_id=turn.pk, everything=True)
+        await db(takeovers.take_over, turn_id=turn.pk, everything=True)
         before = await db(work.everything)
         if tasks := list(supervisor._tasks.values()):
             await asyncio.wait(tasks, timeout=30)
@@ -240,7 +240,7 @@ def broken(*_: Any, **__: Any) -> None:
         (calls, "close_call", "Answer in 200 words emulator:pace=0.003"),
         (toolcalls, "finish_tool", "List my files"),
         (log, "store_results", "List my files"),
-        (registry, "run", "List my files"),
+        (Toolset, "run", "List my files"),
         (frames, "render", "List my files"),
     ],
 )

@@ -9,18 +9,23 @@ from uuid import uuid4
 from django.apps import apps
 from django.db import connection
 from django.db.models import CharField, JSONField, Model, TextField
+from django.utils import timezone
 
 from conversations.models import (
     ApiCall,
+    Approval,
     Attachment,
     Blob,
     Conversation,
     Draft,
+    MailAccount,
     Proposal,
     QueuedPrompt,
     SearchText,
+    ToolCall,
     Turn,
     User,
+    WorkspaceFile,
 )
 from conversations.services.guards import guarded_tables
 
@@ -29,6 +34,7 @@ _BLOCKS = json.dumps([{"type": "text", "text": WORD}])
 #: What people or models wrote, what is made of it, and what may quote it; and how the word stands
 #: in it.
 CONTENT = {
+    "Approval.destination": WORD,
     "Attachment.name": WORD,
     "ApiResult.error_message": WORD,
     "Blob.text": json.dumps(WORD),
@@ -37,39 +43,60 @@ CONTENT = {
     "Draft.text": WORD,
     "Draft.thinking": WORD,
     "Envelope.text": json.dumps({"model": "claude-sonnet-5-5", "max_tokens": 9, "system": WORD}),
+    "MailAccount.address": WORD,
+    "MailAccount.folder": WORD,
+    "MailAccount.imap_host": WORD,
+    "MailAccount.login": WORD,
+    "MailAccount.name": WORD,
+    "MailAccount.problem": WORD,
+    "MailAccount.sealed_secret": WORD,
+    "MailAccount.smtp_host": WORD,
     "Message.content": _BLOCKS,
     "Proposal.reason": WORD,
     "Proposal.text": WORD,
     "QueuedPrompt.content": _BLOCKS,
     "SearchText.text": WORD,
+    "ToolCall.flaw": WORD,
     "ToolCall.details": json.dumps({"word": WORD}),
     "ToolCall.input": json.dumps({"path": WORD}),
     "Transformation.edits": json.dumps([WORD]),
     "Transformation.reason": WORD,
     "Turn.error_text": WORD,
+    "WorkspaceFile.path": WORD,
 }
 #: Names, numbers, codes, digests, and what staff themselves write.
 FACTS = {
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle",
     "ApiResult": "chain cost_basis error_type request_id stop_reason usage",
+    "Approval": "arguments_digest chain sources",
+    "ApprovalRule": "tool",
     "Attachment": "media_type",
     "Blob": "digest",
     "Budget": "note soft_percents time_zone",
     "Conversation": "chain model policy titled_by",
+    "Decision": "chain",
     "Envelope": "digest headers",
     "Erasure": "chain usage",
     "Grant": "reason",
     "LedgerEntry": "reason",
+    "McpDecision": "definition digest note tool",
+    "McpServer": "allowed_tools arguments command last_error name note says sealed_environment"
+    " sealed_headers url",
+    "McpTool": "approved approved_digest call_name flaw listed listed_digest name rejected_digest",
+    "MailAccount": "provider",
     "Message": "chain",
     "ModelPrice": "source",
     "Pin": "chain tool_use_id",
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",
     "ToolCall": "effect name tool_use_id",
+    "ToolRule": "tool",
+    "ToolSwitch": "tool",
     "Transformation": "chain decision note policy setting source",
     "Turn": "error_code finish_reason lease_owner payload_digest",
-    "User": "email first_name last_name password policy preferences username",
+    "WorkspaceFile": "digest done_by object",
+    "User": "email first_name last_name password policy policy_limits preferences username",
 }
 
 
@@ -89,13 +116,22 @@ def plant(conversation: Conversation) -> None:
     user = User.objects.get(pk=conversation.owner_id)
     blob = Blob.objects.create(digest=f"sha256:{uuid4().hex}", text="x")
     Draft.objects.create(turn=turn)
+    Approval.objects.create(
+        conversation=conversation,
+        call=ToolCall.objects.filter(turn__conversation=conversation).latest("pk"),
+        expires_at=conversation.created_at,
+    )
     QueuedPrompt.objects.create(conversation=conversation, client_id=uuid4(), payload_digest="x")
     call = ApiCall.objects.filter(conversation=conversation).latest("pk")
+    MailAccount.objects.create(owner=user, name="x", imap_host="x")
     Proposal.objects.create(conversation=conversation, tip=1, actor=user, call=call)
     for place in (conversation, None):
         Attachment.objects.create(
             owner=user, conversation=place, media_type="text/plain", size=1, estimate=1, data=blob
         )
+    WorkspaceFile.objects.create(
+        owner=user, path="x", object=uuid4().hex, bytes=1, digest="x", changed_at=timezone.now()
+    )
     assert SearchText.objects.exists()
     with connection.cursor() as cursor:
         for table in guarded_tables():

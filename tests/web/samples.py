@@ -8,7 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from conversations import events
+from conversations.allowances import Rule
 from conversations.models import Conversation
+from conversations.queries.notices import Limits, Notice
 from conversations.queries.reduced import Change, Reduction
 from conversations.queries.shapes import (
     BudgetPill,
@@ -114,7 +116,16 @@ def meter(words: str = "tool results are compacted") -> Meter:
 
 
 def budget(words: str = "today") -> BudgetPill:
-    return BudgetPill(True, 580_000, 5_000_000, 11, words, NOW, is_over=False)
+    return BudgetPill(True, 580_000, 5_000_000, 11, words, NOW, is_over=False, source=words, held=9)
+
+
+def notice(words: str, *, is_over: bool = False) -> Notice:
+    rule = Rule(1, "group", "pool", "money", "day", "UTC", 5_000_000, group=words, note=words)
+    return Notice(rule, 1, 50, NOW, 2_600_000, 0, 5_000_000, NOW, is_over)
+
+
+def limits(words: str = "Research") -> Limits:
+    return Limits(budget(words), (notice(words),), notice(words, is_over=True))
 
 
 def queue(words: str = "And then?", *, is_live: bool = True) -> Queue:
@@ -164,7 +175,7 @@ def chat(words: str = "notes.md") -> dict[str, Any]:
         "sidebar": sidebar(words),
         "transcript": Transcript((turn(words), turn(words, number=2, state="failed")), 1),
         "meter": meter(words),
-        "budget": budget(words),
+        "limits": limits(words),
         "after": 2,
         "queue": queue(words),
         "live_turns": (turn(words, number=3, state="running"),),
@@ -187,7 +198,7 @@ def event_context(event: events.Event, words: str = "notes.md") -> dict[str, Any
         "round": round_(words, is_live=True),
         "queue": queue(words),
         "meter": meter(words),
-        "budget": budget(words),
+        "limits": limits(words),
     }
 
 

@@ -19,7 +19,7 @@ from conversations.hub import hub
 from conversations.models import LIVE, Conversation, Turn, User
 from conversations.ports import Finish
 from conversations.queries import transcripts
-from conversations.services import turns
+from conversations.services import takeovers, turns
 from tests import records, work
 from tests.branches import again, edited, say, talk, turn
 from tests.running import run, supervising, until
@@ -248,7 +248,7 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
         async def done(tail: str, **data: Any) -> None:
             response = await db(post, conversation, tail, **data)
             assert response.status_code == 200
-            for pk in await db(turns.queued_turns):
+            for pk in await db(takeovers.claimable_turns):
                 supervisor.wake(pk)
             await until(lambda: not Turn.objects.filter(state__in=LIVE).exists())
 

@@ -34,7 +34,7 @@ def client(user: User) -> Client:
 
 def upload(client: Client, data: bytes = PNG, name: str = "cat.png", **more: str) -> Any:
     file = SimpleUploadedFile(name, data, content_type="application/x-lie")
-    return client.post("/files/", {"file": file, **more})
+    return client.post("/files/attached/", {"file": file, **more})
 
 
 def test_an_upload_comes_back_as_it_waits_in_the_composer(client: Client, user: User) -> None:
@@ -64,10 +64,10 @@ def test_what_a_file_is_called_and_said_to_be_means_nothing(client: Client) -> N
 def test_a_hostile_name_is_text_wherever_it_is_shown(client: Client, user: User, name: str) -> None:
     shown = kept(user, PDF, name)
     page = client.get(f"/files/waiting/?id={shown.public_id}").content.decode()
-    page += client.get("/files/").content.decode()
+    page += client.get("/files/attached/").content.decode()
     turn = started(user, shown, kept(user, PNG, name))
     page += client.get(f"/c/{turn.conversation.public_id}/").content.decode()
-    page += client.get("/files/").content.decode()
+    page += client.get("/files/attached/").content.decode()
     assert "<img src=x" not in page
     assert "\u202e" not in page
     for file in Attachment.objects.all():
@@ -131,13 +131,13 @@ def test_a_file_of_a_chat_in_the_trash_is_not_found(client: Client, user: User) 
     assert client.get(f"/files/{file.public_id}").status_code == 200
     delete_conversation(conversation=turn.conversation)
     assert client.get(f"/files/{file.public_id}").status_code == 404
-    assert b"cat.png" not in client.get("/files/").content
+    assert b"cat.png" not in client.get("/files/attached/").content
 
 
 def test_what_is_too_big_is_refused_with_the_limit(client: Client) -> None:
     response = upload(client, b"%PDF-" + b"\0" * MOST_BYTES)
     assert (response.status_code, b"at most 22 MB" in response.content) == (413, True)
-    response = client.post("/files/", {"file": "no file"})
+    response = client.post("/files/attached/", {"file": "no file"})
     assert (response.status_code, b"Choose a file first" in response.content) == (400, True)
 
 
@@ -192,10 +192,10 @@ def test_a_draft_shows_what_still_waits(client: Client, user: User) -> None:
 
 
 def test_the_page_of_files_has_them_with_their_chats(client: Client, user: User) -> None:
-    assert b"Nothing is attached yet" in client.get("/files/").content
+    assert b"Nothing is attached yet" in client.get("/files/attached/").content
     waits, sent = kept(user, NOTES, "notes.txt"), kept(user)
     turn = started(user, sent, text="About the cat")
-    page = client.get("/files/").content.decode()
+    page = client.get("/files/attached/").content.decode()
     assert page.index("cat.png") < page.index("notes.txt")
     assert f'href="/c/{turn.conversation.public_id}/"' in page
     assert "About the cat" in page
@@ -215,11 +215,11 @@ def test_the_page_of_files_goes_by_pages(client: Client, user: User, monkeypatch
     monkeypatch.setattr(attachments, "PAGE", 2)
     for number in range(1, 6):
         kept(user, pictures.png(number, 1), f"file-{number}.png")
-    seen, address = [], "/files/"
+    seen, address = [], "/files/attached/"
     while address:
         page = client.get(address)
         rows = page.context["page"]
         seen += [row.name for row in rows.rows]
-        address = f"/files/?after={rows.after}" if rows.after else ""
+        address = f"/files/attached/?after={rows.after}" if rows.after else ""
     assert seen == [f"file-{number}.png" for number in (5, 4, 3, 2, 1)]
-    assert client.get("/files/?after=nonsense").status_code == 200
+    assert client.get("/files/attached/?after=nonsense").status_code == 200

@@ -24,24 +24,28 @@ OF_HAND = {
 }  # fmt: skip
 #: Views that change something, and those that anybody may read.
 POSTS = {
-    "show", "continue", "send_queued", "take_back", "fork",
+    "show", "continue", "send_queued", "take_back", "fork", "decide",
     "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
-    "remove_file", *OF_HAND,
+    "change_mail", "remove_mail", "remove_file", "put_notice_away", "move_file", "delete_file",
+    "restore_files", "empty_files", *OF_HAND,
 }  # fmt: skip
 OF_THE_TRASH = {"bring_back", "erase"}
 PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
+OF_A_PERSON |= {"mail_settings"}
 BOTH = {
     "compact",
     "edit",
     "files",
+    "workspace",
     "login",
     "log_in_again",
     "setup",
     "favicon",
     "lab",
     "settings",
+    "tools",
 } | OF_A_PERSON
 
 
@@ -72,7 +76,8 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
     values = {
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
-        "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
+        "<uuid:account_id>": UNKNOWN, "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
+        "<uuid:batch>": UNKNOWN,
         "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
     if "/answers/" in route:
@@ -103,14 +108,16 @@ def played() -> Played:
 def test_the_urls_are_those_that_this_file_knows() -> None:
     assert {name for _, name in VIEWS} == {
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
-        "edit", "show", "continue", "send_queued", "take_back", "fork",
+        "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
         "preferences", "log_in_again", "largest", *OF_A_PERSON,
-        "usage", "usage_csv",
-        "lab", "settings", "pin", "unpin", "restore", "undo",
+        "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
+        "lab", "settings", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "live", "ready", "favicon",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
         "files", "files_waiting", "file", "remove_file",
+        "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
+        "restore_files", "empty_files", "change_mail", "remove_mail",
         "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
 
@@ -205,8 +212,8 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
     method = "post" if name in POSTS else "get"
     # Nothing has left the view of the first call.
     found = (404,) if name.endswith("inspect_gone") else (200, 302)
-    if name in ("edit_summary", "exclude"):
-        # Reached, and told why not: no words were given, and what is short enough stays.
+    if name in ("edit_summary", "exclude", "decide"):
+        # Reached, and told why not: no words were given, what is short stays, nothing was asked.
         found = (302, 400, 409)
     assert ask(visitor(played.user), method, url).status_code in found
 
@@ -216,7 +223,8 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
     [
         v
         for v in VIEWS
-        if v[1] in POSTS | {"compact", "edit", "login", "setup", "settings", "lab"} | OF_A_PERSON
+        if v[1]
+        in POSTS | {"compact", "edit", "login", "setup", "settings", "lab", "tools"} | OF_A_PERSON
     ],
 )
 def test_a_post_without_the_token_of_our_page_is_refused(

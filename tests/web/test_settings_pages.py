@@ -17,7 +17,7 @@ from conversations.services.people import keep_preferences
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
-TABS = ("appearance", "chat", "shortcuts", "account", "data")
+TABS = ("appearance", "chat", "shortcuts", "context", "mail", "account", "data")
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from typing import Any
 
 import pytest
+from django.core.files.storage import storages
 from django.test import Client
 
 from conversations.adapters import workspace_of
-from conversations.models import Conversation, User
+from conversations.models import Conversation, User, WorkspaceFile
 from conversations.services import turns
 from conversations.services.erase import erase_due
 from tests import records, work
@@ -30,8 +30,7 @@ def archive_of(user: User) -> zipfile.ZipFile:
     return zipfile.ZipFile(io.BytesIO(b"".join(response)))  # type: ignore[arg-type]
 
 
-def test_every_file_of_an_archive_is_packed(settings: Any, tmp_path: Any) -> None:
-    settings.DATA_DIR = tmp_path
+def test_every_file_of_an_archive_is_packed() -> None:
     user = records.played().user
     workspace_of(user.pk).write("a.txt", b"x" * 10_000)
     members = archive_of(user).infolist()
@@ -40,15 +39,12 @@ def test_every_file_of_an_archive_is_packed(settings: Any, tmp_path: Any) -> Non
     assert file.compress_size < 1_000
 
 
-def test_a_file_that_cannot_be_read_is_a_note_in_a_whole_archive(
-    settings: Any, tmp_path: Any
-) -> None:
-    settings.DATA_DIR = tmp_path
+def test_a_file_that_cannot_be_read_is_a_note_in_a_whole_archive() -> None:
     user = records.played().user
     workspace = workspace_of(user.pk)
     for name in ("a.txt", "b.txt", "c.txt"):
         workspace.write(name, b"content")
-    os.truncate(workspace.root / "b.txt", workspace.max_file_bytes + 1)
+    storages["workspace"].delete(WorkspaceFile.objects.get(path="b.txt").object)
     archive = archive_of(user)
     assert archive.testzip() is None
     assert archive.read("workspace/a.txt") == archive.read("workspace/c.txt") == b"content"

@@ -23,6 +23,7 @@ from conversations.models import User
 from conversations.queries.editing import Draft, Part
 from conversations.queries.shapes import Keep
 from conversations.queries.standings import Standing
+from conversations.queries.toolbox import ToolRow
 from conversations.trial_table import Row
 from conversations.trials import Trial
 from tests.web import samples
@@ -87,6 +88,10 @@ PAGES: dict[str, Any] = {
         "conversation": samples.conversation(words),
         "draft": Draft(1, words, (Part(0, words),)),
         "client_id": samples.ID,
+    },
+    "conversations/toolbox.html": lambda words="x": {
+        "conversation": samples.conversation(words),
+        "rows": [ToolRow(words, words, words, True, True, True, on, words) for on in (True, False)],
     },
     "conversations/tuning.html": lambda words="x": {
         "conversation": samples.conversation(words),

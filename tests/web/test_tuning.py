@@ -79,7 +79,7 @@ def test_what_is_set_is_what_the_next_turn_runs_with(client: Client, played: Pla
     assert (rules["fetch_url"], rules["read_file"], rules["current_time"]) == (
         "cap 9000", "keep", "keep",
     )  # fmt: skip
-    assert "Be brief.\\nAlways." in work_of.envelope(False).text
+    assert "Be brief.\\nAlways." in work_of.envelope.text
     html = page(client, played)
     assert '<details class="numbers" open>' in html
     assert 'value="50000"' in html

@@ -126,8 +126,10 @@ class Command(BaseCommand):
 
 
 _BUDGET_LINE = (
-    "{budgets:3} budgets: a call is opened in {open:6.2f} ms ({statements} statements) and closed"
-    " in {close:6.2f} ms; opening takes {ratio:.1f} times one INSERT and UPDATE ({floor:.2f} ms)"
+    "{budgets:3} budgets: a call is opened in {open:6.2f} ms ({statements} statements), of which"
+    " budgets add {added:5.2f} ({added_processor:.2f} computed), and closed in {close:6.2f} ms, of"
+    " which they add {added_close:5.2f}; opening takes {ratio:.1f} times one INSERT and UPDATE"
+    " ({floor:.2f} ms)"
 )
 _STREAM_LINE = (
     "{shape:15} {characters:7,} characters: {milliseconds_per_1000:6.2f} ms per 1,000,"

@@ -38,7 +38,7 @@ class Command(BaseCommand):
         given.add_argument("limit", help="how much, or off")
         given.add_argument("--pool", action="store_true", help="shared by all, not for each member")
         given.add_argument("--zone", metavar="NAME", help="time zone of a new one's windows")
-        given.add_argument("--note", default="")
+        given.add_argument("--note")
         grant = actions.add_parser("grant", help="add to what a person's budget allows")
         grant.add_argument("user")
         grant.add_argument("amount")

@@ -7,7 +7,6 @@ import csv
 import json
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.management import CommandError
@@ -16,20 +15,20 @@ from django.utils import timezone
 
 from conversations.claude import Claude, Deadlines, ModelFacts
 from conversations.conf import conf
-from conversations.management.naming import micros, moment, wrong
+from conversations.management.naming import wrong
 from conversations.models import ModelPrice
 from conversations.ports import ModelFailed
 from conversations.queries.prices import prices_at, unpriced_models
+from conversations.services.price_rows import COLUMNS, new_price
 from conversations.services.pricebook import NewPrice, PriceError, load_prices, refresh_models
+from conversations.services.sheets import LineRefused
 from conversations.templatetags.agentweb import dollars
-
-_COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
 
 
 class Command(BaseCommand):
     help = (
         "`prices list` shows prices in force, `prices load FILE` takes dated prices from a .csv or"
-        f" .json file with {', '.join(_COLUMNS)} (the last three may be empty), `prices refresh`"
+        f" .json file with {', '.join(COLUMNS)} (the last three may be empty), `prices refresh`"
         " asks the API for windows, lengths of answers and lifecycle of models, never for prices."
     )
 
@@ -124,19 +123,12 @@ def _rows(file: Path) -> list[NewPrice]:
 
 
 def _row(row: Any, where: str) -> NewPrice:
-    if not isinstance(row, dict) or set(row) - set(_COLUMNS) or not row.get("model"):
-        raise wrong(f"{where}: its columns are {', '.join(_COLUMNS)}")
-    values = {name: str(row.get(name) or "").strip() for name in _COLUMNS}
+    if not isinstance(row, dict) or set(row) - set(COLUMNS) or not row.get("model"):
+        raise wrong(f"{where}: its columns are {', '.join(COLUMNS)}")
+    values = {name: str(row.get(name) or "").strip() for name in COLUMNS}
     if row.get("dollars_per_million") == 0:
         values["dollars_per_million"] = "0"
     try:
-        above = int(values["above_tokens"] or "0")
-    except ValueError:
-        raise wrong(f"{where}: {values['above_tokens']!r} is no number of tokens") from None
-    try:
-        rate = micros(values["dollars_per_million"])
-        begins = values["effective_from"]
-        starts = moment(begins, ZoneInfo("UTC")) if begins else None
-    except CommandError as error:
+        return new_price(values)
+    except LineRefused as error:
         raise wrong(f"{where}: {error}") from None
-    return NewPrice(values["model"], values["kind"], rate, above, starts, values["source"])

@@ -33,8 +33,7 @@ from conversations.lab.world import World
 from conversations.models import ApiModel, Conversation
 from conversations.queries.path import REMEMBERED
 from conversations.queries.prices import price_list
-from conversations.queries.trials import TrialError, record_of
-from tools import registry
+from conversations.queries.trials import RECALL, TrialError, record_of
 
 #: The emulator lies above this package, so the function that asks it is named, not imported.
 STAND_IN = "agentweb.summaries.emulated"
@@ -153,8 +152,6 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
         raise CommandError("--window must be at least 1", returncode=2)
     if not 10 <= options["scale"] <= 1_000:
         raise CommandError("--scale must be from 10 to 1000", returncode=2)
-    known = {tool["name"] for tool in registry.definitions(recall=False)}
-    recall = [t for t in registry.definitions(recall=True) if t["name"] not in known]
     names = dict.fromkeys(options["policy"] or [conf.policy])
     for window, name in product(windows, names):
         yield World(
@@ -165,7 +162,7 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
             minimum=minimum_of(model.pk),
             summarizer=_summarizer(options["summarizer"]),
             tokenizer=scaled(options["scale"]),
-            recall_tools=tuple(recall),
+            recall_tools=RECALL,
             remembered=REMEMBERED,
             clears=model.clears,
             compacts=model.compacts,

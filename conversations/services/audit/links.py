@@ -14,8 +14,10 @@ from typing import Any
 from conversations.models import (
     ApiCall,
     ApiResult,
+    Approval,
     Chained,
     Conversation,
+    Decision,
     Message,
     Pin,
     Transformation,
@@ -30,6 +32,8 @@ _OWNER: dict[type[Chained], str] = {
     ApiCall: "conversation",
     ApiResult: "call__conversation",
     Pin: "conversation",
+    Approval: "conversation",
+    Decision: "conversation",
 }
 
 

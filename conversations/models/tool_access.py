@@ -1,0 +1,70 @@
+"""Who has which tool: rules of the site and of groups, and what is switched off for one chat."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group
+from django.core.validators import RegexValidator
+from django.db import models
+
+from conversations.models.log import Conversation
+
+#: As the API takes the name of a tool.
+NAME = RegexValidator(
+    r"\A[a-zA-Z0-9_-]{1,128}\Z", "Letters, digits, _ and -, as the model calls it."
+)
+
+
+class ToolRule(models.Model):
+    """Whether a tool is had by everybody (no group) or by a group's members.
+
+    A rule of a person's groups counts before the site's; where groups differ, the one that allows
+    counts. Without any rule a tool is had.
+    """
+
+    tool = models.CharField(max_length=128, validators=[NAME])
+    group = models.ForeignKey(
+        Group,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="tool_rules",
+        help_text="Empty: everybody for whom no group says otherwise.",
+    )
+    is_allowed = models.BooleanField("allowed", default=False)
+
+    class Meta:
+        ordering = ["tool", "group_id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tool"],
+                condition=models.Q(group=None),
+                name="one_site_tool_rule",
+                violation_error_message="There is a rule for this tool already.",
+            ),
+            models.UniqueConstraint(
+                fields=["tool", "group"],
+                name="one_group_tool_rule",
+                violation_error_message="There is a rule for this tool and group already.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.tool
+
+
+class ToolSwitch(models.Model):
+    """A tool that a person has switched off for one conversation."""
+
+    conversation = models.ForeignKey(
+        Conversation, on_delete=models.PROTECT, related_name="tool_switches"
+    )
+    tool = models.CharField(max_length=128)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "tool"], name="tool_switched_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.tool

@@ -1,0 +1,109 @@
+"""Which tools a conversation's agent has: the one place that says so, read once for each turn.
+
+The built-in tools come first in the registry's order, then those of `SOURCES` sorted by name, then
+the definitions of tools that the API itself runs. What may not be used is known with the reason;
+what may is run within the limits of the site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.conf import conf
+from conversations.models import Conversation
+from conversations.queries.mail import has_mail
+from conversations.queries.mcp import approved_tools, missing_tools
+from conversations.queries.tool_access import WORDS, Bar, access_of
+from conversations.queries.web_search import (
+    NAME,
+    excludes_private,
+    has_read_privately,
+    search_tools,
+)
+from tools.base import Tool
+from tools.registry import TOOLS
+from tools.toolset import Toolset
+
+#: What a person can have that tools need (`@tool(needs=...)`), and how to know it.
+NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail}
+#: Other tools than the built-in ones, such as those of MCP servers.
+SOURCES: tuple[Callable[[Conversation], Iterable[Tool]], ...] = (approved_tools,)
+#: Of those, the ones that are not there now: why, for the model, by name.
+MISSING: tuple[Callable[[Conversation], Mapping[str, str]], ...] = (missing_tools,)
+#: Definitions of tools that the API itself runs.
+SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] = (search_tools,)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One tool that there is, ours or the API's own, and what speaks against its use here."""
+
+    name: str
+    what: Tool | Mapping[str, Any]
+    bar: Bar | None
+
+
+def offered(conversation: Conversation) -> list[Offered]:
+    """Give every tool there is for the conversation, in the order the model is told of them.
+
+    A conversation that is not saved stands for a new one of its owner.
+    """
+    access = access_of(conversation)
+    found = []
+    for tool in known_tools(conversation):
+        has_needs = not tool.needs or NEEDS[tool.needs](conversation)
+        found.append(Offered(tool.name, tool, access.bar(tool.name, has_needs=has_needs)))
+    served = [each for source in SERVER_TOOLS for each in source(conversation)]
+    found += [Offered(each["name"], each, access.bar(each["name"])) for each in served]
+    return _beside_search(conversation, found)
+
+
+def toolset(conversation: Conversation) -> Toolset:
+    """Give what the conversation's agent has from its next turn on."""
+    tools: dict[str, Tool] = {}
+    served: list[Mapping[str, Any]] = []
+    refused = {name: why for source in MISSING for name, why in source(conversation).items()}
+    for each in offered(conversation):
+        if each.bar is not None:
+            refused[each.name] = WORDS[each.bar]
+        elif isinstance(each.what, Tool):
+            tools[each.name] = _limited(each.what)
+        else:
+            served.append(each.what)
+    return Toolset(tools, tuple(served), refused)
+
+
+def _beside_search(conversation: Conversation, found: list[Offered]) -> list[Offered]:
+    """Keep searches of the web and what is private apart, unless the person allowed both."""
+    searches = any(each.name == NAME and each.bar is None for each in found)
+    if not searches or not excludes_private(conversation):
+        return found
+    if has_read_privately(conversation):
+        return [_barred(each, "private") if each.name == NAME else each for each in found]
+    return [_barred(each, "search") if _is_private(each) else each for each in found]
+
+
+def _is_private(each: Offered) -> bool:
+    return isinstance(each.what, Tool) and each.what.is_private
+
+
+def _barred(each: Offered, bar: Bar) -> Offered:
+    return replace(each, bar=each.bar or bar)
+
+
+def known_tools(conversation: Conversation) -> list[Tool]:
+    """Give the tools that are run here, whether they may be used or not."""
+    others = (tool for source in SOURCES for tool in source(conversation))
+    rest = {tool.name: tool for tool in others if tool.name not in TOOLS}
+    return [*TOOLS.values(), *(rest[name] for name in sorted(rest))]
+
+
+def _limited(tool: Tool) -> Tool:
+    """Give the tool within the site's limits, which its own are never above."""
+    return replace(
+        tool,
+        timeout=min(tool.timeout, conf.max_tool_seconds),
+        max_bytes=min(tool.max_bytes, conf.max_tool_bytes),
+    )

@@ -1,0 +1,66 @@
+"""The README's words about tools are true: its example works as it stands, its table is whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.examples import CHAPTER, add, example
+from tools.base import ToolContext
+from tools.registry import TOOLS
+from tools.toolset import Toolset
+
+#: Run by the API and not here.
+SERVED = {"web_search"}
+
+
+@pytest.fixture
+def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(tmp_path, monkeypatch)
+
+
+def test_the_example_is_short() -> None:
+    source, _ = example()
+    assert len(source.splitlines()) < 30
+
+
+@pytest.mark.usefixtures("added")
+def test_the_example_is_told_to_the_model() -> None:
+    told = Toolset(TOOLS).definitions()[-1]
+    assert told == {
+        "name": "roll_dice",
+        "description": "Roll one die and tell the number.",
+        "input_schema": {
+            "type": "object",
+            "properties": {
+                "sides": {
+                    "type": "integer",
+                    "description": "how many sides the die has",
+                    "default": 6,
+                }
+            },
+            "required": [],
+            "additionalProperties": False,
+        },
+    }
+
+
+@pytest.mark.asyncio
+@pytest.mark.usefixtures("added")
+async def test_the_example_passes_its_test(context: ToolContext) -> None:
+    space: dict[str, Any] = {}
+    exec(compile(example()[1], "test_dice.py", "exec"), space)
+    found = [value for name, value in space.items() if name.startswith("test_")]
+    assert len(found) == 1
+    await found[0](context)
+
+
+def test_the_table_names_every_tool() -> None:
+    table = CHAPTER.split("| tool | does |\n|---|---|\n")[1]
+    named = [
+        name for row in table.splitlines() for name in re.findall("`(\\w+)`", row.split("|")[1])
+    ]
+    assert sorted(named) == sorted({*TOOLS, *SERVED})
