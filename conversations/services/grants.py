@@ -45,10 +45,7 @@ def set_limit(
     note: str | None = None,
     percents: str | None = None,
 ) -> Budget:
-    """Set a budget of a person, a group or else the site, or switch it off (None).
-
-    Of one that is there what is None stays as it is.
-    """
+    """Set a budget of a person, a group or the site, or switch it off; else None leaves as is."""
     scope = "user" if user else "group" if group else "site"
     place: dict[str, Any] = {"scope": scope, "user": user, "group": group}
     place |= {"kind": kind, "unit": unit, "period": period}
