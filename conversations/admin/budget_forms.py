@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
+from conversations.admin.amount_field import AmountField
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
 from conversations.templatetags.agentweb import worth
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     _Inline = admin.TabularInline[Budget, User]
     _CapInline = admin.StackedInline[TurnCap, User]
     _Form = forms.ModelForm[Budget]
+    _CapForm = forms.ModelForm[TurnCap]
     _FormSet = forms.BaseInlineFormSet[Budget, User, forms.ModelForm[Budget]]
 else:
     _Inline, _CapInline, _Form = admin.TabularInline, admin.StackedInline, forms.ModelForm
+    _CapForm = forms.ModelForm
     _FormSet = forms.BaseInlineFormSet
 
 #: What the windows of a budget were cut by.
@@ -27,8 +30,14 @@ FIXED = ("scope", "group", "user", "kind", "unit", "period", "time_zone")
 
 
 class BudgetForm(_Form):
+    limit = AmountField(help_text="In dollars, such as 2.50; of tokens and turns a whole number.")
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "limit" in self.fields:
+            unit = self["unit"].value() if "unit" in self.fields else self.instance.unit
+            is_known = unit in Budget.Unit.values
+            self.fields["limit"].unit = unit if is_known else self.instance.unit
         if self.instance._state.adding and "time_zone" in self.fields:
             self.fields["time_zone"].initial = conf.budget_time_zone
 
@@ -71,23 +80,39 @@ class BudgetInline(_Inline):
     verbose_name_plural = "budgets of this person's own"
     extra = 0
     can_delete = False
-    fields = ("unit", "period", "time_zone", "limit", "in_words", "is_active", "note")
-    readonly_fields = ("in_words",)
+    fields = ("unit", "period", "time_zone", "limit", "is_active", "note")
+    readonly_fields = ("amount",)
 
-    @admin.display(description="in words")
-    def in_words(self, budget: Budget) -> str:
-        return worth(budget.limit, budget.unit) if budget.pk else "–"
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        may = self.has_change_permission(request, obj) or self.has_add_permission(request, obj)
+        return fields_for(self.fields, may)
+
+    @admin.display(description="limit")
+    def amount(self, budget: Budget) -> str:
+        return worth(budget.limit, budget.unit)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 
+class TurnCapForm(_CapForm):
+    micros = AmountField(
+        label="Money", required=False, help_text="In dollars, such as 2.50; 0: no cap."
+    )
+
+
 class TurnCapInline(_CapInline):
     model = TurnCap
+    form = TurnCapForm
     verbose_name_plural = "caps of a turn, this person's own"
     extra = 1
     max_num = 1
     fields = (("micros", "rounds", "tool_calls", "seconds"),)
+
+
+def fields_for(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
+    """Give the limit as a field, or in words to those who may only look."""
+    return names if may_change else tuple("amount" if n == "limit" else n for n in names)
 
 
 def limit_told(form: Any) -> list[dict[str, Any]]:

@@ -24,7 +24,13 @@ from conversations.admin.base import (
     link,
     listing,
 )
-from conversations.admin.budget_forms import FIXED, BudgetForm, limit_told
+from conversations.admin.budget_forms import (
+    FIXED,
+    BudgetForm,
+    TurnCapForm,
+    fields_for,
+    limit_told,
+)
 from conversations.admin.changes import CORRECT, GRANT
 from conversations.admin.sheets import asked, budgets_sheet, exported
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
@@ -70,10 +76,19 @@ class BudgetAdmin(ModelAdmin):
     autocomplete_fields = ("group", "user")
     ordering = ("scope", "pk")
     fields = (*FIXED, "limit", "soft_percents", "is_active", "note")
+    readonly_fields = ("amount",)
     show_full_result_count = False
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return Standings
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        may = self.has_change_permission if obj else self.has_add_permission
+        return fields_for(self.fields, may(request))
+
+    @admin.display(description="limit")
+    def amount(self, row: Budget) -> str:
+        return worth(row.limit, row.unit)
 
     @admin.display(description="whose", ordering="scope")
     def whose(self, row: Budget) -> str:
@@ -175,6 +190,7 @@ class GrantAdmin(ReadOnly):
 @admin.register(TurnCap)
 class TurnCapAdmin(ModelAdmin):
     actions = None
+    form = TurnCapForm
     list_display = ("group", "user", "money", "rounds", "tool_calls", "seconds")
     list_display_links = ("group", "user")
     list_select_related = ("group", "user")

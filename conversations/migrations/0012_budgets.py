@@ -97,7 +97,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             "budget",
             "unit",
-            choice(6, "money", ("money", "money (micro-dollars)"), ("tokens", "tokens"), ("turns", "turns")),
+            choice(6, "money", ("money", "money"), ("tokens", "tokens"), ("turns", "turns")),
         ),
         migrations.AlterField(
             "budget",
@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
             "budget",
             "limit",
             models.PositiveBigIntegerField(
-                help_text="Of money in micro-dollars: 1,000,000 is one dollar.", validators=FITS
+                help_text="Of money in dollars.", validators=FITS
             ),
         ),
         migrations.AddField(
@@ -329,7 +329,7 @@ class Migration(migrations.Migration):
                     "micros",
                     models.PositiveBigIntegerField(
                         blank=True,
-                        help_text="In micro-dollars; 0: no cap.",
+                        help_text="In dollars; 0: no cap.",
                         null=True,
                         validators=FITS,
                         verbose_name="money",

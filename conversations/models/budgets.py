@@ -48,7 +48,7 @@ class Budget(models.Model):
         PER_MEMBER = "per_member", "for each member"
 
     class Unit(models.TextChoices):
-        MONEY = "money", "money (micro-dollars)"
+        MONEY = "money", "money"
         TOKENS = "tokens", "tokens"
         TURNS = "turns", "turns"
 
@@ -80,7 +80,7 @@ class Budget(models.Model):
         help_text="Where its days begin at midnight, such as Europe/Vienna.",
     )
     limit = models.PositiveBigIntegerField(
-        validators=_FITS, help_text="Of money in micro-dollars: 1,000,000 is one dollar."
+        validators=_FITS, help_text="Of money in dollars."
     )
     soft_percents = models.CharField(
         max_length=40,

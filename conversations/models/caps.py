@@ -32,7 +32,7 @@ class TurnCap(models.Model):
         null=True,
         blank=True,
         validators=[MaxValueValidator(MOST)],
-        help_text="In micro-dollars; 0: no cap.",
+        help_text="In dollars; 0: no cap.",
     )
     rounds = models.PositiveIntegerField(
         "model calls", null=True, blank=True, validators=[MinValueValidator(1)]

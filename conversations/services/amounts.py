@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
@@ -11,6 +12,8 @@ from django.utils.dateparse import parse_date, parse_datetime
 MICROS = 1_000_000
 #: Longer is no figure that anybody means, and slow to compute with.
 MOST_DIGITS, MOST_EXPONENT = 40, 1_000
+#: Commas between thousands; 12,50 is not taken, because some mean 12.50 by it.
+_GROUPED = re.compile(r"[$+-]*\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 class Unreadable(ValueError):
@@ -22,7 +25,7 @@ class Unreadable(ValueError):
 def micros(text: str) -> int:
     """Read dollars, such as 12.50 or $0.000001, as micro-dollars."""
     try:
-        number = Decimal(_short(text).removeprefix("$").replace("_", "").replace(",", ""))
+        number = Decimal(_plain(text).removeprefix("$"))
     except InvalidOperation:
         raise Unreadable(f"{text!r} is no amount of dollars") from None
     # A short text may have an exponent that makes an endless number.
@@ -37,16 +40,28 @@ def amount(text: str, unit: str) -> int:
     if unit == "money":
         return micros(text)
     try:
-        return int(_short(text).replace(",", "").replace("_", ""))
+        return int(_plain(text))
     except ValueError:
         raise Unreadable(f"{text!r} is no whole number of {unit}") from None
 
 
-def _short(text: str) -> str:
+def written(number: int, unit: str) -> str:
+    """Write an amount as it is read: 12.50 of money, 500000 of all else."""
+    if unit != "money":
+        return str(number)
+    whole, rest = divmod(abs(number), MICROS)
+    digits = f"{rest:06d}".rstrip("0").ljust(2, "0")
+    return f"{'-' if number < 0 else ''}{whole}.{digits}"
+
+
+def _plain(text: str) -> str:
+    """Give the figure without what groups its digits."""
     found = text.strip()
     if len(found) > MOST_DIGITS:
         raise Unreadable(f"{found[:MOST_DIGITS]!r}… is no amount: it is too long")
-    return found
+    if "," in found and not _GROUPED.fullmatch(found):
+        raise Unreadable(f"{found!r} is no amount: commas stand between thousands alone")
+    return found.replace(",", "").replace("_", "")
 
 
 def moment(text: str, zone: ZoneInfo) -> datetime:

@@ -47,7 +47,7 @@ async def test_a_budget_lowered_in_the_admin_stops_a_running_turn_before_its_nex
     await page.goto(f"{served.url}/admin/conversations/user/2/change/")
     await expect(page.locator("#effective-budgets")).to_contain_text("$0.00 spent of $90.00")
     limit = page.locator("#id_budgets-0-limit")
-    await limit.fill("1")
+    await limit.fill("0.000001")
     context = await browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
     context.set_default_timeout(15_000)
     person = await context.new_page()

@@ -228,6 +228,9 @@ def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
         {"type": "object", "properties": {"a": {"$ref": "#/no/such"}}},
         {"type": "object", "required": "a"},
         {"type": "object", "properties": {"a": {"type": "object", "anyOf": 4}}},
+        {"type": "object", "properties": {"a": {"pattern": "(" * 3_000 + ")" * 3_000}}},
+        {"type": "object", "properties": {"a": {"pattern": "a{99999999999999999999}"}}},
+        {"type": "object", "anyOf": [{"$ref": "#/anyOf/" + "9" * 5_000}]},
     ],
 )  # fmt: skip
 def test_a_schema_with_a_flaw_has_words_for_it(schema: Any) -> None:
@@ -239,6 +242,48 @@ def test_a_deep_schema_has_a_flaw() -> None:
     for _ in range(3_000):
         schema = {"type": "object", "properties": {"a": schema}}
     assert "deeper" in flaw_of(schema)
+
+
+def test_each_part_of_a_schema_is_looked_at_once_whatever_refers_to_it() -> None:
+    def bomb(width: int) -> dict[str, Any]:
+        many = [{"$ref": "#b"} for _ in range(width)]
+        named = {"x": {"$anchor": "a", "anyOf": many}, "y": {"$anchor": "b"}}
+        refer = [{"$ref": "#a"} for _ in range(width)]
+        return {"type": "object", "$defs": named, "allOf": refer}
+
+    def steps(schema: dict[str, Any]) -> int:
+        calls = 0
+
+        def count(*_: Any) -> None:
+            nonlocal calls
+            calls += 1
+
+        before = sys.getprofile()
+        sys.setprofile(count)
+        try:
+            assert flaw_of(schema) == ""
+        finally:
+            sys.setprofile(before)
+        return calls
+
+    flaw_of(bomb(1))
+    assert steps(bomb(80)) < 3 * steps(bomb(40))
+
+
+def test_a_reference_in_a_circle_is_found_through_names_and_pointers() -> None:
+    circle = {"x": {"$anchor": "a", "anyOf": [{"$ref": "#/$defs/y"}]}, "y": {"not": {"$ref": "#a"}}}
+    tree = {"x": {"$anchor": "a", "items": {"$ref": "#a"}}}
+    refer = {"type": "object", "allOf": [{"$ref": "#a"}]}
+    assert "itself" in flaw_of(refer | {"$defs": circle})
+    assert flaw_of(refer | {"$defs": tree}) == ""
+
+
+@pytest.mark.asyncio
+async def test_a_list_of_tools_is_bounded_as_a_whole(fake: Fake) -> None:
+    async with fake("heavy") as (_, heard):
+        standing = await heard.until("failed")
+    assert "too large" in standing.error
+    assert heard.tools == ()
 
 
 def test_patterns_of_others_are_not_run_here() -> None:

@@ -55,10 +55,10 @@ def text(response: Any) -> str:
 
 def test_a_budget_is_added_and_shown_in_dollars_with_its_bar(root: Client) -> None:
     user = User.objects.create(username="ada")
-    new = {"period": "day", "limit": 2_500_000, "is_active": "on", "note": "trial"}
+    new = {"period": "day", "limit": "2.50", "is_active": "on", "note": "trial"}
     assert root.post(url(user), form(user, (new,))).status_code == 302
     page = text(root.get(url(user)))
-    for shown in ("$2.50", "budget-bar", "1,000,000 is one dollar", "$0.00 spent of $2.50"):
+    for shown in ("$2.50", "budget-bar", "In dollars, such as 2.50", 'value="2.50"', "$0.00 spent of $2.50"):
         assert shown in page
     assert "style=" not in page
 
@@ -96,7 +96,7 @@ def test_a_budget_in_use_keeps_its_period_and_is_switched_off(root: Client) -> N
     assert root.post(url(place.user), form(place.user, (row,))).status_code == 302
     budget.refresh_from_db()
     assert not budget.is_active
-    assert budget.limit == 9
+    assert budget.limit == 9_000_000
 
 
 def test_a_user_who_owns_conversations_is_not_deleted(root: Client) -> None:

@@ -3,12 +3,14 @@
 A schema that the API refuses would fail every call of every conversation that has the tool, so it
 is refused when it is listed. Arguments are checked for what no server should be sent (no object, no
 finite numbers, depths) and for what is missing; the rest is the server's to check, because to run
-another party's patterns over text would let it stop the process.
+another party's patterns over text would let it stop the process. For the same reason each part of a
+schema is looked at once, whatever refers to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +22,7 @@ DEEPEST = 40
 #: Keywords whose schemas hold for the very value that is looked at.
 IN_PLACE_ONE = ("not", "if", "then", "else")
 IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
+REFERENCES = ("$ref", "$dynamicRef")
 
 
 def flaw_of(schema: Any) -> str:
@@ -28,15 +31,16 @@ def flaw_of(schema: Any) -> str:
         return 'The input schema is not of the type "object".'
     if _depth(schema) > DEEPEST:
         return f"The input schema is nested deeper than {DEEPEST} levels."
+    anchors = _anchors(schema)
     for holder in _dicts(schema):
-        for word in ("$ref", "$dynamicRef"):
+        for word in REFERENCES:
             target = holder.get(word)
-            if isinstance(target, str) and _resolve(schema, target) is None:
+            if isinstance(target, str) and _resolve(schema, anchors, target) is None:
                 return f"The input schema refers to {quote(target)}, which is not within it."
+    beside = {id(each): _same_value(schema, anchors, each) for each in _dicts(schema)}
     try:
-        if any(_is_circle(schema, holder) for holder in _dicts(schema)):
-            return "The input schema refers to itself without an end."
-    except RecursionError:
+        TopologicalSorter(beside).prepare()
+    except CycleError:
         return "The input schema refers to itself without an end."
     return _invalid(schema)
 
@@ -59,6 +63,8 @@ def _invalid(schema: dict[str, Any]) -> str:
     except SchemaError as error:
         where = "/".join(str(part) for part in error.absolute_path)
         return f"The input schema is not valid (JSON Schema 2020-12) at {quote('/' + where)}."
+    except (RecursionError, OverflowError):
+        return "The input schema has a pattern that cannot be read."
     return ""
 
 
@@ -85,50 +91,42 @@ def _dicts(value: Any) -> Iterator[dict[str, Any]]:
             yield from _dicts(each)
 
 
-def _resolve(root: Any, target: str) -> Any:
+def _resolve(root: Any, anchors: dict[str, Any], target: str) -> Any:
     """Follow a pointer within the document; None when it leads nowhere or out of it."""
     if not target.startswith("#"):
         return None
     if target != "#" and not target.startswith("#/"):
-        anchors = (each for each in _dicts(root) if target[1:] in _anchors(each))
-        return next(anchors, None)
+        return anchors.get(target[1:])
     at = root
     for part in target.split("/")[1:]:
         step = unquote(part).replace("~1", "/").replace("~0", "~")
         if isinstance(at, dict) and step in at:
             at = at[step]
-        elif isinstance(at, list) and step.isdecimal() and int(step) < len(at):
+        elif isinstance(at, list) and step.isdecimal() and len(step) < 9 and int(step) < len(at):
             at = at[int(step)]
         else:
             return None
     return at
 
 
-def _anchors(holder: dict[str, Any]) -> tuple[Any, Any]:
-    return holder.get("$anchor"), holder.get("$dynamicAnchor")
+def _anchors(root: Any) -> dict[str, Any]:
+    """Find what has a name of its own; of one name the first."""
+    found: dict[str, Any] = {}
+    for each in _dicts(root):
+        for word in ("$anchor", "$dynamicAnchor"):
+            if isinstance(name := each.get(word), str):
+                found.setdefault(name, each)
+    return found
 
 
-def _is_circle(root: Any, start: dict[str, Any]) -> bool:
-    """Tell whether a value checked by `start` would be checked by it again, and again."""
-    seen: set[int] = set()
-    waiting = list(_same_value(root, start))
-    while waiting:
-        each = waiting.pop()
-        if each is start:
-            return True
-        if id(each) not in seen:
-            seen.add(id(each))
-            waiting.extend(_same_value(root, each))
-    return False
-
-
-def _same_value(root: Any, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    found = [_resolve(root, schema[word]) for word in ("$ref", "$dynamicRef") if word in schema
-             and isinstance(schema[word], str)]  # fmt: skip
+def _same_value(root: Any, anchors: dict[str, Any], schema: dict[str, Any]) -> list[int]:
+    """Give the schemas, by identity, that a value checked by this one is checked by as well."""
+    found = [_resolve(root, anchors, schema[word]) for word in REFERENCES
+             if isinstance(schema.get(word), str)]  # fmt: skip
     found += [schema.get(word) for word in IN_PLACE_ONE]
     for word in IN_PLACE_MANY:
         inner = schema.get(word)
         found += inner if isinstance(inner, list) else []
     inner = schema.get("dependentSchemas")
     found += inner.values() if isinstance(inner, dict) else []
-    return (each for each in found if isinstance(each, dict))
+    return [id(each) for each in found if isinstance(each, dict)]

@@ -7,6 +7,8 @@ the server (sampling, elicitation, roots) meet the library's refusals, because n
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +23,8 @@ from tools.mcp.server import Server
 from tools.text import clean, quote
 
 MOST_TOOLS, MOST_PAGES = 1_000, 50
+#: Characters of a whole list of tools as JSON, and objects in it: each costs time to look at.
+MOST_LISTED, MOST_OBJECTS = 2_000_000, 50_000
 LONGEST_WORDS = 500
 _ADAPTER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
@@ -45,18 +49,25 @@ def client_of(transport: Transport, changed: Callable[[], None]) -> Client:
 async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, ...]:
     """Read the whole list of tools; a list without an end is no list."""
     found: list[dict[str, Any]] = []
+    size = objects = 0
     cursor: str | None = None
     for _ in range(MOST_PAGES):
         try:
             page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
         except ValidationError as error:
             raise ListingError("Its list of tools does not follow the protocol.") from error
-        found += [tool.model_dump(by_alias=True, mode="json") for tool in page.tools]
-        if len(found) > MOST_TOOLS:
+        if len(found) + len(page.tools) > MOST_TOOLS:
             raise ListingError(f"It lists more than {MOST_TOOLS:,} tools.")
+        for tool in page.tools:
+            found.append(tool.model_dump(by_alias=True, mode="json"))
+            text = json.dumps(found[-1])
+            size, objects = size + len(text), objects + text.count("{")
+            if size > MOST_LISTED or objects > MOST_OBJECTS:
+                raise ListingError("Its list of tools is too large.")
         cursor = page.next_cursor
         if cursor is None:
-            return listed(server.name, found)
+            # In a thread: no list that another party wrote holds up the turns of this process.
+            return await asyncio.to_thread(listed, server.name, found)
     raise ListingError(f"Its list of tools has more than {MOST_PAGES} pages.")
 
 
