@@ -51,9 +51,10 @@ def offered(conversation: Conversation) -> list[Offered]:
     A conversation that is not saved stands for a new one of its owner.
     """
     access = access_of(conversation)
+    had = {need for need, has in NEEDS.items() if has(conversation)}
     found = []
     for tool in known_tools(conversation):
-        has_needs = not tool.needs or NEEDS[tool.needs](conversation)
+        has_needs = not tool.needs or tool.needs in had
         found.append(Offered(tool.name, tool, access.bar(tool.name, has_needs=has_needs)))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
     found += [Offered(each["name"], each, access.bar(each["name"])) for each in served]

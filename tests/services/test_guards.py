@@ -68,9 +68,20 @@ def write_rows() -> list[AppendOnly]:
     )  # fmt: skip
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(server=server, kind="added", actor=user)
+    used = models.ToolCall.objects.create(
+        turn=turn, answer=message, position=0, tool_use_id="toolu_1", name="x", input="{}",
+        effect="write",
+    )  # fmt: skip
+    question = models.Approval.objects.create(
+        conversation=conversation, call=used, arguments_digest="sha256:a", reason="write",
+        expires_at=datetime.now(UTC),
+    )  # fmt: skip
+    decision = models.Decision.objects.create(
+        conversation=conversation, approval=question, verdict="once", actor=user
+    )
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
-            grant, crossing, decided]  # fmt: skip
+            grant, crossing, decided, question, decision]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:
