@@ -115,7 +115,7 @@ async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
     assert await db(unrecorded, emulator) == []
 
 
-async def test_f38_a_turn_that_kills_its_workers_is_given_up_and_others_run(
+async def test_a_turn_that_kills_its_workers_is_given_up_and_others_run(
     emulator: EmulatorServer, ran: Path, tmp_path: Path
 ) -> None:
     poison = await queue("please put")

@@ -47,7 +47,9 @@ async def test_a_request_near_the_window_is_counted_and_its_answer_kept_within_i
     emulator: EmulatorServer,
 ) -> None:
     text = "Hello " * 12_000
-    window = Message.parse(1, "prompt", f'[{{"type":"text","text":"{text}"}}]').tokens * 13 // 10
+    window = (
+        Message.parse(1, "prompt", f'[{{"type":"text","text":"{text}"}}]').tokens * 13 // 10 + 4_000
+    )
     await db(lambda: ApiModel.objects.update(window=window))
     async with supervising() as supervisor:
         turn = await run(supervisor, text)
