@@ -9,7 +9,9 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from conversations.queries.mail import mail_providers
+from tools.errors import ToolError
 from tools.mail.accounts import Account, Server
+from tools.mail.compose import addresses
 
 HOST = re.compile(r"[a-z0-9:._-]{1,253}")
 NAME = re.compile(r"[\w .@+-]{1,60}")
@@ -74,6 +76,13 @@ class MailAccountForm(_Named):
             for name in mail_providers()
         ]
         self.fields["auth"].choices = [*AUTH, *offered]  # type: ignore[attr-defined]
+
+    def clean_address(self) -> str:
+        try:
+            (address,) = addresses([self.cleaned_data["address"]])
+        except ToolError as error:
+            raise forms.ValidationError(str(error)) from error
+        return address
 
     def clean_imap_host(self) -> str:
         return _host(self.cleaned_data["imap_host"])

@@ -33,10 +33,12 @@ class Mailboxes:
         try:
             return await db(mail_account_named, self.owner_id, name)
         except SecretUnreadable as error:
-            raise LoginError(
+            refused = LoginError(
                 "The stored password of this account cannot be opened any more; the user must"
                 " enter it again on the page Settings, Mail."
-            ) from error
+            )
+            await self.used(name, str(refused))
+            raise refused from error
 
     async def renewed(self, name: str, secret: str) -> None:
         await db(renew_mail_secret, owner_id=self.owner_id, name=name, secret=secret)

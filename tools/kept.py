@@ -90,7 +90,9 @@ class Shelf:
 
     def confirm(self, url: str, headers: Mapping[str, str], now: datetime) -> None:
         """Take over what the site says of a page that has not changed."""
-        old = self._pages[url]
+        old = self._pages.get(url)
+        if old is None:  # another call took it away meanwhile
+            return
         new = kept(old.reading, headers, now)
         self.keep(url, new and replace(new, conditions={**old.conditions, **new.conditions}))
 
@@ -125,7 +127,7 @@ def _lifetime(said: Mapping[str, str], headers: Mapping[str, str], now: datetime
         return timedelta(seconds=max(0, _number(said["max-age"]) - _number(headers.get("age", ""))))
     try:
         expires = parsedate_to_datetime(headers.get("expires", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return timedelta()
     expires = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
     return max(expires - now, timedelta())

@@ -18,7 +18,7 @@ from conversations.models import McpServer
 from conversations.queries.mcp import opened
 from conversations.services.secrets import MASK, SecretUnreadable
 from tools.errors import ToolError
-from tools.targets import read_url
+from tools.targets import read_url, written
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[McpServer]
@@ -91,6 +91,8 @@ class ServerForm(_Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         server = self.instance
+        # As it is stored: validation writes into the instance.
+        self._origin, self._keeps_secrets = _origin(server.url), False
         self._stored = {
             "environment": _stored(server.sealed_environment),
             "headers": _stored(server.sealed_headers),
@@ -148,6 +150,10 @@ class ServerForm(_Form):
         touched = {"transport", "command", "argument_lines", "environment_lines"}
         if is_command and touched & set(self.changed_data):
             self._demand_commands()
+        if "url" in found and self._keeps_secrets and _origin(found["url"]) != self._origin:
+            self.add_error(
+                "header_lines", "Another host is not given the stored values: enter them anew."
+            )
         return found
 
     def _demand_commands(self) -> None:
@@ -166,8 +172,17 @@ class ServerForm(_Form):
                 if name not in self._stored[kind]:
                     raise ValidationError(f"{name} has no stored value to keep.")
                 value = self._stored[kind][name]
+                self._keeps_secrets = True
             found[name] = value
         return found
+
+
+def _origin(url: str) -> str:
+    """Name who a URL is asked of, and how; "" for none."""
+    if not url:
+        return ""
+    found = read_url(url)
+    return f"{found.scheme}://{written(found)}"
 
 
 _SIGN = {"environment": "=", "headers": ": "}

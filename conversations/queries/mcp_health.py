@@ -16,6 +16,8 @@ from conversations.queries.mcp import Status, status
 
 #: Of all tools' calls the newest are looked at, and of a server's the newest of those.
 NEWEST, SAMPLE = 20_000, 1_000
+#: Pairs of lines of two definitions up to which what differs is looked for line by line.
+MOST_MATCHED = 1_000_000
 #: What waits for a decision comes first.
 ORDER: tuple[Status, ...] = ("changed", "new", "flawed", "offered", "gone", "rejected")
 #: Characters that no definition needs to hide something in.
@@ -106,9 +108,16 @@ def _shown(tool: McpTool) -> ToolShown:
     difference: tuple[tuple[str, str], ...] = ()
     if found == "changed" and tool.listed:
         before, after = (legible(text).split("\n") for text in (tool.approved, tool.listed))
-        lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
-        difference = tuple((line[:1], line[1:] if line[:1] != "@" else line) for line in lines)
+        difference = differing(before, after)
     return ToolShown(tool, found, legible(tool.listed or tool.approved), difference, _hint(tool))
+
+
+def differing(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:
+    """Give the lines that differ, by kind; of very many all, because to match them takes hours."""
+    if len(before) * len(after) <= MOST_MATCHED:
+        lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
+        return tuple((line[:1], line[1:] if line[:1] != "@" else line) for line in lines)
+    return (*(("-", line) for line in before), *(("+", line) for line in after))
 
 
 def _hint(tool: McpTool) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
+from conversations.mailboxes import Mailboxes
 from conversations.models import Conversation, MailAccount
 from conversations.queries.mail import (
     has_mail,
@@ -27,6 +29,7 @@ from conversations.services.mail import (
 from conversations.services.secrets import SecretUnreadable
 from tests import work
 from tools.mail.accounts import Account, Server
+from tools.mail.errors import LoginError
 
 pytestmark = pytest.mark.django_db
 SECRET = "QxCanarySecretQ"
@@ -87,6 +90,21 @@ def test_a_key_is_changed_by_a_new_one_before_the_old(settings: Any) -> None:
     settings.AGENTWEB_SECRETS_KEY = ("another",)
     with pytest.raises(SecretUnreadable):
         mail_account_named(ada.pk, "work")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_secret_that_cannot_be_opened_is_said_to_the_model_and_to_the_person(
+    settings: Any,
+) -> None:
+    ada = work.person("ada")
+    add_mail_account(owner_id=ada.pk, account=account())
+    settings.AGENTWEB_SECRETS_KEY = ("another",)
+    mail = Mailboxes(ada.pk)
+    with pytest.raises(LoginError, match="enter it again on the page Settings, Mail"):
+        async_to_sync(mail.find)("work")
+    (row,) = mail_accounts(ada.pk)
+    assert "enter it again" in row.problem
+    assert async_to_sync(mail.names)() == ["work"]
 
 
 def test_nobody_finds_changes_or_removes_the_account_of_another() -> None:

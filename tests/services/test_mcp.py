@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.queries.mcp import approved_tools, missing_tools, pool_servers, status
-from conversations.queries.mcp_health import legible, server_health, shown_tools
+from conversations.queries.mcp_health import differing, legible, server_health, shown_tools
 from conversations.queries.toolsets import toolset
 from conversations.services import mcp, secrets
 from conversations.services.mcp import McpError
@@ -225,3 +225,11 @@ def test_decisions_are_never_changed(actor: User) -> None:
     for query in (McpDecision.objects.all().delete, lambda: McpDecision.objects.update(note="x")):
         with pytest.raises(Exception, match="append-only"), transaction.atomic():
             query()
+
+
+def test_what_differs_in_very_long_definitions_is_shown_without_matching_lines() -> None:
+    before, after = ([str(n * step % 101) for n in range(8_000)] for step in (1, 7))
+    found = differing(before, after)
+    assert [line for kind, line in found if kind == "-"] == before
+    assert [line for kind, line in found if kind == "+"] == after
+    assert differing(["a", "b"], ["a", "c"])[-2:] == (("-", "b"), ("+", "c"))

@@ -38,6 +38,8 @@ def copy_of(text: str) -> Kept:
         ({"cache_control": "max-age=60", "age": "99"}, 0),
         ({"cache_control": "max-age=99999"}, 600),
         ({"cache_control": "max-age=" + "9" * 40}, 0),
+        ({"expires": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"}, 0),
+        ({"expires": "Mon, 01 Jan 2030 00:00:00 +99999999999999999999"}, 0),
         ({"cache_control": "max-age=-5"}, 0),
         ({"cache_control": "no-cache, max-age=60"}, 0),
         ({"cache_control": "max-age=0", "expires": "Sun, 22 Nov 2026 12:05:00 GMT"}, 0),
@@ -129,6 +131,12 @@ def test_a_new_page_that_must_not_be_kept_takes_the_old_one_away() -> None:
     shelf.keep("a", copy_of("x"))
     shelf.keep("a", None)
     assert shelf.find("a", NOW) is None
+
+
+def test_a_page_that_another_call_took_away_is_not_confirmed() -> None:
+    shelf = Shelf(10_000)
+    shelf.confirm("http://a.example/", {"cache-control": "max-age=60"}, NOW)
+    assert shelf.find("http://a.example/", NOW) is None
 
 
 def test_people_have_shelves_of_their_own_and_few_of_them_are_held() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import email
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of, opened_to
 from tools.base import ToolContext, ToolResult
 from tools.execute import execute
 from tools.mail.accounts import Server
+from tools.mail.smtp import Smtp
 from tools.registry import TOOLS
 
 pytestmark = pytest.mark.asyncio
@@ -141,6 +143,33 @@ async def test_an_unknown_outcome_is_said_to_be_unknown(own: ToolContext, sink: 
     await sink(breaks_off=True)
     result = await call(own, "send_mail", **MAIL)
     assert "may have been sent" in str(result.content)
+
+
+async def test_an_answer_that_does_not_come_in_time_is_an_unknown_outcome(
+    own: ToolContext, mail: Mailboxes, sink: Sink
+) -> None:
+    made = await sink(stalls=True)
+    mail.access = replace(mail.access, deadline=2)
+    result = await call(own, "send_mail", **MAIL)
+    assert len(made.taken) == 1
+    assert "may have been sent" in str(result.content)
+
+
+async def test_a_mail_that_was_taken_is_sent_though_the_server_hangs_up_at_once(
+    own: ToolContext, mailbox: Mailbox, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goodbye = Smtp.leave
+
+    async def slowly(self: Smtp) -> None:
+        # The end of the connection has arrived before the goodbye is written.
+        await asyncio.sleep(0.3)
+        await goodbye(self)
+
+    monkeypatch.setattr(Smtp, "leave", slowly)
+    made = await sink(hangs_up=True)
+    result = await call(own, "send_mail", **MAIL)
+    assert not result.is_error
+    assert len(made.taken) == len(mailbox.all("Sent Items")) == 1
 
 
 async def test_without_encryption_nothing_is_said_to_the_server(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,29 @@ async def test_why_a_server_does_not_start_is_told(fake: Fake) -> None:
     async with fake("fails") as (_, heard):
         error = (await heard.until("failed")).error
     assert "no such database" in error or "closed" in error.lower()
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_never_answers_is_left_at_once(
+    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.mcp.connection.PATIENCE", 300.0)
+    monkeypatch.setattr("tools.mcp.connection.ENDING", 300.0)
+    async with fake("mute") as (pool, heard):
+        async with asyncio.timeout(60):
+            while not (tmp_path / "asked").exists():
+                await asyncio.sleep(0.02)
+            await pool.close()
+    assert heard.state == "idle"
+
+
+@pytest.mark.asyncio
+async def test_a_secret_that_a_server_repeats_is_not_told(tmp_path: Path) -> None:
+    place = mcpservers.command(tmp_path, "repeats", TOKEN="canary-of-a-token")
+    async with pooled(place) as (_, heard):
+        error = (await heard.until("failed")).error
+    assert "canary" not in error
+    assert "[secret]" in error
 
 
 @pytest.mark.asyncio

@@ -81,6 +81,25 @@ def test_a_masked_line_keeps_its_secret_and_a_missing_one_removes_it() -> None:
 
 
 @pytest.mark.parametrize(
+    "url",
+    ["https://evil.example/mcp", "http://mcp.example/mcp", "https://mcp.example:8443/mcp"],
+)
+def test_a_stored_secret_never_goes_to_another_host(url: str) -> None:
+    client = superuser()
+    server = added(client)
+    kept = f"Authorization: {MASK}"
+    assert b"enter them anew" in saved(client, server, url=url, header_lines=kept).content
+    server.refresh_from_db()
+    assert server.url == "https://mcp.example/mcp"
+    other = "https://mcp.example/other"
+    assert saved(client, server, url=other, header_lines=kept).status_code == 302
+    assert headers(server) == {"Authorization": "Bearer canary"}
+    anew = "Authorization: Bearer other"
+    assert saved(client, server, url=url, header_lines=anew).status_code == 302
+    assert headers(server) == {"Authorization": "Bearer other"}
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"name": "Demo"}, {"name": "a__b"}, {"name": ""}, {"url": ""},

@@ -84,6 +84,8 @@ def test_the_same_server_is_reached_by_starttls(
         ({"imap_host": "a\r\nb"}, "Write the name of the server"),
         ({"name": "x\r\ny"}, "letters, digits, spaces"),
         ({"address": "ada"}, "valid email"),
+        ({"address": "ada@bücher.example"}, "is not a mail address"),
+        ({"address": '"a.b"@example.org'}, "is not a mail address"),
         ({"auth": "none"}, "valid choice"),
     ],
 )

@@ -22,6 +22,8 @@ DEEPEST = 20
 DASHES = re.compile(rb"^--([^\r\n]{1,200})\r?$", re.MULTILINE)
 NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 BODIES = ("text/plain", "text/html")
+#: What an attachment is called whose name cannot be decoded.
+UNREADABLE = "unreadable name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,11 @@ class Part:
 
     @property
     def file_name(self) -> str:
-        return (self.header.kind.get_filename("") or "").strip()[:255]
+        try:
+            return (self.header.kind.get_filename("") or "").strip()[:255]
+        except ValueError:
+            # Its charset is none: idna, undefined, or with a NUL in its name.
+            return UNREADABLE
 
     @property
     def is_attachment(self) -> bool:
@@ -136,7 +142,11 @@ def _delimiter(data: bytes, at: int, levels: list[Level]) -> Delimiter | None:
 
 
 def _boundary(head: Header) -> bytes:
-    value = head.kind.get_boundary("")
+    try:
+        value = head.kind.get_boundary("")
+    except ValueError:
+        # Its charset is none.
+        return b""
     return str(value).rstrip().encode("latin-1", errors="replace")[:200]
 
 

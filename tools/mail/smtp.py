@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.errors import LoginError, MailError, MailRefusedError
@@ -27,6 +27,8 @@ class Smtp:
 
     def __init__(self, line: Line) -> None:
         self._line = line
+        #: a message was given away, and whether it was taken is not said yet
+        self.is_unknown = False
 
     async def say(self, line: str) -> None:
         await self._line.send(line.encode("ascii") + b"\r\n")
@@ -43,8 +45,7 @@ class Smtp:
 
     async def expect(self, *codes: int) -> list[str]:
         code, said = await self.hear()
-        if code not in codes:
-            raise MailRefusedError(f"The mail server refused: {code} {quote(' '.join(said), 200)}")
+        _demand_code(code, said, *codes)
         return said
 
     async def log_in(self, account: Account) -> None:
@@ -74,24 +75,33 @@ class Smtp:
             await self.expect(250, 251)
         await self.say("DATA")
         await self.expect(354)
-        try:
-            await self._line.send(DOT.sub(b"..", message) + b".\r\n")
-            await self.expect(250)
-        except MailRefusedError:
-            raise
-        except (MailError, OSError, EOFError) as error:
-            raise MailError(
-                "The server broke off after it was given the mail: it may have been sent. Check"
-                " before repeating."
-            ) from error
+        self.is_unknown = True
+        await self._line.send(DOT.sub(b"..", message) + b".\r\n")
+        code, said = await self.hear()
+        self.is_unknown = False
+        _demand_code(code, said, 250)
+
+    async def leave(self) -> None:
+        """Say goodbye; a server that has hung up before it did what was asked all the same."""
+        with suppress(OSError):
+            await self.say("QUIT")
 
 
 async def submit(
     account: Account, access: MailAccess, recipients: Sequence[str], message: bytes
 ) -> None:
     """Send a message, which ends with a line break, to all of its recipients or to none."""
-    async with _session(account, access) as smtp:
-        await smtp.hand_over(account.address, recipients, message)
+    smtp: Smtp | None = None
+    try:
+        async with _session(account, access) as smtp:
+            await smtp.hand_over(account.address, recipients, message)
+    except MailError as error:
+        if smtp is None or not smtp.is_unknown:
+            raise
+        raise MailError(
+            "The server broke off after it was given the mail: it may have been sent. Check before"
+            " repeating."
+        ) from error
 
 
 async def greet(account: Account, access: MailAccess) -> None:
@@ -110,7 +120,7 @@ async def _session(account: Account, access: MailAccess) -> AsyncIterator[Smtp]:
             await smtp.expect(220)
         await smtp.log_in(account)
         yield smtp
-        await smtp.say("QUIT")
+        await smtp.leave()
 
 
 async def _ask(plain: Plain) -> None:
@@ -127,6 +137,11 @@ async def _demand(plain: Plain, wanted: int) -> None:
         code, is_last, _ = _reply(await plain.line())
         if code != wanted:
             raise MailError("The mail server offers no encryption on this port; nothing was sent.")
+
+
+def _demand_code(code: int, said: Sequence[str], *codes: int) -> None:
+    if code not in codes:
+        raise MailRefusedError(f"The mail server refused: {code} {quote(' '.join(said), 200)}")
 
 
 def _reply(line: bytes) -> tuple[int, bool, str]:

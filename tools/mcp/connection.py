@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -68,6 +68,8 @@ class Connection:
         self._settled, self._asked, self._over = (asyncio.Event() for _ in range(3))
         self._lost_because = ""
         self._is_ending, self._since = False, math.inf
+        #: how long the server is waited for, while it is
+        self._patience: asyncio.Timeout | None = None
         self._task = asyncio.create_task(self._live(), name=f"mcp-{server.name}")
 
     def ask(self) -> None:
@@ -78,6 +80,9 @@ class Connection:
         """Leave the server; its task ends in a bounded time."""
         self._is_ending = True
         self._over.set()
+        if self._patience is not None and not self._patience.expired():
+            # Nobody waits any more for a server that does not answer.
+            self._patience.reschedule(0)
         _, late = await asyncio.wait([self._task], timeout=ENDING)
         if late:
             self._task.cancel()
@@ -107,7 +112,7 @@ class Connection:
                     "The connection to the server was lost during the call. The outcome is unknown:"
                     " check before repeating."
                 ) from error
-            raise ServerError(words(error)) from error
+            raise ServerError(self.server.unsaid(words(error))) from error
 
     async def _connected(self) -> ClientSession:
         if self.standing.state == "connecting":
@@ -162,7 +167,9 @@ class Connection:
             cause = first(error)
             # Most errors follow from the loss; that a rule was broken is why there is one.
             is_rule = isinstance(cause, ServerError)
-            return words(cause) if is_rule or not self._lost_because else self._lost_because
+            if is_rule or not self._lost_because:
+                return self.server.unsaid(words(cause))
+            return self._lost_because
         finally:
             self._session = None
             self._settled.clear()
@@ -171,7 +178,7 @@ class Connection:
     async def _serve(self, stack: AsyncExitStack) -> None:
         from tools.mcp.session import client_of, read_listing, says
 
-        async with asyncio.timeout(PATIENCE):
+        async with self._patiently():
             client = await stack.enter_async_context(client_of(self._transport(), self.ask))
             tools = await read_listing(self.server, client.session)
         self._session = client.session
@@ -183,8 +190,17 @@ class Connection:
             await _first(CALM, self._over)
             await _first(self.server.check_seconds, self._over, self._asked)
             if not self._over.is_set():
-                async with asyncio.timeout(PATIENCE):
+                async with self._patiently():
                     tools = await read_listing(self.server, client.session)
+
+    @contextlib.asynccontextmanager
+    async def _patiently(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(PATIENCE) as patience:
+            self._patience = patience
+            try:
+                yield
+            finally:
+                self._patience = None
 
     async def _heard(self, tools: tuple[Listed, ...]) -> None:
         self._digests = {tool.name: tool.digest for tool in tools if not tool.flaw}
@@ -210,7 +226,9 @@ class Connection:
     def _left(self, why: str, wrote: str) -> None:
         # Of one that worked it may be what people said to it.
         has_worked = self._session is not None
-        self._lose(why if has_worked or not wrote else f"{why} It wrote: {wrote}")
+        if not has_worked and wrote:
+            why = f"{why} It wrote: {self.server.unsaid(wrote)}"
+        self._lose(why)
 
 
 async def _told(telling: Awaitable[None]) -> None:

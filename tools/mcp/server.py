@@ -28,6 +28,10 @@ class Address:
     access: WebAccess
 
 
+#: Shorter ones are words that texts have anyway.
+SHORTEST_SECRET = 6
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     name: str
@@ -36,3 +40,13 @@ class Server:
     deadline: float = 60.0
     #: seconds between two looks at its list of tools
     check_seconds: float = 300.0
+
+    def unsaid(self, text: str) -> str:
+        """Take out of what it said the secrets it was given, which servers like to repeat."""
+        place = self.place
+        given = place.headers if isinstance(place, Address) else place.environment
+        parts = {part for _, value in given for part in (value, *value.split())}
+        for secret in sorted(parts, key=len, reverse=True):
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, "[secret]")
+        return text

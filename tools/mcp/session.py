@@ -17,14 +17,15 @@ from mcp import MCPError
 from mcp.client import Client, ClientSession, IncomingMessage, Transport
 from pydantic import TypeAdapter, ValidationError
 
-from tools.mcp.definitions import Listed, listed
+from tools.mcp.definitions import MOST_BYTES, Listed, listed
 from tools.mcp.errors import ListingError, ServerError
-from tools.mcp.server import Server
+from tools.mcp.server import MOST_MESSAGE, Server
 from tools.text import clean, quote
 
 MOST_TOOLS, MOST_PAGES = 1_000, 50
-#: Characters of a whole list of tools as JSON, and objects in it: each costs time to look at.
-MOST_LISTED, MOST_OBJECTS = 2_000_000, 50_000
+#: Characters of a whole list of tools as JSON, and objects in those of its tools that are looked
+#: into: each costs time.
+MOST_LISTED, MOST_OBJECTS = MOST_MESSAGE, 50_000
 LONGEST_WORDS = 500
 _ADAPTER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
@@ -61,7 +62,8 @@ async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, 
         for tool in page.tools:
             found.append(tool.model_dump(by_alias=True, mode="json"))
             text = json.dumps(found[-1])
-            size, objects = size + len(text), objects + text.count("{")
+            size += len(text)
+            objects += text.count("{") if len(text) <= MOST_BYTES else 0
             if size > MOST_LISTED or objects > MOST_OBJECTS:
                 raise ListingError("Its list of tools is too large.")
         cursor = page.next_cursor
