@@ -25,7 +25,11 @@ from conversations.switch import Stopped
 logger = logging.getLogger("agentweb.runner")
 
 CUT_SHORT = "Outcome unknown: the server stopped while this tool ran. Check before repeating it."
-CANCELLED = "Cancelled: the turn was stopped before this tool finished."
+CANCELLED = "Cancelled: the turn was stopped before this tool was started."
+STOPPED_WITHIN = (
+    "Cancelled: the turn was stopped while this tool ran. What it had done by then is unknown:"
+    " check before repeating it."
+)
 TOO_MANY = "Not run: this turn has reached its limit of tool calls."
 FLAWED = "Not run: the input was not one JSON object. It is "
 STOPPED = "Not run, stopped: "
@@ -112,15 +116,16 @@ class ToolRuns:
 
     async def _run(self, use: ToolUse) -> ToolDone:
         """Run one call: `started` is committed before it leaves."""
-        switch = self.ports.switch
+        switch, words = self.ports.switch, CANCELLED
         try:
             switch.check()
             await self.ports.tools.started(use)
+            words = STOPPED_WITHIN
             await self.ports.tell(self.changed)
             with switch.interruptible():
                 return await self.ports.tools.run(use)
         except Stopped:
-            return ToolDone(wire.encode(CANCELLED), "cancelled")
+            return ToolDone(wire.encode(words), "cancelled")
         except (asyncio.CancelledError, Exception) as error:
             # A cancellation that nobody asked this task for is a bug of the tool.
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():

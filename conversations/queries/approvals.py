@@ -1,8 +1,10 @@
 """What a person is asked before a tool acts: judged from the path, the site's rules and decisions.
 
-A destination counts as named when the person wrote a URL of that host in a message. What the model
-read privately counts wherever it stands on the path, also in a call that ran or will run before
-this one in the same answer.
+A destination counts as named when the person wrote a URL of that host in a message. What was pasted
+cannot be told from what was typed: a URL in a text that somebody talked them into pasting names its
+host too. Files that they attach name nobody, and are not counted as read privately: the person gave
+them to this conversation. What the model read privately counts wherever it stands on the path, also
+in a call that ran or will run before this one in the same answer.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from django.db.models import Q
 
@@ -25,14 +26,14 @@ from conversations.models import (
     Conversation,
     Decision,
     Message,
-    ToolCall,
     Turn,
 )
 from conversations.ports import ToolDone
-from conversations.queries.branches import on_path
+from conversations.queries.web_search import private_sources
 from tools.base import Tool
-from tools.errors import InputError
+from tools.errors import AddressRefusedError, InputError
 from tools.execute import checked
+from tools.targets import read_url, written
 from tools.toolset import Toolset
 
 logger = logging.getLogger("agentweb.turns")
@@ -45,7 +46,7 @@ CHANGED = "Not run: what the person allowed is not this call."
 #: A destination that its tool cannot tell is nobody's that the person named.
 UNKNOWN = "an unknown destination"
 _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
-_PORTS = {"http": 80, "https": 443}
+_PORTS = ("80", "443")
 
 
 def judged(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
@@ -128,13 +129,12 @@ def _decisions(turn_id: int) -> dict[str, Decision]:
 
 
 def _known(conversation: Conversation) -> Known:
-    read = ToolCall.objects.filter(on_path("turn", conversation), is_private=True)
     allowed = Approval.objects.filter(
         conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
     )
-    private = dict.fromkeys(read.order_by("pk").values_list("name", flat=True))
+    private = private_sources(conversation)
     return Known(
-        tuple(private),
+        private,
         frozenset(_named(conversation)) if private else frozenset(),
         frozenset(allowed.values_list("call__name", "destination")),
     )
@@ -153,13 +153,13 @@ def _named(conversation: Conversation) -> Iterator[str]:
 
 
 def _places(url: str) -> Iterator[str]:
+    """Name who a URL is asked of, as the tools read it: another reader may mean another host."""
     try:
-        parts = urlsplit(url.rstrip(".,;:!?)]}"))
-        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS[parts.scheme.lower()]
-        names = {host, host.encode("idna").decode("ascii")}
-    except ValueError:
+        place = written(read_url(url.rstrip(".,;:!?)]}")))
+    except AddressRefusedError:
         return
-    for name in names - {""}:
-        yield f"{name}:{port}"
-        if port in _PORTS.values():
-            yield name
+    host, _, port = place.rpartition(":")
+    if host:
+        yield place
+        if port in _PORTS:
+            yield host

@@ -1,48 +1,78 @@
-"""The full text of anything a conversation was shown, by the id a notice names."""
+"""The full text of anything a conversation was shown, by the id a notice names.
+
+People are given what any version has. The model is given what the shown path has, and no more:
+whether it has read something private is judged by that path.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
+
+from django.db.models import QuerySet
 
 from conversations.context import wire
 from conversations.context.described import described, text_of
-from conversations.models import Message, ToolCall
+from conversations.models import Conversation, Message, ToolCall
 from conversations.queries.attachments import spelled
+from conversations.queries.branches import on_path
 from conversations.queries.cards import result_images, result_text
 
 
 def original(conversation_id: int, id: str) -> str | None:
     """Give a tool result by its tool_use id, or a message by its number; None when unknown."""
+    return _found(_Rows.of(conversation_id), id)
+
+
+def recalled(conversation: Conversation, id: str) -> str | None:
+    """Give the same of the shown path alone."""
+    rows, path = _Rows.of(conversation.pk), on_path("turn", conversation)
+    return _found(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where originals are looked for."""
+
+    messages: QuerySet[Message]
+    calls: QuerySet[ToolCall]
+
+    @classmethod
+    def of(cls, conversation_id: int) -> _Rows:
+        return cls(
+            Message.objects.filter(conversation_id=conversation_id),
+            ToolCall.objects.filter(turn__conversation_id=conversation_id),
+        )
+
+
+def _found(rows: _Rows, id: str) -> str | None:
     if "\0" in id:
         return None  # PostgreSQL cannot even be asked
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) < 19:
-        message = Message.objects.filter(conversation_id=conversation_id, seq=int(number)).first()
+        message = rows.messages.filter(seq=int(number)).first()
         return None if message is None else _message_text(message)
-    content = _content(conversation_id, id)
-    return _imported(conversation_id, id) if content is None else result_text(content)
+    content = _content(rows.calls, id)
+    return _imported(rows.messages, id) if content is None else result_text(content)
 
 
 def original_images(conversation_id: int, id: str) -> list[str]:
     """Give the images of a tool result, as data URLs."""
-    return [] if "\0" in id else result_images(_content(conversation_id, id))
+    if "\0" in id:
+        return []
+    return result_images(_content(_Rows.of(conversation_id).calls, id))
 
 
-def _content(conversation_id: int, id: str) -> Any:
-    call = (
-        ToolCall.objects.filter(turn__conversation_id=conversation_id, tool_use_id=id)
-        .exclude(output=None)
-        .select_related("output")
-        .first()
-    )
+def _content(calls: QuerySet[ToolCall], id: str) -> Any:
+    ended = calls.filter(tool_use_id=id).exclude(output=None)
+    call = ended.select_related("output").first()
     return None if call is None or call.output is None else wire.decode(call.output.text)
 
 
-def _imported(conversation_id: int, id: str) -> str | None:
+def _imported(messages: QuerySet[Message], id: str) -> str | None:
     """Look into the messages themselves: imported tool results have no row of their own."""
     quoted = wire.encode(id)
-    rows = Message.objects.filter(conversation_id=conversation_id, kind="results")
-    for message in rows.filter(content__contains=quoted):
+    for message in messages.filter(kind="results", content__contains=quoted):
         for block in wire.decode(message.content):
             if block.get("tool_use_id") == id:
                 return result_text(block.get("content", ""))

@@ -5,6 +5,8 @@ for. So it is off until a person turns it on for a conversation, and then nothin
 there beside it, unless that person says it may be. Where something private was read before, search
 is not offered. Both are settled when a turn begins, so the definitions, and with them the prompt
 cache, stay what they are for the whole of it. A model whose searches have no price is offered none.
+
+What came with an import has no row that says which tool gave it: it counts as private.
 """
 
 from __future__ import annotations
@@ -12,17 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from conversations.conf import conf
-from conversations.models import Conversation, ToolCall, WebSearch
+from conversations.models import Conversation, Message, ToolCall, WebSearch
 from conversations.queries.branches import on_path
 from conversations.queries.prices import price_list
 
 NAME = "web_search"
 #: The version that runs no code of its own beside the searches; every model that searches has it.
 TYPE = "web_search_20250305"
+#: What results of an import are called where sources are named.
+IMPORTED = "imported results"
 
 
 def search_tools(conversation: Conversation) -> Iterator[Mapping[str, Any]]:
@@ -43,11 +46,16 @@ def is_search_possible(conversation: Conversation) -> bool:
 
 def has_read_privately(conversation: Conversation) -> bool:
     """Say whether a tool gave something private on the shown path."""
-    return not conversation._state.adding and _private_calls(conversation).exists()
+    return not conversation._state.adding and bool(private_sources(conversation))
 
 
-def _private_calls(conversation: Conversation) -> QuerySet[ToolCall]:
-    return ToolCall.objects.filter(on_path("turn", conversation), is_private=True)
+def private_sources(conversation: Conversation) -> tuple[str, ...]:
+    """Name what gave something private on the shown path, in its order."""
+    path = on_path("turn", conversation)
+    calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
+    imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
+    before = (IMPORTED,) if imported.exists() else ()
+    return (*before, *dict.fromkeys(calls.values_list("name", flat=True)))
 
 
 def excludes_private(conversation: Conversation) -> bool:

@@ -28,7 +28,9 @@ from conversations.queries.listing import listing
 from conversations.queries.questions import open_questions
 from conversations.services import approvals, audit, leases, takeovers, toolcalls, turns
 from conversations.services.approvals import ApprovalError
+from conversations.services.conversations import delete_conversation
 from conversations.services.leases import Lease
+from conversations.services.prompts import SendError
 from conversations.services.queue import waits
 from conversations.switch import Stopped
 from tests import toys, work
@@ -204,6 +206,30 @@ def test_what_was_allowed_for_the_conversation_is_not_asked_there_again() -> Non
     assert "q" in judge(another, calling(another, other))
 
 
+def test_what_is_allowed_for_the_conversation_answers_the_same_questions_of_the_answer() -> None:
+    same = ("q", "post", {"to": "a@b.example", "text": "Other words"})
+    elsewhere = ("r", "post", {"to": "eve@b.example"})
+    lease, (first, second, third, fourth) = asked(POST, same, elsewhere, FIRE)
+    assert decide(first, "chat").state == "approval_wait"
+    verdicts = dict(Decision.objects.values_list("approval", "verdict"))
+    assert verdicts == {first.pk: "chat", second.pk: "chat"}
+    with refused("decided"):
+        decide(second, "denied")
+    decide(third, "denied")
+    assert decide(fourth, "denied").state == "tool_wait"
+    assert set(judge(again(lease), uses(POST, same, elsewhere, FIRE))) == {"r", "f"}
+    key = work.conversation_of(lease).public_id
+    assert list(audit.verify_conversation(key, audit.Tally())) == []
+
+
+@pytest.mark.parametrize("verdict", ["once", "denied"])
+def test_a_decision_on_one_call_is_none_on_its_like(verdict: str) -> None:
+    lease, (first, second) = asked(POST, ("q", *POST[1:]))
+    assert decide(first, verdict).state == "approval_wait"
+    assert not Decision.objects.filter(approval=second).exists()
+    assert work.turn_of(lease).lease_until is None
+
+
 def test_what_was_allowed_once_is_asked_again() -> None:
     lease, (question,) = asked(FIRE)
     decide(question, "once")
@@ -262,6 +288,32 @@ def test_of_many_decisions_at_once_one_counts() -> None:
     found = work.crowd(8, lambda at: decide(question, "once" if at % 2 else "denied").pk)
     assert {getattr(error, "code", "") for error in work.failures(found)} == {"decided"}
     assert Decision.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_decisions_stops_messages_and_throwing_away_at_once_leave_one_whole_turn() -> None:
+    lease, questions = asked(FIRE, POST)
+    conversation, turn = work.conversation_of(lease), work.turn_of(lease)
+
+    def act(at: int) -> None:
+        match at % 5:
+            case 0 | 1:
+                decide(questions[at % 5], "chat")
+            case 2:
+                turns.request_stop(turn=turn)
+            case 3:
+                turns.send_prompt(conversation=conversation, text="And", client_id=uuid4())
+            case _:
+                delete_conversation(conversation=conversation)
+
+    for error in work.failures(work.crowd(10, act)):
+        assert isinstance(error, ApprovalError | SendError)
+    row = work.turn_of(lease)
+    # A stop that came behind the last decision is heard by the worker that goes on.
+    assert row.state == "cancelled" or (row.state == "tool_wait" and row.stop_requested_at)
+    calls = {call.state for call in row.tool_calls.all()}
+    assert calls == {"cancelled" if row.state == "cancelled" else "planned"}
+    assert list(audit.verify_conversation(conversation.public_id, audit.Tally())) == []
 
 
 def test_question_and_decision_stand_in_the_record_for_good() -> None:

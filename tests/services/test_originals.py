@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from conversations.context import wire
+from conversations.models import Conversation
 from conversations.ports import ToolDone
-from conversations.queries.originals import original
-from conversations.services import log, toolcalls
+from conversations.queries.originals import original, recalled
+from conversations.services import log, toolcalls, versions
 from conversations.services.leases import Lease
 from tests import records, work
 
@@ -44,6 +46,23 @@ def test_an_imported_result_is_found_in_its_message() -> None:
     found = original(lease.conversation_id, "toolu_a")
     assert found == "all of it"
     assert original(lease.conversation_id, 'odd "id" \\ 100%_') == "one\n[image]\ntwo"
+
+
+def test_the_model_recalls_nothing_of_another_path() -> None:
+    played = records.played(title="Read my mail")
+    records_of_first = ("toolu_1", "msg_1", "3")
+    first = played.conversation.turns.get()
+    work.claimed(versions.edit_prompt(turn=first, text="Something else", client_id=uuid4()))
+    row = Conversation.objects.get(pk=played.conversation.pk)
+    assert [recalled(row, each) for each in records_of_first] == [None] * 3
+    assert recalled(row, f"msg_{row.head}") == "Something else"
+    assert original(row.pk, "toolu_1") == records.LONG
+
+
+def test_the_model_recalls_what_stands_on_its_path() -> None:
+    row = Conversation.objects.get(pk=records.played().conversation.pk)
+    assert recalled(row, "toolu_1") == recalled(row, "3") == records.LONG
+    assert [recalled(row, each) for each in UNKNOWN] == [None] * len(UNKNOWN)
 
 
 UNKNOWN = [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from conversations.adapters import PAGES, TurnTools
+from conversations.answer import ToolUse
 from conversations.db import db
 from conversations.models import ToolCall
+from conversations.services.versions import edit_prompt
 from tests import records
 from tools.registry import TOOLS
 from tools.toolset import Toolset
@@ -49,3 +52,13 @@ async def test_a_person_has_one_shelf_in_all_turns_and_none_of_another(settings:
     assert shelves[2] is not shelves[0]
     assert shelves[0] is not None
     assert shelves[0].most == 1_234
+
+
+async def test_the_recall_tool_reaches_the_shown_path_alone() -> None:
+    played = await db(records.played)
+    tools: Any = TurnTools(played.lease, Toolset(TOOLS), partial(bool), Silent())  # type: ignore[arg-type]
+    use = ToolUse("toolu_2", "recall", '{"id":"msg_3"}')
+    assert (await tools.run(use)).state == "ok"
+    await db(partial(edit_prompt, turn=played.turn, text="Anew", client_id=uuid4()))
+    done = await tools.run(use)
+    assert (done.state, done.details["code"]) == ("error", "unknown_original")
