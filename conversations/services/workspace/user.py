@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from django.db import close_old_connections, connection
+from django.db import connection
 
 from conversations.queries.workspace import live_file, live_files
 from conversations.services.workspace.arranging import clear_workspace, delete_files, move_files
@@ -25,22 +25,17 @@ T = TypeVar("T")
 def _connected(
     method: Callable[Concatenate[UserWorkspace, P], T],
 ) -> Callable[Concatenate[UserWorkspace, P], T]:
-    """Leave no connection behind in a thread that is not ours, nor use one that is stale."""
+    """Leave no connection behind in a thread that is not ours, so that none is ever stale."""
 
     @wraps(method)
     def call(self: UserWorkspace, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        _let_go_of_connections()
         try:
             return method(self, *args, **kwargs)
         finally:
-            _let_go_of_connections()
+            if not connection.in_atomic_block:
+                connection.close()
 
     return call
-
-
-def _let_go_of_connections() -> None:
-    if not connection.in_atomic_block:
-        close_old_connections()
 
 
 @dataclass(frozen=True, slots=True)
