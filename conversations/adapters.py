@@ -27,7 +27,7 @@ from conversations.ports import NO_HEADERS, Ending, Head, Headers, Piece, Sendin
 from conversations.progress import Progress
 from conversations.queries.approvals import judged
 from conversations.queries.conversations import conversation_by_id
-from conversations.queries.originals import original
+from conversations.queries.originals import recalled
 from conversations.queries.path import state
 from conversations.queries.pins import pins
 from conversations.queries.web_search import has_read_privately
@@ -206,7 +206,10 @@ class _Originals:
         self._conversation_id = conversation_id
 
     async def find(self, id: str) -> str | None:
-        return await db(original, self._conversation_id, id)
+        return await db(self._find, id)
+
+    def _find(self, id: str) -> str | None:
+        return recalled(conversation_by_id(self._conversation_id), id)
 
 
 def workspace_of(user_id: int) -> UserWorkspace:

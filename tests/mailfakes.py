@@ -120,6 +120,10 @@ class SmtpSink:
     unknown: frozenset[str] = frozenset()
     #: hang up instead of saying that the data was taken
     breaks_off: bool = False
+    #: say nothing instead of it, and stay
+    stalls: bool = False
+    #: hang up as soon as that was said
+    hangs_up: bool = False
     taken: list[Taken] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -141,6 +145,18 @@ class SmtpSink:
         with suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             await self.talk(reader, writer)
         writer.close()
+
+    async def goes_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Say that the data was taken, if it does, and whether the dialogue goes on."""
+        if self.stalls:
+            await reader.read()
+        if self.breaks_off or self.stalls:
+            return False
+        writer.write(b"250 taken\r\n")
+        await writer.drain()
+        if self.hangs_up:
+            writer.transport.abort()
+        return not self.hangs_up
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         def say(text: str) -> None:
@@ -180,9 +196,8 @@ class SmtpSink:
                 say("354 go on")
                 data = await reader.readuntil(b"\r\n.\r\n")
                 self.taken.append(Taken(sender, recipients, data))
-                if self.breaks_off:
+                if not await self.goes_on(reader, writer):
                     return
-                say("250 taken")
             else:
                 say("221 bye" if verb == "QUIT" else "250 ok")
             await writer.drain()

@@ -41,6 +41,9 @@ def tools() -> list[dict[str, Any]]:
     match MODE:
         case "many":
             return [tool(f"t{n}") for n in range(5_000)]
+        case "heavy":
+            many: dict[str, Any] = {f"p{n}": {} for n in range(1_000)}
+            return [tool(f"t{n}", properties=many) for n in range(100)]
         case "large":
             return [tool(title="x" * 5_000_000), tool("small")]
         case "schemas":
@@ -136,18 +139,30 @@ def asks(id: Any) -> None:
     answer(id, said(f"refused: {got}"))
 
 
+def fail() -> None:
+    if MODE == "fails":
+        sys.stderr.write("no such database\n")
+    else:
+        sys.stdin.readline()
+        refused = {"code": -32000, "message": f"The token {os.environ['TOKEN']} is not known"}
+        write({"jsonrpc": "2.0", "id": 0, "error": refused})
+        sys.stderr.write(f"refused: {dict(os.environ)}\n")
+    raise SystemExit(7)
+
+
 def main() -> None:
     if MODE == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if os.fork() == 0:
             Path("grandchild").write_text(str(os.getpid()))
             time.sleep(600)
-    if MODE == "fails":
-        sys.stderr.write("no such database\n")
-        raise SystemExit(7)
+    if MODE in ("fails", "repeats"):
+        fail()
     for line in sys.stdin:
         message = json.loads(line)
         match message.get("method"):
+            case "initialize" if MODE == "mute":
+                Path("asked").touch()
             case "initialize":
                 facts = {"name": "fake", "version": "1"}
                 answer(

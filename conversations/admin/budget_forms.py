@@ -34,10 +34,10 @@ class BudgetForm(_Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if "limit" in self.fields:
+        if isinstance(limit := self.fields.get("limit"), AmountField):
             unit = self["unit"].value() if "unit" in self.fields else self.instance.unit
             is_known = unit in Budget.Unit.values
-            self.fields["limit"].unit = unit if is_known else self.instance.unit
+            limit.unit = unit if is_known else self.instance.unit
         if self.instance._state.adding and "time_zone" in self.fields:
             self.fields["time_zone"].initial = conf.budget_time_zone
 

@@ -101,7 +101,12 @@ class BudgetAdmin(ModelAdmin):
         drawn = bar(one.spent, one.held, one.limit, row.unit)
         if one.members is None:
             return drawn
-        words = f"by the one of {one.members} who used most; {worth(one.whole, row.unit)} in all"
+        most = (
+            "by the only one who used it"
+            if one.members == 1
+            else (f"by the one of {one.members:,} who used most")
+        )
+        words = f"{most}; {worth(one.whole, row.unit)} in all"
         return format_html('{}<span class="budget-note">{}</span>', drawn, words)
 
     @admin.display(description="starts anew")

@@ -6,8 +6,10 @@ from datetime import datetime, time, timedelta
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
 from conversations.models import Budget, User
+from conversations.models.budgets import MOST
 from conversations.periods import zone_of
 from conversations.services.amounts import Unreadable, amount
 
@@ -62,6 +64,14 @@ class GrantForm(AmountForm):
         if budget.kind == Budget.Kind.POOL or budget.user_id is not None:
             del self.fields["user"]
 
+    def clean_amount(self) -> int:
+        found = super().clean_amount()
+        if not 0 < found <= MOST:
+            raise forms.ValidationError(
+                "A grant is more than nothing, and no more than a budget can hold."
+            )
+        return found
+
     def clean_user(self) -> User | None:
         name = self.cleaned_data["user"]
         user = User.objects.filter(username=name).first() if name else None
@@ -75,7 +85,10 @@ class GrantForm(AmountForm):
             return None
         if day.year > _LAST_YEAR:
             raise forms.ValidationError(f"No later than the year {_LAST_YEAR}.")
-        return datetime.combine(day + timedelta(days=1), time(), self.zone)
+        ends = datetime.combine(day + timedelta(days=1), time(), self.zone)
+        if ends <= timezone.now():
+            raise forms.ValidationError("A grant ends later than now.")
+        return ends
 
 
 class CorrectionForm(AmountForm):

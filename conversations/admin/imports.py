@@ -33,8 +33,10 @@ class SheetForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if given.get("file"):
+            if given["file"].size > MOST_CHARS * 4:
+                raise forms.ValidationError(f"A file has at most {MOST_CHARS:,} characters.")
             try:
-                given["text"] = given["file"].read(MOST_CHARS * 4).decode()
+                given["text"] = given["file"].read().decode()
             except UnicodeDecodeError as error:
                 raise forms.ValidationError("The file is not UTF-8 text.") from error
         if not given.get("text", "").strip() and not self.errors:
@@ -68,7 +70,9 @@ PRICES = Kind(
     title="Take in prices",
     columns=price_rows.COLUMNS,
     needed=("conversations.add_modelprice", "conversations.change_modelprice"),
-    take=lambda text, actor, expected: price_rows.take_prices(text=text, expected=expected),
+    take=lambda text, actor, expected: price_rows.take_prices(
+        text=text, actor=actor, expected=expected
+    ),
     back="admin:conversations_modelprice_changelist",
     help_text="The last three may be empty. A new price closes the one before it.",
 )

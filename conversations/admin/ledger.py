@@ -63,7 +63,7 @@ def whose(window: BudgetWindow) -> str:
 
 @admin.register(BudgetWindow)
 class BudgetWindowAdmin(ReadOnly):
-    list_display = ("starts_at", "whose", "period", "used", "above", "limit_then", "ends")
+    list_display = ("begins", "whose", "period", "used", "above", "limit_then", "ends")
     list_filter = (
         "budget__scope", "budget__unit", "budget__period", BudgetUserFilter, "starts_at"
     )  # fmt: skip
@@ -71,7 +71,7 @@ class BudgetWindowAdmin(ReadOnly):
     ordering = ("-starts_at", "-pk")
     search_fields = ("user__username", "budget__group__name", "budget__note")
     fields = (
-        "whose", "budget_link", "period", "used", "starts_at", "ends", "limit_then", "settled",
+        "whose", "budget_link", "period", "used", "begins", "ends", "limit_then", "settled",
         "on_hold", "above", "entries",
     )  # fmt: skip
 
@@ -117,6 +117,10 @@ class BudgetWindowAdmin(ReadOnly):
     def used(self, row: BudgetWindow) -> str:
         """Draw it against the limit of its last call; that of now stands at its budget."""
         return bar(row.spent + row.overrun, row.held, row.limit, row.budget.unit)
+
+    @admin.display(description="begins", ordering="starts_at")
+    def begins(self, row: BudgetWindow) -> str:
+        return in_zone(row.starts_at, row.budget.time_zone)
 
     @admin.display(description="ends", ordering="ends_at")
     def ends(self, row: BudgetWindow) -> str:

@@ -18,9 +18,14 @@ from conversations.templatetags.agentweb import dollars
 
 
 def money(request: HttpRequest, user: User) -> dict[str, Any]:
-    """Give the budgets that count, what was granted and corrected, and what a turn may use."""
-    found = effective_budgets(user.pk)
+    """Give the budgets that count, what was granted and corrected, and what a turn may use.
+
+    Nothing to those who may see people but no budgets.
+    """
     has = request.user.has_perms
+    if not has(("conversations.view_budget",)):
+        return {}
+    found = effective_budgets(user.pk)
     return {
         "effective": found,
         "grants": grants_of(user.pk, [one.standing.rule.id for one in found])[:50],

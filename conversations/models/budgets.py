@@ -16,6 +16,7 @@ from django.db import models
 from django.utils import timezone
 
 from conversations.models.log import AppendOnly
+from conversations.periods import zone_of
 from conversations.validators import demand_percents, demand_zone
 
 #: More than any limit needs; sums of such limits still fit the database's integers.
@@ -79,9 +80,7 @@ class Budget(models.Model):
         validators=[demand_zone],
         help_text="Where its days begin at midnight, such as Europe/Vienna.",
     )
-    limit = models.PositiveBigIntegerField(
-        validators=_FITS, help_text="Of money in dollars."
-    )
+    limit = models.PositiveBigIntegerField(validators=_FITS, help_text="Of money in dollars.")
     soft_percents = models.CharField(
         max_length=40,
         default="50,80,95",
@@ -126,8 +125,10 @@ class Budget(models.Model):
     @property
     def amount(self) -> str:
         """The limit in its unit."""
-        is_money = self.unit == Budget.Unit.MONEY
-        return f"${self.limit / 1_000_000:,.2f}" if is_money else f"{self.limit:,} {self.unit}"
+        if self.unit != Budget.Unit.MONEY:
+            return f"{self.limit:,} {self.unit}"
+        whole, rest = divmod(self.limit, 1_000_000)
+        return f"${whole:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
 
 
 class BudgetWindow(models.Model):
@@ -169,7 +170,8 @@ class BudgetWindow(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.budget} from {self.starts_at:%Y-%m-%d %H:%M}"
+        there = self.starts_at.astimezone(zone_of(self.budget.time_zone))
+        return f"{self.budget} from {there:%Y-%m-%d %H:%M}"
 
 
 class Grant(AppendOnly):

@@ -62,7 +62,8 @@ def present(budgets: Sequence[Budget], now: datetime | None = None) -> dict[int,
                 _window_of(place, windows),
             )  # fmt: skip
         else:
-            found[budget.pk] = _most_used(place, budget, shared.get(budget.pk, {}))
+            held = top[budget.pk][1]
+            found[budget.pk] = _most_used(place, budget, held, shared.get(budget.pk, {}))
     return found
 
 
@@ -88,27 +89,26 @@ def running(now: datetime | None = None) -> QuerySet[Grant]:
 
 
 def _granted(
-    budgets: Iterable[Budget], now: datetime, top: dict[int, int | None]
+    budgets: Iterable[Budget], now: datetime, top: Mapping[int, tuple[int | None, int]]
 ) -> dict[int, int]:
     """Add up what is granted to all that a budget is for and to the one who used most of it."""
     rows = running(now).filter(budget__in=budgets).order_by().values_list("budget", "user")
     found: dict[int, int] = {}
     for budget, user, amount in rows.annotate(sum=Sum("amount")):
-        if user is None or user == top[budget]:
+        if user is None or user == top[budget][0]:
             found[budget] = found.get(budget, 0) + int(amount)
     return found
 
 
-def _top(budgets: Iterable[Budget], now: datetime) -> dict[int, int | None]:
-    """Say who used most of each: of a person's own it is that person."""
+def _top(budgets: Iterable[Budget], now: datetime) -> dict[int, tuple[int | None, int]]:
+    """Say who used most of each, and what is held there: of a person's own it is that person."""
     windows = open_windows(now).filter(budget=OuterRef("pk"), user__isnull=False)
-    most = Subquery(windows.order_by(_USED.desc(), "pk").values("user")[:1])
-    rows = Budget.objects.filter(pk__in=[budget.pk for budget in budgets])
-    return dict(
-        rows.annotate(top=Coalesce("user_id", most, output_field=BigIntegerField())).values_list(
-            "pk", "top"
-        )
+    most = windows.order_by(_USED.desc(), "pk")
+    rows = Budget.objects.filter(pk__in=[budget.pk for budget in budgets]).annotate(
+        top=Coalesce("user_id", Subquery(most.values("user")[:1]), output_field=BigIntegerField()),
+        holds=Coalesce(Subquery(most.values("held")[:1]), 0, output_field=BigIntegerField()),
     )
+    return {key: (user, holds) for key, user, holds in rows.values_list("pk", "top", "holds")}
 
 
 def open_windows(now: datetime | None = None) -> QuerySet[BudgetWindow]:
@@ -125,9 +125,10 @@ def _shared(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[str, 
     return {row["budget"]: row for row in sums}
 
 
-def _most_used(place: Place, budget: Budget, row: Mapping[str, Any]) -> Present:
+def _most_used(place: Place, budget: Budget, held: int, row: Mapping[str, Any]) -> Present:
+    spent = int(row.get("most", held)) - held
     return Present(
-        budget, place.starts_at, place.ends_at, place.limit, int(row.get("most", 0)), 0,
+        budget, place.starts_at, place.ends_at, place.limit, spent, held,
         members=row.get("members", 0), whole=int(row.get("whole", 0)),
     )  # fmt: skip
 

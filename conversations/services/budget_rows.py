@@ -57,6 +57,8 @@ class _Taker:
         is_off, place = row["active"] == "no", _place(row)
         if is_off and place in self.active:
             return "same", f"{_named(row)}: another line sets it"
+        if place in self.done and is_off:
+            return "same", f"{_named(row)}: off already"
         if place in self.done:
             raise LineRefused(f"{_named(row)}: another line sets the same budget.")
         self.done.add(place)
@@ -68,7 +70,7 @@ class _Taker:
         before = Budget.objects.filter(scope=row["scope"], is_active=True, **scope).first()
         if is_off and before is None:
             return "same", f"{_named(row)}: off already"
-        limit = None if is_off else _limit(row)
+        limit = None if is_off else _limit(row, before)
         more: dict[str, Any] = {
             "zone": row["time_zone"] or None,
             "percents": row["soft_percents"] or None,
@@ -119,7 +121,9 @@ def _subject(row: Row) -> dict[str, Any]:
             return {"user": user}
 
 
-def _limit(row: Row) -> int:
+def _limit(row: Row, before: Budget | None) -> int:
+    if before is not None and not row["limit"]:
+        return before.limit
     try:
         return amount(row["limit"], row["unit"])
     except Unreadable as error:

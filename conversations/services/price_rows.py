@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+
+from conversations.models import ModelPrice, User
 from conversations.services.amounts import Unreadable, micros, moment
 from conversations.services.pricebook import NewPrice, PriceError, load_prices
 from conversations.services.sheets import LineRefused, Plan, Row, take
@@ -11,9 +15,9 @@ from conversations.services.sheets import LineRefused, Plan, Row, take
 COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
 
 
-def take_prices(*, text: str, expected: str = "") -> Plan:
+def take_prices(*, text: str, actor: User, expected: str = "") -> Plan:
     """Take prices in, all or none; without what was `expected` it is a preview."""
-    return take(text, COLUMNS, lambda rows: _taken, expected)
+    return take(text, COLUMNS, lambda rows: lambda row: _taken(row, actor), expected)
 
 
 def new_price(row: Row) -> NewPrice:
@@ -30,7 +34,7 @@ def new_price(row: Row) -> NewPrice:
     return NewPrice(row["model"], row["kind"], rate, above, starts, row["source"])
 
 
-def _taken(row: Row) -> tuple[str, str]:
+def _taken(row: Row, actor: User) -> tuple[str, str]:
     new = new_price(row)
     try:
         changes = load_prices(rows=[new])
@@ -38,4 +42,13 @@ def _taken(row: Row) -> tuple[str, str]:
         raise LineRefused(str(error)) from error
     if not changes:
         return "same", f"{new}: {new.rate:,} micro-dollars per million, as before"
+    made = ModelPrice.objects.latest("pk")
+    LogEntry.objects.create(
+        user=actor,
+        content_type=ContentType.objects.get_for_model(ModelPrice),
+        object_id=str(made.pk),
+        object_repr=str(made)[:200],
+        action_flag=ADDITION,
+        change_message=f"From a CSV file: {changes[0]}",
+    )
     return "create" if changes[0].endswith("(new)") else "change", changes[0]

@@ -82,7 +82,8 @@ def _load(new: NewPrice, now: datetime) -> str:
         effective_from=starts,
         source=new.source[:200],
     )
-    return f"{new}: {new.rate:,} micro-dollars per million from {starts:%Y-%m-%d %H:%M} ({was})"
+    begins = f"{starts:%Y-%m-%d %H:%M}" if new.starts else "now on"
+    return f"{new}: {new.rate:,} micro-dollars per million from {begins} ({was})"
 
 
 def _demand_possible(new: NewPrice) -> None:

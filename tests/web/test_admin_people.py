@@ -58,7 +58,13 @@ def test_a_budget_is_added_and_shown_in_dollars_with_its_bar(root: Client) -> No
     new = {"period": "day", "limit": "2.50", "is_active": "on", "note": "trial"}
     assert root.post(url(user), form(user, (new,))).status_code == 302
     page = text(root.get(url(user)))
-    for shown in ("$2.50", "budget-bar", "In dollars, such as 2.50", 'value="2.50"', "$0.00 spent of $2.50"):
+    for shown in (
+        "$2.50",
+        "budget-bar",
+        "In dollars, such as 2.50",
+        'value="2.50"',
+        "$0.00 spent of $2.50",
+    ):
         assert shown in page
     assert "style=" not in page
 

@@ -19,7 +19,7 @@ from conversations.models import Budget, BudgetWindow, LedgerEntry, ModelPrice, 
 from conversations.queries.spending.cells import csv_lines, plain
 from conversations.services.budget_rows import COLUMNS, take_budgets
 from conversations.services.grants import correct_window
-from conversations.services.sheets import MOST_LINES
+from conversations.services.sheets import MOST_CHARS, MOST_LINES
 from tests import allowing, work
 from tests.records import played
 from tests.web.test_admin_budgets import client_of, words
@@ -114,6 +114,31 @@ def test_a_limit_is_changed_and_a_budget_switched_off(root: Client, ada: User) -
     site, own = Budget.objects.order_by("scope")
     assert (site.limit, site.note, site.soft_percents) == (1_000_000, "old", "50")
     assert (own.is_active, own.limit) == (False, 5_000_000)
+
+
+def test_a_limit_left_empty_stays_as_it_is(root: Client) -> None:
+    budget = allowing.site(5_000_000, soft_percents="50")
+    text = "scope,subject,kind,unit,period,limit,soft_percents\nsite,,per_member,money,month,,90\n"
+    assert confirmed(root, text).status_code == 302
+    budget.refresh_from_db()
+    assert (budget.limit, budget.soft_percents) == (5_000_000, "90")
+
+
+def test_what_was_switched_off_more_than_once_comes_in_as_it_went_out(
+    root: Client, ada: User
+) -> None:
+    for limit in (1, 2):
+        Budget.objects.create(user=ada, period="day", limit=limit, is_active=False)
+    rows = file(root, "admin:budgets_export")
+    text = b"".join(csv_lines(rows)).decode()
+    plan = taken(root, text).context["plan"]
+    assert (plan.errors, plan.changes, len(plan.lines)) == (0, 0, 2)
+
+
+def test_a_file_that_is_too_long_is_not_read(root: Client) -> None:
+    long = SimpleUploadedFile("long.csv", "€".encode() * MOST_CHARS * 2)
+    page = root.post(reverse("admin:budgets_import"), {"file": long})
+    assert "A file has at most 500,000 characters." in words(page)
 
 
 @pytest.mark.parametrize(
@@ -253,10 +278,13 @@ def test_prices_are_taken_in_all_or_none(root: Client) -> None:
     assert ModelPrice.objects.count() == before
     digest = taken(root, good, "admin:prices_import").context["plan"].digest
     answer = taken(root, good, "admin:prices_import", digest=digest, confirm="1")
-    if answer.status_code != 302:  # the preview named another minute
-        answer = confirmed(root, good, "admin:prices_import")
+    # A price that begins at once is previewed without the minute, so it can be confirmed later.
+    assert "micro-dollars per million from now on" in words(preview)
     assert answer.status_code == 302
     assert ModelPrice.objects.count() == before + 1
+    [told] = LogEntry.objects.all()
+    assert told.object_id == str(ModelPrice.objects.latest("pk").pk)
+    assert "From a CSV file: claude-haiku-4-5 input" in told.get_change_message()
 
 
 @pytest.mark.parametrize("text", ["=1", "'=1", "''-2", "x", "'x", "' =1", "", "'", "+49 1", "-"])

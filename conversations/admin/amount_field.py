@@ -1,0 +1,50 @@
+"""A field of an amount as people write it: dollars of money, whole numbers of tokens and turns.
+
+What is stored stays an integer, of money in micro-dollars; an amount reads the same wherever one is
+given: in grants, in CSV and here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from conversations.models.budgets import MOST
+from conversations.services.amounts import Unreadable, amount, written
+from conversations.templatetags.agentweb import worth
+
+
+class AmountField(forms.CharField):
+    """Takes and shows an amount in `unit`; gives an integer, or None where it is empty."""
+
+    def __init__(self, *, unit: str = "money", most: int = MOST, **kwargs: Any) -> None:
+        self.unit, self.most = unit, most
+        widget = forms.TextInput(attrs={"inputmode": "decimal", "size": 14})
+        super().__init__(max_length=40, empty_value=None, widget=widget, **kwargs)
+
+    def prepare_value(self, value: Any) -> Any:
+        return written(value, self.unit) if isinstance(value, int) else value
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        if text is None or isinstance(value, int):
+            return value if isinstance(value, int) else None
+        try:
+            found = amount(text, self.unit)
+        except Unreadable as error:
+            raise forms.ValidationError(f"{error}.") from error
+        if not 0 <= found <= self.most:
+            least, most = worth(0, self.unit), worth(self.most, self.unit)
+            raise forms.ValidationError(f"It is from {least} to {most}.")
+        return found
+
+    def run_validators(self, value: Any) -> None:
+        """Leave out those of text: what is checked is the amount."""
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        """Compare amounts, so that 60 and 60.00 are the same."""
+        try:
+            return bool(self.to_python(data) != initial)
+        except forms.ValidationError:
+            return True

@@ -1,0 +1,127 @@
+"""Amounts in the admin: limits are written as people write them, and what is held is not spent."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.urls import reverse
+
+from conversations.models import Budget, BudgetWindow, Reservation, User
+from conversations.periods import shown
+from conversations.queries.windows import present
+from conversations.services.grants import grant_more
+from conversations.templatetags.agentweb import dollars
+from tests import allowing, work
+from tests.web.test_admin_budgets import MILLION, change, root, words
+from tests.web.test_admin_people import client_of, url
+from tests.web.test_admin_review import listed, staff
+
+__all__ = ("root",)
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("unit", "given", "stored", "shown"),
+    [
+        ("money", "60", 60 * MILLION, "60.00"),
+        ("money", "$1,250.000001", 1_250_000_001, "1250.000001"),
+        ("tokens", "500,000", 500_000, "500000"),
+        ("turns", "20", 20, "20"),
+    ],
+)
+def test_a_limit_is_written_as_in_grants_and_files_and_shown_so_again(
+    unit: str, given: str, stored: int, shown: str, root: Client
+) -> None:
+    posted = {
+        "scope": "site", "kind": "pool", "unit": unit, "period": "day", "time_zone": "UTC",
+        "limit": given, "soft_percents": "50", "is_active": "on",
+    }  # fmt: skip
+    assert root.post(reverse("admin:conversations_budget_add"), posted).status_code == 302
+    budget = Budget.objects.get()
+    assert budget.limit == stored
+    assert f'name="limit" value="{shown}"' in root.get(change(budget)).content.decode()
+    assert root.post(change(budget), posted | {"limit": shown}).status_code == 302
+    budget.refresh_from_db()
+    assert budget.limit == stored
+    assert LogEntry.objects.latest("pk").get_change_message() == "No fields changed."
+    look = words(staff("bob").get(change(budget)))
+    assert dollars(stored) in look if unit == "money" else f"{stored:,}" in look
+    assert str(stored) not in look or stored < 1_000
+
+
+@pytest.mark.parametrize(
+    ("unit", "given", "told"),
+    [
+        ("money", "12,50", "commas stand between thousands alone"),
+        ("money", "0.0000001", "no amount that micro-dollars can say"),
+        ("money", "-1", "It is from $0.00 to $1,000,000,000.00."),
+        ("money", "1000000001", "It is from $0.00 to $1,000,000,000.00."),
+        ("money", "sixty", "no amount of dollars"),
+        ("tokens", "2.5", "no whole number of tokens"),
+        ("turns", "$20", "no whole number of turns"),
+        ("money", "", "This field is required."),
+    ],
+)
+def test_a_limit_that_is_none_is_refused_in_words(
+    unit: str, given: str, told: str, root: Client
+) -> None:
+    budget = Budget.objects.create(scope="site", kind="pool", unit=unit, period="day", limit=7)
+    posted = {
+        "scope": "site", "kind": "pool", "unit": unit, "period": "day", "time_zone": "UTC",
+        "limit": given, "soft_percents": "50", "is_active": "on",
+    }  # fmt: skip
+    assert told in words(root.post(change(budget), posted))
+    budget.refresh_from_db()
+    assert budget.limit == 7
+
+
+def test_what_a_member_holds_is_not_shown_as_spent() -> None:
+    user = allowing.member("Research")
+    budget = allowing.group("Research", 9 * MILLION)
+    lease = work.begun(user)
+    spent = allowing.play(lease)
+    window = BudgetWindow.objects.get()
+    BudgetWindow.objects.update(held=MILLION, limit=9 * MILLION)
+    one = present([budget])[budget.pk]
+    assert (one.spent, one.held, one.whole) == (spent, MILLION, spent + MILLION)
+    assert Reservation.objects.filter(window=window, is_open=True).count() == 0
+
+
+def test_who_may_see_people_but_no_budgets_sees_none_on_their_page() -> None:
+    ada = work.person()
+    grant_more(budget=work.limited(ada, 5), amount=7, reason="The report is due")
+    some = staff("bob")
+    assert "The report is due" in words(some.get(url(ada)))
+    cid = User.objects.create(username="cid", is_staff=True)
+    cid.user_permissions.add(Permission.objects.get(codename="view_user"))
+    page = words(client_of(cid).get(url(ada)))
+    assert "ada" in page
+    assert "The report is due" not in page
+    assert "Budgets that count" not in page
+
+
+def test_a_window_begins_and_ends_in_the_time_zone_of_its_budget(root: Client) -> None:
+    allowing.site(9 * MILLION, kind="pool", period="month", time_zone="Europe/Vienna")
+    allowing.play(work.begun(work.person()))
+    window = BudgetWindow.objects.get()
+    page = words(listed(root, BudgetWindow))
+    for at in (window.starts_at, window.ends_at):
+        assert at is not None
+        assert shown(at, "Europe/Vienna") in page
+    assert " at 00:00 (Europe/Vienna)" in page
+    assert str(window).endswith("-01 00:00")
+
+
+def test_a_grant_on_a_persons_own_budget_is_not_said_to_be_for_all() -> None:
+    ada = work.person()
+    grant_more(budget=work.limited(ada, 5), amount=7, reason="because")
+    page = words(client_of(ada).get(reverse("usage")))
+    assert "of it granted on top" in page
+    assert "granted to all" not in page
+
+
+def test_a_small_limit_is_not_shown_as_nothing() -> None:
+    assert str(Budget(limit=1_500, unit="money", period="day")) == "$0.0015 a day"
+    assert str(Budget(limit=1_250_500_000, unit="money", period="day")) == "$1,250.50 a day"
