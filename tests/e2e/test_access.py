@@ -33,7 +33,7 @@ WANTED = {
 #: Judged in one look only: Django's pages, and the inspector's once more.
 STAFF = ("/admin/", "/review/")
 #: Files, and plain text.
-SKIPPED = re.compile(r"/export\.|\.zip$|\.csv|/logout|/jsi18n|/body/$|/request\.json")
+SKIPPED = re.compile(r"/download$|/export\.|\.zip$|\.csv|/logout|/jsi18n|/body/$|/request\.json")
 #: Bars that stay while the page scrolls below them are laid where they stand in the page: what they
 #: half cover is a matter of the place the page was scrolled to, and no small target.
 UNSTUCK = """() => {
