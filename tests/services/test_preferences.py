@@ -32,6 +32,7 @@ CHOSEN = Preferences(
     model="claude-haiku-5-5",
     thinking="open",
     notifications=True,
+    put_away="4-50 4-80",
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
