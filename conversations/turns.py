@@ -123,12 +123,14 @@ class Supervisor:
             task.add_done_callback(self._announcements.discard)
 
     def _request(self, turn_id: int, reason: str) -> None:
-        switch = self._switches.get(turn_id)
-        if switch is not None:
+        if (switch := self._switches.get(turn_id)) is not None:
             switch.request(reason)
 
     def launch(self, turn_id: int) -> None:
-        if turn_id not in self._tasks and not self._is_draining:
+        if turn_id in self._tasks:
+            # A question may be answered before the task that asked is over.
+            self._tasks[turn_id].add_done_callback(lambda _: self.launch(turn_id))
+        elif not self._is_draining:
             task = asyncio.create_task(self._run(turn_id), name=f"turn-{turn_id}")
             self._tasks[turn_id] = task
             task.add_done_callback(lambda _: self._tasks.pop(turn_id, None))
@@ -138,8 +140,7 @@ class Supervisor:
         self._is_draining = True
         if self._sweeper is not None:
             self._sweeper.cancel()
-        tasks = list(self._tasks.values())
-        if tasks:
+        if tasks := list(self._tasks.values()):
             await asyncio.wait(tasks, timeout=seconds)
         for turn_id in list(self._switches):
             self._request(turn_id, "shutdown")
@@ -217,9 +218,8 @@ class Supervisor:
             return Finish("failed", "", error.code, str(error))
         except Exception:
             logger.exception("turn %s failed", lease.turn_id)
-            return Finish(
-                "failed", "", "internal", "Something went wrong on the server; it was logged."
-            )
+            text = "Something went wrong on the server; it was logged."
+            return Finish("failed", "", "internal", text)
 
     async def _keep(self, lease: Lease, switch: Switch) -> None:
         """Renew the lease and read the stop request; a lost lease stops the turn."""

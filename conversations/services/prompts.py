@@ -113,9 +113,9 @@ def demand_idle(row: Conversation) -> None:
 
 
 def demand_slot(row: Conversation) -> None:
-    """Refuse a turn beyond the cap on those of its owner that run."""
+    """Refuse a turn beyond the cap on those of its owner that run; one that asks holds nothing."""
     live = Turn.objects.filter(conversation__owner_id=row.owner_id, state__in=LIVE)
-    if live.count() >= conf.max_live_turns:
+    if live.exclude(state="approval_wait").count() >= conf.max_live_turns:
         raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
 
 

@@ -80,6 +80,15 @@ def test_a_turn_that_asks_is_given_back_and_holds_nothing() -> None:
         toolcalls.start_tool(lease=lease, tool_use_id="p")
 
 
+def test_turns_that_ask_hold_no_other_conversation_up(settings: Any) -> None:
+    settings.AGENTWEB_MAX_LIVE_TURNS = 1
+    lease, _ = asked(POST)
+    owner = work.turn_of(lease).conversation.owner
+    work.begun(owner, "Another")
+    with pytest.raises(SendError, match="Too many answers"):
+        work.begun(owner, "A third")
+
+
 def test_messages_that_are_sent_meanwhile_wait() -> None:
     lease, _ = asked(FIRE)
     conversation = work.conversation_of(lease)

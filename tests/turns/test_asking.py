@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -93,6 +94,20 @@ async def test_a_turn_waits_without_a_worker_and_goes_on_when_it_is_decided(
     assert [name for name, _ in toys.ran(ran)].count("fire") == (state == "ok")
     assert len(emulator.emulator.log) == 2
     await accounted(emulator, row)
+
+
+async def test_a_decision_that_comes_before_the_task_is_over_starts_the_turn_at_once(
+    emulator: EmulatorServer, ran: Path
+) -> None:
+    async with supervising() as supervisor:
+        turn = await queue("please fire")
+        supervisor.wake(turn.pk)
+        await until(Turn.objects.filter(pk=turn.pk, state="approval_wait").exists)
+        await db(lambda: decide("once"))
+        # As the view does, while the task that asked tells the pages; no sweep is waited for.
+        supervisor.launch(turn.pk)
+        async with asyncio.timeout(8):
+            assert (await ended(turn)).state == "done"
 
 
 async def test_a_turn_waits_through_restarts(emulator: EmulatorServer, ran: Path) -> None:
