@@ -11,6 +11,7 @@ from agentweb.demo.workspace import workspace_files
 from conversations.adapters import workspace_of
 from conversations.conf import conf
 from conversations.db import db
+from conversations.models import ApprovalRule
 from conversations.queries.conversations import conversation_by_id, live_turn
 from conversations.services import people, turns
 from conversations.turns import supervisor
@@ -22,6 +23,8 @@ def prepare(list_url: str) -> tuple[int, str]:
     """Make the demonstration's user with its workspace; give its id and a fresh password."""
     password = secrets.token_urlsafe(9)
     user = people.keep_administrator(username=NAME, password=password)
+    # Nobody sits before it to allow each address after the prompt file was read.
+    ApprovalRule.objects.update_or_create(tool="fetch_url", defaults={"rule": "allow"})
     workspace = workspace_of(user.pk)
     for name, text in workspace_files(list_url).items():
         workspace.write(name, text.encode())

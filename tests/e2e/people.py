@@ -44,6 +44,37 @@ async def start_chat(page: Page, served: Served, text: str) -> None:
     await page.wait_for_url(CHAT)
 
 
+async def upload(page: Page, served: Served, files: dict[str, str]) -> None:
+    """Put files into the person's workspace."""
+    await page.goto(f"{served.url}/files/")
+    chosen = [
+        {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
+        for name, text in files.items()
+    ]
+    await page.locator("input[name=files]").set_input_files(chosen)  # type: ignore[arg-type]
+    await page.get_by_role("button", name="Add files", exact=True).last.click()
+    for name in files:
+        await expect(page.get_by_role("link", name=name).first).to_be_visible()
+
+
+async def download(page: Page, served: Served, name: str) -> str:
+    """Give the text of a file of the workspace, as the person downloads it."""
+    await page.goto(f"{served.url}/files/")
+    async with page.expect_download() as begun:
+        await page.get_by_role("link", name=f"Download {name}").click()
+    return (await (await begun.value).path()).read_text(encoding="utf-8")
+
+
+async def allow(page: Page, *tools: str) -> None:
+    """Answer the open questions: these tools may tell their destinations in this chat."""
+    for tool in tools:
+        questions = page.locator(".question").filter(has_text=tool)
+        await expect(questions.first).to_be_visible(timeout=60_000)
+        await questions.first.get_by_role("button", name=re.compile("in this chat")).click()
+        # The others of the same kind are answered with it.
+        await expect(questions).to_have_count(0)
+
+
 async def say(page: Page, text: str) -> None:
     await page.fill("textarea[name=text]", text)
     await page.keyboard.press("Enter")

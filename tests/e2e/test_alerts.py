@@ -8,7 +8,6 @@ address of the report is then traced to what the tools gave, as the log has it.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks
 from agentweb.emulator.server import Server
 from tests import servers
 from tests.e2e.conftest import Serve, Snap
-from tests.e2e.people import ended, say, set_up, start_chat
+from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
 from tests.e2e.served import PROJECT, Served
 from tests.mailservers import PASSWORD, MailServer
 from tests.ranking import expected
@@ -96,7 +95,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
         page, served, "board", transport="http", url=f"http://127.0.0.1:{board}/mcp"
     )
     await snap("alerts 1 a server's tools")
-    await the_criteria_are_uploaded(page, served)
+    await upload(page, served, {PROMPT_NAME: alerts_prompt(SENDER)})
     await start_chat(page, served, PROMPTS[0])
     # Mail was read: whom the model tells anything now, the person allows.
     await allow(page, "fetch_url")
@@ -108,7 +107,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
         await say(page, prompt)
         await ended(page, number)
     await snap("alerts 4 refined twice")
-    ranks = find_ranks(await the_report(page, served))
+    ranks = find_ranks(await download(page, served, RESULT_NAME))
     wanted = expected(3, jobs.url, least=600, remote=True, is_rated=True)
     assert [(rank.score, rank.url) for rank in ranks] == wanted
     the_context_was_reduced(served)
@@ -152,33 +151,6 @@ async def the_administrator_adds(page: Page, served: Served, name: str, **fields
     await tool.locator("[name=effect]").select_option("read")
     await tool.get_by_role("button", name="Approve as shown").click()
     await expect(tool.locator(".mcp-status")).to_have_text("offered")
-
-
-async def the_criteria_are_uploaded(page: Page, served: Served) -> None:
-    await page.goto(f"{served.url}/files/")
-    words = alerts_prompt(SENDER).encode()
-    file = {"name": PROMPT_NAME, "mimeType": "text/plain", "buffer": words}
-    await page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
-    await page.get_by_role("button", name="Add files", exact=True).last.click()
-    await expect(page.get_by_role("link", name=PROMPT_NAME).first).to_be_visible()
-
-
-async def the_report(page: Page, served: Served) -> str:
-    """Download the report, as the person does."""
-    await page.goto(f"{served.url}/files/")
-    async with page.expect_download() as begun:
-        await page.get_by_role("link", name=f"Download {RESULT_NAME}").click()
-    return (await (await begun.value).path()).read_text(encoding="utf-8")
-
-
-async def allow(page: Page, *tools: str) -> None:
-    """Answer the open questions: these tools may tell their destinations in this chat."""
-    for tool in tools:
-        questions = page.locator(".question").filter(has_text=tool)
-        await expect(questions.first).to_be_visible(timeout=60_000)
-        await questions.first.get_by_role("button", name=re.compile("in this chat")).click()
-        # The others of the same kind are answered with it.
-        await expect(questions).to_have_count(0)
 
 
 def the_context_was_reduced(served: Served) -> None:

@@ -6,9 +6,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.conftest import Serve, artefact
-from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
+from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn, upload
 from tests.e2e.served import Served
-from tests.e2e.test_attachments import file
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 NOTES = "A line of the notes that nobody asks for.\n" * 300 + "The code word is heliotrope.\n"
@@ -19,11 +18,7 @@ async def test_a_person_reduces_leaves_out_rewords_and_takes_back(
 ) -> None:
     served = serve_app(AGENTWEB_POLICY="classic", AGENTWEB_EMULATOR_DELAY_MS="1")
     await set_up(page, served)
-    await page.goto(f"{served.url}/files/")
-    for name in ("notes.txt", "more.txt"):
-        await page.set_input_files("input[name=files]", file(name, "text/plain", NOTES.encode()))
-        await page.get_by_role("button", name="Add files").click()
-        await expect(page.get_by_role("link", name=name, exact=True)).to_be_visible()
+    await upload(page, served, {"notes.txt": NOTES, "more.txt": NOTES})
     await start_chat(page, served, "read notes.txt")
     await ended(page, 1)
     for number, words in enumerate(("read more.txt", "Hello", "What time is it in Tokyo?"), 2):

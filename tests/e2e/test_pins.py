@@ -8,9 +8,8 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.e2e.conftest import Serve, Watch, artefact
-from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
+from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn, upload
 from tests.e2e.served import Served
-from tools.workspace import Workspace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 #: Longer than what is kept verbatim anyway.
@@ -34,7 +33,7 @@ async def test_a_result_is_restored_undone_and_pinned(page: Page, serve_app: Ser
         AGENTWEB_EMULATOR_DELAY_MS="1",
     )
     await set_up(page, served)
-    Workspace(served.data / "workspaces" / "1").write("notes.txt", NOTES.encode())
+    await upload(page, served, {"notes.txt": NOTES})
     await start_chat(page, served, "read notes.txt")
     await ended(page, 1)
     await say(page, "What time is it in Tokyo?")

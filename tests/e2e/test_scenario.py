@@ -19,9 +19,8 @@ from agentweb.demo.openings import opening
 from agentweb.demo.workspace import PROMPTS, RESULT_NAME, workspace_files
 from agentweb.emulator.server import Server
 from tests.e2e.conftest import Serve, artefact
-from tests.e2e.people import ended, say, set_up, start_chat
+from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
 from tests.e2e.served import Served
-from tools.workspace import Workspace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
@@ -56,10 +55,10 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
         AGENTWEB_POLICY="classic",
     )
     await set_up(page, served)
-    workspace = Workspace(served.data / "workspaces" / "1")
-    for name, text in workspace_files(site.list_url(jobs.url)).items():
-        workspace.write(name, text.encode())
+    await upload(page, served, workspace_files(site.list_url(jobs.url)))
     await start_chat(page, served, PROMPTS[0])
+    # A file was read: whom the model tells anything now, the person allows.
+    await allow(page, "fetch_url")
     address = page.url
     await ended(page, 1)
     await picture(page, "scenario 1 first round")
@@ -67,7 +66,9 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
         await say(page, prompt)
         await ended(page, number)
     await picture(page, "scenario 2 refined twice")
-    await the_report_is_written(workspace, jobs)
+    chat = page.url
+    the_report_is_written(await download(page, served, RESULT_NAME), jobs)
+    await page.goto(chat)
     await the_context_was_compacted_and_summarised(page, served)
     await what_was_cut_is_still_known(page, served)
     await picture(page, "scenario 3 questions")
@@ -78,8 +79,7 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
     assert address
 
 
-async def the_report_is_written(workspace: Workspace, jobs: Server) -> None:
-    report = workspace.read(RESULT_NAME).decode()
+def the_report_is_written(report: str, jobs: Server) -> None:
     found = re.findall(r"^\| *\d+ *\|.*\| *(http\S+) *\|", report, re.MULTILINE)
     assert len(found) >= 3
     assert all(url.startswith(f"{jobs.url}/jobs/p") for url in found)
