@@ -1,8 +1,8 @@
 """ASGI: pages by Django, sockets by Channels, both behind the same checks.
 
 A socket is accepted only from a page of this very site: the Origin must be the scheme, host and
-port of the request, not merely an allowed host. `Daphne-Root-Path` is a header a client could send
-to bend our links, so it is dropped.
+port of the request, not merely an allowed host, and the token that of the session. What only a
+proxy may say is dropped unless one of ours said it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ django_application = get_asgi_application()
 from django.conf import settings  # noqa: E402
 from django.http.request import split_domain_port, validate_host  # noqa: E402
 
+from agentweb.edge.proxies import networks, seen  # noqa: E402
+from conversations.conf import conf  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
+from conversations.tokens import has_token  # noqa: E402
 
 # Frameworks disagree on the type of a scope; here it is whatever the server made.
 Scope = Any
@@ -54,18 +57,30 @@ def is_same_origin(scope: Scope) -> bool:
     return bool(host) and allowed and origin.lower() == expected.lower()
 
 
-def without_root_path(application: Application) -> Application:
-    """Drop what a client may not decide."""
+def behind_proxies(application: Application) -> Application:
+    """Drop what a client may not say; take from our own proxies who it is."""
 
-    async def clean(scope: Scope, receive: Any, send: Any) -> None:
+    async def seen_by_proxies(scope: Scope, receive: Any, send: Any) -> None:
         if "headers" in scope:
-            kept = [pair for pair in scope["headers"] if pair[0].lower() != b"daphne-root-path"]
-            scope = {**scope, "headers": kept, "root_path": ""}
+            scope = seen(scope, networks(conf.trusted_proxies))
         await application(scope, receive, send)
 
-    return clean
+    return seen_by_proxies
 
 
-sockets: Any = AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
+def of_our_page(application: Application) -> Application:
+    """Deny sockets that no page of their session opened."""
+
+    async def checked(scope: Scope, receive: Any, send: Any) -> None:
+        if has_token(scope["query_string"], scope["session"].session_key):
+            await application(scope, receive, send)
+        else:
+            await WebsocketDenier()(scope, receive, send)
+
+    return checked
+
+
+sockets: Any = AuthMiddlewareStack(of_our_page(URLRouter(websocket_urlpatterns)))
 router: Any = ProtocolTypeRouter({"http": django_application, "websocket": same_origin(sockets)})
-application = without_root_path(router)
+networks(conf.trusted_proxies)
+application = behind_proxies(router)

@@ -18,78 +18,40 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import connection
 
-#: Seconds that running turns are given to end when the server is told to stop.
-DRAIN_SECONDS = 10
-#: Bytes of the longest frame or message that a socket takes from a browser.
-MOST_FRAME = 131_072
 
-
-def run(host: str, port: int, *, is_alone: bool, started: Callable[[str], None]) -> None:
+def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
-    from daphne.server import Server
-
     import conversations.claude  # noqa: F401  (two seconds of CPU no first request should pay)
     from agentweb.asgi import application
+    from agentweb.edge.server import EdgeServer
 
     _demand_free(host, port)
-    process = _Process(lambda: started(site_url(host, port)), is_alone=is_alone)
-
-    def ready() -> None:
-        server.ws_factory.protocol = _one_sided()
-        process.ready()
-
-    server = Server(
-        application,
-        endpoints=[f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"],
-        ready_callable=ready,
-        server_name="agentweb",
-        websocket_handshake_timeout=10,
-        # The page says next to nothing by its socket.
-        websocket_max_message_size=MOST_FRAME,
-        websocket_max_frame_size=MOST_FRAME,
-    )
+    process = _Process(lambda: started(site_url(host, port)))
+    address = f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"
+    server = EdgeServer(application, address, ready=process.ready, drain=process.drain)
     server.run()
     if process.error is not None:
         raise CommandError(f"the server could not start: {process.error}")
 
 
-def _one_sided() -> type[Any]:
-    """Make the protocol of a socket whose limit is for what comes in, not for a long turn."""
-    from daphne.ws_protocol import WebSocketProtocol
-
-    untyped: Any = WebSocketProtocol
-
-    class Protocol(untyped):  # type: ignore[misc]
-        maxMessagePayloadSize: int  # noqa: N815
-
-        def sendMessage(self, *args: Any, **options: Any) -> None:  # noqa: N802
-            most, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
-            try:
-                super().sendMessage(*args, **options)
-            finally:
-                self.maxMessagePayloadSize = most
-
-    return Protocol
-
-
 class _Process:
     """The reactor's life: turns begin when it runs and are drained before it ends."""
 
-    def __init__(self, started: Callable[[], None], *, is_alone: bool) -> None:
+    def __init__(self, started: Callable[[], None]) -> None:
         from twisted.internet import reactor
 
         self._reactor: Any = reactor  # its type is that of whichever loop is installed
-        self._started, self._is_alone = started, is_alone
+        self._started = started
         self.error: BaseException | None = None
 
     def ready(self) -> None:
         self._reactor.callWhenRunning(self._begin)
-        self._reactor.addSystemEventTrigger("before", "shutdown", self._drain)
 
     def _begin(self) -> None:
-        from conversations.turns import supervisor
+        from conversations.conf import conf
+        from conversations.process import process
 
-        starting = asyncio.ensure_future(supervisor.start(is_alone=self._is_alone))
+        starting = asyncio.ensure_future(process.start(runs_turns=conf.run_turns_in == "web"))
         starting.add_done_callback(self._begun)
 
     def _begun(self, task: asyncio.Future[None]) -> None:
@@ -99,12 +61,10 @@ class _Process:
         else:
             self._reactor.stop()
 
-    def _drain(self) -> Any:
-        from twisted.internet import defer
+    async def drain(self) -> None:
+        from conversations.process import process
 
-        from conversations.turns import supervisor
-
-        return defer.Deferred.fromFuture(asyncio.ensure_future(supervisor.drain(DRAIN_SECONDS)))
+        await process.drain()
 
 
 def site_url(host: str, port: int) -> str:

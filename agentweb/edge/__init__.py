@@ -1,0 +1,1 @@
+"""What stands between the wire and the application: limits that hold before anything is asked."""

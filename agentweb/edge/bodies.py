@@ -1,0 +1,74 @@
+"""How large the body of a request may be: by its path, and all of them together.
+
+A page's form is small; the few addresses that take files say by their settings how much. Bodies
+that are more than small share one allowance of the process, so that many at once are told to come
+again rather than filling its disk and its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from django.conf import settings
+from django.urls import Resolver404, resolve
+
+from conversations.conf import conf
+from conversations.context import media
+from conversations.history.workspace import MOST_UPLOADS
+
+#: What a form has around its fields and files: names, boundaries, the token.
+AROUND = 200_000
+#: A body up to this size is always taken.
+SMALL = 64_000
+#: Bytes of larger bodies that may be on their way or being read at one time.
+MOST_HELD = 200_000_000
+
+
+def _of_message() -> int:
+    return min(conf.max_attachments * media.MOST_BYTES, conf.max_unsent_bytes) + _of_page()
+
+
+def _of_page() -> int:
+    return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+
+
+#: The addresses that take files, by their names, and what they take.
+TAKERS: dict[str, Callable[[], int]] = {
+    "start": _of_message,
+    "send": _of_message,
+    "files": lambda: media.MOST_BYTES,
+    "workspace": lambda: min(MOST_UPLOADS * conf.workspace_file_bytes, conf.workspace_bytes),
+    "import": lambda: conf.max_import_bytes,
+    "admin:budgets_import": _of_page,
+    "admin:prices_import": _of_page,
+}
+
+
+def most_body(path: bytes) -> int:
+    """Give the bytes that the body of a request to this address may have."""
+    try:
+        found = resolve(unquote(path.partition(b"?")[0].decode("ascii")))
+    except (Resolver404, UnicodeDecodeError, ValueError):
+        return SMALL
+    return TAKERS.get(found.view_name, _of_page)() + AROUND
+
+
+class Held:
+    """The bytes of bodies that a process has taken and not yet let go."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def take(self, size: int) -> bool:
+        """Say whether there is room for more, and take it."""
+        if self.size + size > MOST_HELD:
+            return False
+        self.size += size
+        return True
+
+    def give_back(self, size: int) -> None:
+        self.size -= size
+
+
+held = Held()

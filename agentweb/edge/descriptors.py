@@ -1,0 +1,47 @@
+"""File descriptors: as many as may be had, and some kept back from visitors.
+
+A process without descriptors can neither open its database nor call the model, so what it does for
+everybody stops. A connection whose descriptor lies in the kept part is closed at once instead: the
+kernel gives the lowest free number, so the number says how many are in use.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import time
+
+logger = logging.getLogger("agentweb.edge")
+#: More than this is not asked for; some systems offer a thousand million.
+MOST = 65_536
+#: The most that is kept back.
+MOST_KEPT = 1_024
+#: Seconds between two lines of the log about the same.
+QUIET_SECONDS = 30
+
+
+class Descriptors:
+    """The limit of this process, and when it was last complained of."""
+
+    def __init__(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        most = MOST if soft == resource.RLIM_INFINITY else soft
+        self.most_for_visitors = most - min(most // 4, MOST_KEPT)
+        self._said = float("-inf")
+
+    def has_room(self, number: int) -> bool:
+        """Say whether a visitor may have this descriptor."""
+        if number < self.most_for_visitors:
+            return True
+        if time.monotonic() - self._said > QUIET_SECONDS:
+            self._said = time.monotonic()
+            logger.warning(
+                "%d descriptors are in use: new connections are closed until some end;"
+                " raise the limit of open files (ulimit -n)",
+                number,
+            )
+        return False

@@ -1,0 +1,86 @@
+"""What a proxy says of the visitor, believed only if the proxy is ours.
+
+`X-Forwarded-For` counts from `AGENTWEB_TRUSTED_PROXIES` alone: the visitor is the last address in
+it that is not itself such a proxy. `X-Forwarded-Proto` also counts from this machine and, where no
+proxies are named, from private networks: whoever lies in it only misleads his own request. All
+else that forwards is dropped, as is everything that somebody unknown says.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+Headers = list[tuple[bytes, bytes]]
+Networks = tuple[IPv4Network | IPv6Network, ...]
+_FOR, _PROTO = b"x-forwarded-for", b"x-forwarded-proto"
+#: Headers that only a proxy may have written, and Daphne's own, which bends our links.
+_SAID = {
+    _FOR, _PROTO, b"x-forwarded-host", b"x-forwarded-port", b"x-forwarded-server",
+    b"x-forwarded-prefix", b"x-real-ip", b"forwarded", b"daphne-root-path",
+}  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def networks(words: tuple[str, ...]) -> Networks:
+    """Read addresses and networks; a bad one stops the start with its name."""
+    try:
+        return tuple(ip_network(word, strict=False) for word in words)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            f"AGENTWEB_TRUSTED_PROXIES: {error}; use addresses or networks like 10.0.0.0/8"
+        ) from error
+
+
+def seen(scope: Any, trusted: Networks) -> Any:
+    """Give the scope as our own proxies tell it."""
+    peer = _address((scope.get("client") or ("",))[0])
+    headers: Headers = scope["headers"]
+    said = [(name.lower(), value) for name, value in headers if name.lower() in _SAID]
+    kept = [pair for pair in headers if pair[0].lower() not in _SAID] if said else headers
+    found = {**scope, "headers": kept, "root_path": ""}
+    if peer is None or not said:
+        return found
+    schemes = [value for name, value in said if name == _PROTO]
+    if schemes and _may_say_scheme(peer, trusted):
+        found["headers"] = [*kept, (_PROTO, schemes[-1].rpartition(b",")[2].strip())]
+    if _is_of(peer, trusted):
+        hops = b",".join(value for name, value in said if name == _FOR).decode("latin1")
+        found["client"] = [_visitor(peer, hops, trusted), 0]
+    return found
+
+
+def _visitor(peer: Any, hops: str, trusted: Networks) -> str:
+    last = peer
+    for hop in reversed(hops.split(",")):
+        address = _address(hop.strip())
+        if address is None:
+            break
+        last = address
+        if not _is_of(address, trusted):
+            break
+    return str(last)
+
+
+def _may_say_scheme(peer: Any, trusted: Networks) -> bool:
+    return peer.is_loopback or _is_of(peer, trusted) or (not trusted and peer.is_private)
+
+
+def _is_of(address: Any, trusted: Networks) -> bool:
+    return any(address in network for network in trusted)
+
+
+def _address(text: str) -> Any:
+    """Read an address, with a port or without; None for what is none."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found

@@ -1,0 +1,46 @@
+"""Answers that the server gives by itself, with the headers that every answer has."""
+
+from __future__ import annotations
+
+from functools import cache
+from http import HTTPStatus
+
+from django.conf import settings
+
+
+@cache
+def headers() -> tuple[tuple[bytes, bytes], ...]:
+    """Give the headers of an answer that no application was asked for."""
+    policy = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"].items()
+    found = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "Content-Security-Policy": "; ".join(" ".join([name, *words]) for name, words in policy),
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": settings.X_FRAME_OPTIONS,
+        "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
+        "Cross-Origin-Opener-Policy": settings.SECURE_CROSS_ORIGIN_OPENER_POLICY,
+        "Cache-Control": "no-store",
+    }
+    if settings.HTTPS:
+        seconds = settings.SECURE_HSTS_SECONDS
+        found["Strict-Transport-Security"] = f"max-age={seconds}; includeSubDomains; preload"
+    return tuple((name.encode(), value.encode()) for name, value in found.items())
+
+
+def text(status: int) -> bytes:
+    """Say a status in words; nothing of the request is repeated."""
+    return f"{status} {HTTPStatus(status).phrase}\n".encode()
+
+
+def refusal(status: int) -> bytes:
+    """Give a whole answer, after which the connection ends."""
+    body = text(status)
+    lines = [
+        b"HTTP/1.1 " + body.strip(),
+        *(b": ".join(pair) for pair in headers()),
+        b"Content-Length: %d" % len(body),
+        b"Connection: close",
+    ]
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        lines.append(b"Retry-After: 5")
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body

@@ -1,0 +1,130 @@
+"""One request: its body lies in a file and is read when the application asks for more of it.
+
+Daphne would put all of it into memory, and Twisted would parse it besides, before any view knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from http import HTTPStatus
+from io import BytesIO
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from daphne.http_protocol import WebRequest
+from django.conf import settings
+
+from agentweb.edge.bodies import SMALL, held
+from agentweb.edge.refusals import headers, text
+
+logger = logging.getLogger("agentweb.edge")
+_WebRequest: Any = WebRequest
+#: Bytes that the application is given at once.
+CHUNK = 65_536
+#: Parts that a body may come in, whatever their size; with more they must have so many bytes each,
+#: taken together: a part is work however small it is.
+MOST_PARTS, FEW = 2_000, 64
+
+
+class Inbox(asyncio.Queue[Any]):
+    """What an application receives: the body as it asks for it, then what happens."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__()
+        self._body = body
+
+    def put_nowait(self, item: Any) -> None:
+        # Daphne's own reading of the body, which was taken away from it.
+        if item["type"] != "http.request":
+            super().put_nowait(item)
+
+    async def get(self) -> Any:
+        if self._body is None or self._body.closed or not self.empty():
+            return await super().get()
+        chunk = self._body.read(CHUNK)
+        is_whole = len(chunk) < CHUNK
+        if is_whole:
+            self._body = None
+        else:
+            await asyncio.sleep(0)
+        return {"type": "http.request", "body": chunk, "more_body": not is_whole}
+
+
+class Request(_WebRequest):  # type: ignore[misc]
+    def __init__(self, channel: Any, queued: Any = False) -> None:
+        super().__init__(channel, queued, parsePOSTFormSubmission=False)
+        self.flow = channel.flow
+        self.most = SMALL
+        self.body: Any = None
+        self._size = self._held = self._parts = 0
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's names
+        folder = settings.FILE_UPLOAD_TEMP_DIR
+        self.content = BytesIO() if length == 0 else SpooledTemporaryFile(SMALL, dir=folder)  # noqa: SIM115
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802
+        if self.channel.is_refused:
+            return
+        self._size += len(data)
+        self._parts += 1
+        if self._parts > MOST_PARTS and self._size < self._parts * FEW:
+            self.channel.refuse(HTTPStatus.BAD_REQUEST)
+        elif self._size > self.most:
+            self.channel.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        elif not self._hold():
+            self.channel.refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+        else:
+            self._keep(data)
+
+    def _hold(self) -> bool:
+        """Take what came beyond a small body from the allowance of the process."""
+        size = max(0, self._size - SMALL) - self._held
+        if size and not held.take(size):
+            return False
+        self._held += size
+        return True
+
+    def _keep(self, data: bytes) -> None:
+        try:
+            self.content.write(data)
+        except OSError as error:
+            logger.error("a body could not be kept: %s", error)  # noqa: TRY400 - no stack needed
+            self.channel.refuse(HTTPStatus.INSUFFICIENT_STORAGE)
+        else:
+            self.channel.advance(len(data))
+
+    def process(self) -> Any:
+        # Daphne is given an empty body; ours is read through the inbox.
+        self.body, self.content = self.content, BytesIO()
+        return super().process()
+
+    def inbox(self) -> Inbox:
+        self.body.seek(0)
+        return Inbox(self.body)
+
+    def forget(self) -> None:
+        """Let go of the body."""
+        held.give_back(self._held)
+        self._held = 0
+        for file in (self.body, self.content):
+            if file is not None:
+                file.close()
+
+    def finish(self) -> None:
+        self.forget()
+        super().finish()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        self.forget()
+        super().connectionLost(reason)
+
+    def basic_error(self, status: int, status_text: bytes, body: str) -> None:
+        """Say what went wrong without an application, as far as it can still be said."""
+        if self._response_started:
+            if self.channel is not None and not self.finished:
+                self.channel.transport.abortConnection()
+            return
+        start = {"type": "http.response.start", "status": status, "headers": headers()}
+        self.handle_reply(start)
+        self.handle_reply({"type": "http.response.body", "body": text(status)})

@@ -1,0 +1,140 @@
+"""One WebSocket: what may come in, what waits to go out, and how it ends.
+
+The page has next to nothing to say by its socket, so a little is plenty; whoever says more is told
+why (1008, 1009, 1003, 1002, 1007) and is not read any further, before anything queues up for the
+application. A peer that does not read is cut (4008); a server that stops says so (1012).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from daphne.ws_protocol import WebSocketProtocol
+
+from agentweb.edge.flow import Flow
+from agentweb.edge.refusals import refusal
+
+_WebSocketProtocol: Any = WebSocketProtocol
+#: Bytes of the longest frame or message that a socket takes from a browser.
+MOST_FRAME = 131_072
+#: Seconds of a period; frames of every kind and bytes that one may bring.
+PERIOD, MOST_FRAMES, MOST_BYTES = 5.0, 400, 1_048_576
+#: Frames that one message may be cut into.
+MOST_PARTS = 64
+#: Messages that may wait for an application that is busy.
+MOST_WAITING = 256
+#: Seconds that data may wait for a peer that takes none of it.
+PATIENCE = 5.0
+#: Codes of RFC 6455, and our own for a peer that does not read.
+NOT_TEXT, TOO_MUCH, TOO_BIG, RESTARTING, NOT_READ = 1003, 1008, 1009, 1012, 4008
+
+
+class Socket(_WebSocketProtocol):  # type: ignore[misc]
+    flow: Flow
+    maxMessagePayloadSize: int  # noqa: N815
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun, self._frames, self._bytes, self._parts = 0.0, 0, 0, 0
+        self._cut_with = 0
+
+    def connectionMade(self) -> None:  # noqa: N802 - Autobahn's names, here and below
+        self.flow = Flow(self.transport, PATIENCE, self._cut)
+        # In the place of the HTTP channel that this connection began as.
+        self.transport.unregisterProducer()
+        self.transport.registerProducer(self.flow, True)
+        super().connectionMade()
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        if self.failedByMe:
+            return
+        self._bytes += len(data)
+        if self._bytes > MOST_BYTES and not self._is_new_period():
+            self._fail_connection(TOO_MUCH, "too much at once")
+            return
+        super().dataReceived(data)
+
+    def onFrameBegin(self) -> None:  # noqa: N802
+        super().onFrameBegin()
+        self._frames += 1
+        if self._frames > MOST_FRAMES and not self._is_new_period() and not self.failedByMe:
+            self._fail_connection(TOO_MUCH, "too many frames")
+
+    def _is_new_period(self) -> bool:
+        """Say whether a period is over, and begin the next."""
+        now = time.monotonic()
+        if now - self._begun < PERIOD:
+            return False
+        self._begun, self._frames, self._bytes = now, 1, 0
+        return True
+
+    def onMessageBegin(self, isBinary: bool) -> None:  # noqa: N802, N803
+        super().onMessageBegin(isBinary)
+        self._parts = 0
+        if isBinary:
+            self._fail_connection(NOT_TEXT, "text only")
+
+    def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802
+        super().onMessageFrameBegin(length)
+        self._parts += 1
+        if self._parts > MOST_PARTS and not self.failedByMe:
+            self._fail_connection(TOO_BIG, "too many parts")
+
+    def onMessage(self, payload: bytes, isBinary: bool) -> None:  # noqa: N802, N803
+        if self.application_queue.qsize() < MOST_WAITING:
+            super().onMessage(payload, isBinary)
+        else:
+            self._fail_connection(TOO_MUCH, "too many messages")
+
+    def _fail_connection(self, code: int = TOO_MUCH, reason: str = "") -> None:
+        """Say why, and read no more; what has come already is thrown away."""
+        if self.state != self.STATE_OPEN:
+            self.dropConnection(abort=True)
+            return
+        self.sendCloseFrame(code=code, reasonUtf8=reason.encode()[:123])
+        self.failedByMe, self.data = True, b""
+        self.transport.pauseProducing()
+
+    def serverSend(self, content: Any, binary: bool = False) -> None:  # noqa: N802
+        # A page that leaves while it is told something is no error.
+        if self.state not in (self.STATE_CLOSING, self.STATE_CLOSED):
+            super().serverSend(content, binary)
+
+    def sendMessage(self, *args: Any, **options: Any) -> None:  # noqa: N802
+        # The limit is for what comes in, not for a long turn.
+        most, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
+        try:
+            super().sendMessage(*args, **options)
+        finally:
+            self.maxMessagePayloadSize = most
+
+    def sendHttpErrorResponse(self, code: int, reason: str, responseHeaders: Any = None) -> None:  # noqa: N802, N803
+        self.sendData(refusal(code))
+
+    def leave(self) -> None:
+        """Tell the page that the server restarts, so that it comes back by itself."""
+        if self.state == self.STATE_OPEN:
+            self.sendCloseFrame(code=RESTARTING)
+
+    def _cut(self) -> None:
+        self._cut_with = NOT_READ
+        self.transport.abortConnection()
+
+    def _closeConnection(self, abort: bool = False) -> None:  # noqa: N802
+        super()._closeConnection(abort)
+        if not abort and self.transport.connected:
+            self.flow.closing()
+
+    def connectionLost(self, reason: Any) -> None:  # noqa: N802
+        self.flow.stopProducing()
+        super().connectionLost(reason)
+
+    def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803
+        # Without a server the handshake failed before any application was asked.
+        if hasattr(self, "server"):
+            super().onClose(wasClean, self._cut_with or code, reason)
+
+    def inbox(self) -> asyncio.Queue[Any]:
+        return asyncio.Queue()

@@ -1,0 +1,47 @@
+"""Says where the event loop is when it does nothing else: every socket waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+
+logger = logging.getLogger("agentweb.edge")
+#: Seconds that the loop may be busy with one thing.
+MOST_BUSY = 2.0
+#: Seconds between two signs of life.
+BEAT = 0.5
+
+
+class Watchdog(threading.Thread):
+    """Looks at the loop of the thread that made it; one line and one stack for each long wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(name="watchdog", daemon=True)
+        self._loop, self._thread = loop, threading.get_ident()
+        self._beaten = time.monotonic()
+        self._ended = threading.Event()
+        loop.call_soon(self._beat)
+
+    def run(self) -> None:
+        reported = 0.0
+        while not self._ended.wait(BEAT):
+            beaten = self._beaten
+            if time.monotonic() - beaten > MOST_BUSY and beaten != reported:
+                reported = beaten
+                self._report(time.monotonic() - beaten)
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def _beat(self) -> None:
+        self._beaten = time.monotonic()
+        self._loop.call_later(BEAT, self._beat)
+
+    def _report(self, seconds: float) -> None:
+        frame = sys._current_frames().get(self._thread)
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else ""
+        logger.error("the event loop has been busy for %.1f s with this:\n%s", seconds, stack)

@@ -1,0 +1,81 @@
+"""The server with an application that does nothing but harm, and little room: 256 files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+import django  # noqa: E402
+
+django.setup()
+
+from agentweb.edge import channel, server, sockets, watchdog  # noqa: E402
+
+channel.PATIENCE = sockets.PATIENCE = 2.0
+watchdog.MOST_BUSY = 0.5
+MESSAGE = "x" * 1_000_000
+told: list[Any] = []
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    if scope["type"] == "websocket":
+        await talk(scope["path"], receive, send)
+        return
+    body = b""
+    if scope["path"] == "/told/":
+        body = json.dumps(told).encode()
+    elif scope["path"] == "/block/":
+        time.sleep(1.5)
+    elif scope["path"] == "/slow/":
+        await asyncio.sleep(1)
+        body = b"at last"
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    if scope["path"] == "/flood/":
+        for number in range(300):
+            told[:] = ["file", number]
+            await send({"type": "http.response.body", "body": MESSAGE.encode(), "more_body": True})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def talk(path: str, receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "websocket.accept"})
+    flooding = asyncio.create_task(flood(send)) if path == "/flood/" else None
+    while (message := await receive())["type"] != "websocket.disconnect":
+        if path == "/busy/":
+            await asyncio.sleep(1)
+    if flooding is not None:
+        flooding.cancel()
+    told.append(["closed", message["code"]])
+
+
+async def flood(send: Any) -> None:
+    for number in range(300):
+        told[:] = ["message", number]
+        await send({"type": "websocket.send", "text": MESSAGE})
+        # Where nobody is left to send to, nothing waits.
+        await asyncio.sleep(0)
+
+
+async def drain() -> None:
+    sys.stdout.write("drained\n")
+
+
+def ready() -> None:
+    sys.stdout.write("ready\n")
+
+
+# serve --port N
+address = f"tcp:port={sys.argv[3]}:interface=127.0.0.1"
+server.EdgeServer(application, address, ready=ready, drain=drain).run()
+sys.stdout.write("ended\n")

@@ -1,0 +1,95 @@
+"""Back-pressure: nothing piles up for a peer that does not read, and it does not stay for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+
+import pytest
+
+from tests.e2e.served import Served
+from tests.edge.wire import MB, Site, connect, get, growth, status
+
+pytestmark = pytest.mark.asyncio
+
+
+async def told(plain: Served) -> list[object]:
+    answer = await get(plain, "/told/")
+    return list(json.loads(answer[answer.index(b"[") : answer.rindex(b"]") + 1]))
+
+
+def read_all(raw: socket.socket) -> None:
+    while raw.recv(65_536):
+        pass
+
+
+async def until_cut(plain: Served, end: list[object]) -> list[object]:
+    async with asyncio.timeout(15):
+        while (found := await told(plain))[-1:] != end:
+            await asyncio.sleep(0.2)
+    return found
+
+
+async def test_a_page_that_does_not_read_is_cut_and_costs_next_to_nothing(plain: Served) -> None:
+    url = f"ws://127.0.0.1:{plain.port}/flood/"
+    with growth(plain, 20 * MB):
+        made = [await connect(url, receive_buffer=65_536) for _ in range(5)]
+        for each in made:
+            each.stop_reading()
+        kind, number, *_, last = await until_cut(plain, [["closed", 4008]])
+    assert kind == "message"
+    assert isinstance(number, int)
+    assert number < 10
+    assert last == ["closed", 4008]
+    for each in made:
+        each.abort()
+
+
+async def test_a_page_that_reads_slowly_is_told_everything(plain: Served) -> None:
+    made = await connect(f"ws://127.0.0.1:{plain.port}/flood/", receive_buffer=65_536)
+    for _ in range(4):
+        made.stop_reading()
+        await asyncio.sleep(1)
+        made.go_on_reading()
+        await made.read()
+    for _ in range(296):
+        await made.read()
+    assert made.messages == 300
+    await made.close()
+
+
+async def test_a_download_that_nobody_reads_is_given_up(plain: Served) -> None:
+    with growth(plain, 20 * MB), socket.create_connection(("127.0.0.1", plain.port)) as raw:
+        raw.sendall(b"GET /flood/ HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.sleep(1)
+        _, number = await told(plain)
+        assert isinstance(number, int)
+        assert number < 20
+        raw.settimeout(10)
+        await asyncio.sleep(3)
+        with pytest.raises(ConnectionError):
+            read_all(raw)
+
+
+async def test_a_connection_that_ends_with_data_for_nobody_is_given_up(plain: Served) -> None:
+    """A page says good-bye, and does not read the answer either."""
+    made = await connect(f"ws://127.0.0.1:{plain.port}/flood/")
+    made.stop_reading()
+    await asyncio.sleep(0.5)
+    made.send_frame(8, b"\x03\xe8")
+    await until_cut(plain, [["closed", 4008]])
+    made.abort()
+
+
+async def test_the_chat_waits_for_a_page_that_does_not_read(site: Site) -> None:
+    """The real application: its snapshot alone is more than such a page takes."""
+    long = await site.begin("Answer in 4000 words emulator:pace=0")
+    await asyncio.sleep(2)
+    made = await site.open(long, receive_buffer=2_048)
+    made.stop_reading()
+    async with site.another() as other:
+        assert await asyncio.wait_for(other.read(20), 20)
+    made.go_on_reading()
+    assert (await made.ended()).code == 1006
+    assert status(await site.ask(site.head("GET", "/healthz/ready", "Connection: close"))) == 200

@@ -1,0 +1,60 @@
+"""What wears a process out: descriptors, a blocked loop, an application that is busy."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psutil
+import pytest
+
+from tests.e2e.served import Served
+from tests.edge.wire import Closed, Socket, code, connect, get
+
+pytestmark = pytest.mark.asyncio
+
+
+async def attempt(plain: Served) -> Socket | None:
+    try:
+        return await connect(f"ws://127.0.0.1:{plain.port}/", seconds=10)
+    except (Closed, OSError):
+        return None
+
+
+async def test_without_descriptors_new_connections_are_closed_and_old_ones_live(
+    plain: Served,
+) -> None:
+    first = await connect(f"ws://127.0.0.1:{plain.port}/")
+    made = [each for each in [await attempt(plain) for _ in range(300)] if each is not None]
+    assert 100 < len(made) < 200
+    process = psutil.Process(plain.process.pid)
+    # Some are left for the database, for files and for the model.
+    assert process.num_fds() < 256 - 50
+    busy = process.cpu_times()
+    await asyncio.sleep(1)
+    spent = process.cpu_times()
+    assert spent.user + spent.system - busy.user - busy.system < 0.5
+    assert first.closed is None
+    first.send("still there")
+    for each in made:
+        each.abort()
+    async with asyncio.timeout(10):
+        while (again := await attempt(plain)) is None:
+            await asyncio.sleep(0.1)
+    assert b" 200 OK" in await get(plain, "/")
+    await again.close()
+    await first.close()
+    assert plain.log.read_text().count("new connections are closed") == 1
+
+
+async def test_a_blocked_loop_is_reported_once_with_its_stack(plain: Served) -> None:
+    await get(plain, "/block/")
+    log = plain.log.read_text()
+    assert "the event loop has been busy for" in log
+    assert log.count("time.sleep(1.5)") == 1
+
+
+async def test_a_busy_application_is_not_queued_for_without_end(plain: Served) -> None:
+    made = await connect(f"ws://127.0.0.1:{plain.port}/busy/")
+    for _ in range(300):
+        made.send("{}")
+    assert await code(made) == 1008
