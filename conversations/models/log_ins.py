@@ -1,0 +1,33 @@
+"""Failed log-ins, counted for a name from an address and for an address whatever the name.
+
+What was typed as a name may be a password, so only its digest is kept; a known person is named.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from conversations.models.people import User
+
+
+class FailedLogIns(models.Model):
+    #: An IPv4 address, or the /64 network that one IPv6 customer has.
+    peer = models.CharField("address", max_length=64)
+    #: Empty for all names from the address together.
+    name_digest = models.CharField(max_length=64, blank=True, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True)
+    #: Within the window that began then.
+    count = models.PositiveIntegerField("failed log-ins", default=0)
+    began_at = models.DateTimeField()
+    #: Waits in a row, each twice as long as the one before.
+    waits = models.PositiveIntegerField(default=0)
+    until = models.DateTimeField("refused until", null=True, blank=True)
+
+    class Meta:
+        verbose_name = verbose_name_plural = "failed log-ins"
+        constraints = [
+            models.UniqueConstraint(fields=["peer", "name_digest"], name="one_count_of_failures")
+        ]
+
+    def __str__(self) -> str:
+        return f"failed log-ins from {self.peer}"
