@@ -19,12 +19,14 @@ from conversations.models.log import (
     Transformation,
     WebSearch,
 )
+from conversations.models.log_ins import FailedLogIns
 from conversations.models.mail import MailAccount
 from conversations.models.mcp import McpDecision, McpServer, McpTool
 from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.proposals import Proposal
 from conversations.models.search import SearchText
+from conversations.models.site import AnchorMark, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
 from conversations.models.workspace import FileState, WorkspaceFile
@@ -32,6 +34,7 @@ from conversations.models.workspace import FileState, WorkspaceFile
 __all__ = [
     "ALLOWED",
     "LIVE",
+    "AnchorMark",
     "ApiCall",
     "ApiModel",
     "ApiResult",
@@ -49,6 +52,7 @@ __all__ = [
     "Draft",
     "Envelope",
     "Erasure",
+    "FailedLogIns",
     "FileState",
     "Grant",
     "LedgerEntry",
@@ -63,6 +67,7 @@ __all__ = [
     "QueuedPrompt",
     "Reservation",
     "SearchText",
+    "SiteChain",
     "ToolCall",
     "ToolRule",
     "ToolSwitch",

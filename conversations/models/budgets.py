@@ -15,7 +15,7 @@ from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils import timezone
 
-from conversations.models.log import AppendOnly
+from conversations.models.log import Chained
 from conversations.periods import zone_of
 from conversations.validators import demand_percents, demand_zone
 
@@ -174,7 +174,7 @@ class BudgetWindow(models.Model):
         return f"{self.budget} from {there:%Y-%m-%d %H:%M}"
 
 
-class Grant(AppendOnly):
+class Grant(Chained):
     """More than the limit of a budget, for all it is for or one person, until it expires."""
 
     budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="grants")
@@ -192,7 +192,7 @@ class Grant(AppendOnly):
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
     #: Names the form it was sent by, so that sending it twice grants once.
     form = models.UUIDField(null=True, unique=True, editable=False)
 

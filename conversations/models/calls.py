@@ -19,7 +19,6 @@ class Envelope(AppendOnly):
     digest = models.CharField(max_length=80, primary_key=True)
     text = models.TextField()
     headers = models.TextField(default="{}")
-    created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
         return self.digest

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-from conversations.models.log import AppendOnly
+from conversations.models.log import Chained
 
 
-class Erasure(AppendOnly):
+class Erasure(Chained):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="erasures"
     )
@@ -26,8 +26,9 @@ class Erasure(AppendOnly):
     messages = models.PositiveIntegerField()
     transformations = models.PositiveIntegerField()
     calls = models.PositiveIntegerField()
+    #: The length and the end of its hash chain.
     links = models.PositiveBigIntegerField()
-    chain = models.CharField(max_length=80, blank=True)
+    tail = models.CharField(max_length=80, blank=True)
     cost_micros = models.PositiveBigIntegerField()
     #: A row for each day and model: calls, the four token counts and the cost.
     usage = models.JSONField(default=list)

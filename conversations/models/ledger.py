@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 from conversations.models.budgets import BudgetWindow
 from conversations.models.calls import ApiCall
-from conversations.models.log import AppendOnly
+from conversations.models.log import Chained
 
 
 class Reservation(models.Model):
@@ -36,7 +37,9 @@ class Reservation(models.Model):
         return f"{self.amount} for {self.call_id}"
 
 
-class LedgerEntry(AppendOnly):
+class LedgerEntry(Chained):
+    """A movement; of a call it is in the chain of its conversation, else in that of the site."""
+
     class Kind(models.TextChoices):
         RESERVE = "reserve"
         SETTLE = "settle"
@@ -51,7 +54,7 @@ class LedgerEntry(AppendOnly):
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
     #: Names the form a correction was sent by, so that sending it twice enters it once.
     form = models.UUIDField(null=True, unique=True, editable=False)
 
@@ -75,7 +78,7 @@ class LedgerEntry(AppendOnly):
         return f"{self.kind} {self.amount}"
 
 
-class Crossing(AppendOnly):
+class Crossing(Chained):
     """A soft percent of a window that was passed, once: what people are told."""
 
     window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="crossings")
@@ -83,7 +86,7 @@ class Crossing(AppendOnly):
     #: What was spent of how much then.
     spent = models.PositiveBigIntegerField()
     limit = models.PositiveBigIntegerField()
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["window", "percent"], name="crossing_once")]

@@ -32,7 +32,7 @@ class AppendOnly(models.Model):
 
 
 class Chained(AppendOnly):
-    """A row of a conversation's hash chain: changing, losing or swapping one shows at its link."""
+    """A row of a hash chain, its conversation's or the site's (services/chain.py)."""
 
     link = models.PositiveBigIntegerField(default=0)
     chain = models.CharField(max_length=80)
@@ -80,6 +80,8 @@ class Conversation(models.Model):
     #: The end of the hash chain over this conversation's append-only rows.
     links = models.PositiveBigIntegerField(default=0)
     chain = models.CharField(max_length=80, blank=True)
+    #: How many of its links are anchored outside the database.
+    anchored = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     #: In the trash since, and until: then it is erased.
@@ -96,6 +98,11 @@ class Conversation(models.Model):
                 condition=models.Q(erase_at__isnull=False),
                 name="conversation_erase_at",
             ),
+            models.Index(
+                fields=["id"],
+                condition=models.Q(links__gt=models.F("anchored")),
+                name="conversation_unanchored",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -107,7 +114,6 @@ class Blob(AppendOnly):
 
     digest = models.CharField(max_length=80, primary_key=True)
     text = models.TextField()
-    created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:
         return self.digest

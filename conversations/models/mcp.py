@@ -12,8 +12,9 @@ from __future__ import annotations
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+from django.utils import timezone
 
-from conversations.models.log import AppendOnly
+from conversations.models.log import Chained
 
 #: No underscore: `mcp__<server>__<tool>` is then read in one way.
 NAME = RegexValidator(
@@ -121,7 +122,7 @@ class McpTool(models.Model):
         return self.call_name or f"tool {self.pk}"
 
 
-class McpDecision(AppendOnly):
+class McpDecision(Chained):
     """What was done about a server or a tool of it, by whom; and what a server did by itself."""
 
     class Kind(models.TextChoices):
@@ -144,7 +145,7 @@ class McpDecision(AppendOnly):
     note = models.CharField(max_length=300, blank=True)
     definition = models.TextField(blank=True)
     digest = models.CharField(max_length=80, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         verbose_name = "MCP decision"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
+from collections.abc import Iterator
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -26,5 +28,20 @@ class User(AbstractUser):
     #: How pages look and act for this person; see preferences.py for the names.
     preferences = models.JSONField(default=dict, blank=True)
 
+    #: Raised to end every session that was begun before.
+    session_epoch = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+
     class Meta(AbstractUser.Meta):
         permissions = [("read_content", "Can read the content of other people's conversations")]
+
+    def get_session_auth_hash(self) -> str:
+        return self._of_epoch(super().get_session_auth_hash())
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        yield from map(self._of_epoch, super().get_session_auth_fallback_hash())
+
+    def _of_epoch(self, of_password: str) -> str:
+        """Bind a session's hash to the epoch; the password's own is an HMAC already."""
+        if not self.session_epoch:
+            return of_password
+        return hashlib.sha256(f"{self.session_epoch}:{of_password}".encode()).hexdigest()

@@ -1,9 +1,13 @@
-"""The hash chain of a conversation: each append-only row carries the digest of all before it.
+"""Hash chains: each append-only row carries the digest of all before it in its chain.
 
 A row's link is SHA-256 over the link before it and the row's own fields as canonical JSON (sorted
 keys, integers and text only). Changing, losing or swapping a row breaks the chain at its place;
 `manage.py verify` names the first one. A field added later counts where it is not empty: so the
 rows from before it keep their links, and emptying it in a row that has it breaks its link.
+
+A row of a conversation is in the conversation's chain and goes with it; what is of none is in the
+site's. The row of a chain's end is locked while it grows: conversations and windows first, then the
+site's end, by everybody.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from conversations.context import wire
@@ -20,11 +25,39 @@ from conversations.models import (
     Approval,
     Chained,
     Conversation,
+    Crossing,
     Decision,
+    Erasure,
+    Grant,
+    LedgerEntry,
+    McpDecision,
     Message,
     Pin,
+    SiteChain,
     Transformation,
 )
+
+#: The chained rows of a conversation, and by which path they are its own.
+OWNED: dict[type[Chained], str] = {
+    Message: "conversation",
+    Transformation: "conversation",
+    ApiCall: "conversation",
+    ApiResult: "call__conversation",
+    LedgerEntry: "call__conversation",
+    Pin: "conversation",
+    Approval: "conversation",
+    Decision: "conversation",
+}
+#: The chained rows of the site, and which of them.
+SITE: dict[type[Chained], dict[str, Any]] = {
+    LedgerEntry: {"call": None},
+    Grant: {},
+    Crossing: {},
+    McpDecision: {},
+    Erasure: {},
+}
+#: The row that says where a chain ends.
+End = Conversation | SiteChain
 
 _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     Message: (
@@ -52,6 +85,21 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
         "created_at", "expires_at",
     ),
     Decision: ("conversation_id", "approval_id", "verdict", "actor_id", "created_at"),
+    LedgerEntry: (
+        "window_id", "call_id", "kind", "amount", "reason", "actor_id", "created_at", "form",
+    ),
+    Grant: (
+        "budget_id", "user_id", "amount", "starts_at", "expires_at", "reason", "actor_id",
+        "created_at", "form",
+    ),
+    Crossing: ("window_id", "percent", "spent", "limit", "created_at"),
+    McpDecision: (
+        "server_id", "tool", "kind", "actor_id", "note", "definition", "digest", "created_at",
+    ),
+    Erasure: (
+        "owner_id", "conversation", "begun_at", "deleted_at", "due_at", "messages",
+        "transformations", "calls", "links", "tail", "cost_micros", "usage", "erased_at",
+    ),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
 
@@ -61,26 +109,38 @@ def locked(conversation_id: int) -> Conversation:
     return Conversation.objects.select_for_update().get(pk=conversation_id)
 
 
-def append(row: Chained, conversation: Conversation) -> None:
-    """Save the row as the next link; `conversation` is locked and saved with its new end."""
-    row.link = conversation.links + 1
-    row.chain = link_digest(conversation.chain, row)
+def locked_site() -> SiteChain:
+    """Lock the end of the site's chain; nothing else is locked behind it."""
+    return SiteChain.objects.select_for_update().get_or_create(pk=1)[0]
+
+
+def append(row: Chained, end: End) -> None:
+    """Save the row as the next link of the chain, whose locked end is saved with it."""
+    _link(row, end)
     row.save()
-    conversation.links, conversation.chain = row.link, row.chain
-    conversation.save(update_fields=["head", "tip", "links", "chain", "updated_at"])
+    _save(end)
 
 
-def extend(rows: Sequence[Chained], conversation: Conversation) -> None:
+def extend(rows: Sequence[Chained], end: End) -> None:
     """Save many rows as the next links; the same as `append` for each, in a few statements."""
+    if not rows:
+        return
     for row in rows:
-        row.link = conversation.links + 1
-        row.chain = link_digest(conversation.chain, row)
-        conversation.links, conversation.chain = row.link, row.chain
-    kinds: tuple[type[Chained], ...] = (Message, Transformation, Pin)
-    for kind in kinds:
-        some = [row for row in rows if isinstance(row, kind)]
-        kind._default_manager.bulk_create(some, batch_size=200)
-    conversation.save(update_fields=["head", "tip", "links", "chain", "updated_at"])
+        _link(row, end)
+    for kind in dict.fromkeys(type(row) for row in rows):
+        kind._default_manager.bulk_create([row for row in rows if type(row) is kind], 200)
+    _save(end)
+
+
+def _link(row: Chained, end: End) -> None:
+    row.link = end.links + 1
+    row.chain = link_digest(end.chain, row)
+    end.links, end.chain = row.link, row.chain
+
+
+def _save(end: End) -> None:
+    own = ("head", "tip", "updated_at") if isinstance(end, Conversation) else ()
+    end.save(update_fields=["links", "chain", *own])
 
 
 def link_digest(before: str, row: Chained) -> str:

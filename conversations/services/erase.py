@@ -1,10 +1,11 @@
 """Erasing: the one way by which rows of the log go, in one transaction with the row that says so.
 
 A conversation is erased whole: its log, calls, drafts, pins and index, and the texts that nothing
-else names. The money stays: what its calls cost becomes one correcting entry in each window, so
-that every window still says what its entries say, and the erasure keeps the cost by day and model.
-What is in the trash is erased when its time is over; a running turn and a call in doubt are waited
-for.
+else names. The row that says so is a link of the site's chain and keeps the end of the chain that
+went, so that what was anchored of it is accounted for. The money stays: what its calls cost becomes
+one correcting entry in each window, so that every window still says what its entries say, and the
+erasure keeps the cost by day and model. What is in the trash is erased when its time is over; a
+running turn and a call in doubt are waited for.
 """
 
 from __future__ import annotations
@@ -21,28 +22,22 @@ from django.utils import timezone
 from conversations.models import (
     LIVE,
     ApiCall,
-    ApiResult,
-    Approval,
     Attachment,
     Conversation,
-    Decision,
     Draft,
     Erasure,
-    Message,
-    Pin,
     Proposal,
     QueuedPrompt,
     SearchText,
     ToolCall,
     ToolSwitch,
-    Transformation,
     Turn,
 )
 from conversations.services.amends import close_accounts
-from conversations.services.audit.rows import chunks
 from conversations.services.audit.texts import texts_of
-from conversations.services.guards import erasing
-from conversations.services.texts import claim_texts, orphaned_blobs, orphaned_envelopes
+from conversations.services.chain import append, extend, locked_site
+from conversations.services.doors import erase_log, erase_texts
+from conversations.services.texts import claim_texts
 
 logger = logging.getLogger("agentweb.erase")
 
@@ -80,47 +75,40 @@ def _due(now: datetime) -> QuerySet[Conversation]:
 
 def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:
     """Erase a conversation that is due, and record it; None when it is not, or not there."""
-    with erasing(), transaction.atomic():
+    with transaction.atomic():
         locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
         if locked is None or not _due(now or timezone.now()).filter(pk=locked.pk).exists():
             return None
-        record = _record(locked)
-        close_accounts(conversation=locked)
         claim_texts()
-        envelopes, blobs = texts_of(locked.pk)
+        texts = {digest for digests in texts_of(locked.pk) for digest in digests}
         Conversation.objects.filter(forked_from__conversation=locked).update(forked_from=None)
-        for rows in _rows(locked):
+        record = _record(locked)
+        corrections, site = close_accounts(conversation=locked), locked_site()
+        extend(corrections, site)
+        append(record, site)
+        beside, around = _rows(locked)
+        for rows in beside:
             _drop(rows)
-        for some in chunks(envelopes):
-            _drop(orphaned_envelopes(some))
-        for some in chunks(blobs):
-            _drop(orphaned_blobs(some))
-        record.save()
+        erase_log(conversation_id=locked.pk)
+        for rows in around:
+            _drop(rows)
+        erase_texts(digests=texts)
         return record
 
 
-def _rows(conversation: Conversation) -> list[QuerySet[Any]]:
-    """Give all that belongs to a conversation, what names others first."""
+def _rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[QuerySet[Any]]]:
+    """Give what belongs to a conversation and is no part of its log: to go before it, and after."""
     turns = Turn.objects.filter(conversation=conversation)
-    calls = ApiCall.objects.filter(conversation=conversation)
-    return [
+    beside: list[QuerySet[Any]] = [
         SearchText.objects.filter(conversation=conversation),
-        Pin.objects.filter(conversation=conversation),
         ToolSwitch.objects.filter(conversation=conversation),
         QueuedPrompt.objects.filter(conversation=conversation),
         Attachment.objects.filter(conversation=conversation),
         Draft.objects.filter(turn__in=turns),
         Proposal.objects.filter(conversation=conversation),
-        Decision.objects.filter(conversation=conversation),
-        Approval.objects.filter(conversation=conversation),
         ToolCall.objects.filter(turn__in=turns),
-        ApiResult.objects.filter(call__in=calls),
-        Transformation.objects.filter(conversation=conversation),
-        calls,
-        Message.objects.filter(conversation=conversation),
-        turns,
-        Conversation.objects.filter(pk=conversation.pk),
     ]
+    return beside, [turns, Conversation.objects.filter(pk=conversation.pk)]
 
 
 def _drop(rows: QuerySet[Any]) -> None:
@@ -150,7 +138,7 @@ def _record(conversation: Conversation) -> Erasure:
         transformations=conversation.transformations.count(),
         calls=calls.count(),
         links=conversation.links,
-        chain=conversation.chain,
+        tail=conversation.chain,
         cost_micros=sum(row["cost_micros"] for row in usage),
         usage=usage,
     )

@@ -1,13 +1,16 @@
 """Triggers that make the append-only tables append-only, on PostgreSQL and SQLite alike.
 
 They are (re)installed after every migration, because SQLite drops a table's triggers when a
-migration rebuilds it. The one door is `erasing()`: on PostgreSQL a setting of the session, on
+migration rebuilds it. What is refused: changing, deleting and emptying, and inserting at a link
+that the chain has passed. The one door is `erasing()`: on PostgreSQL a setting of the session, on
 SQLite an SQL function that only our connections have, so a plain `sqlite3` shell is refused too.
+The application's own role on PostgreSQL has no right to delete either (services/rights.py): it
+comes through the functions of services/doors.py, which the owner's rights open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +18,8 @@ from django.db import connection, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from conversations import models
-from conversations.models import AppendOnly
+from conversations.models import AppendOnly, Chained
+from conversations.services import places
 
 _DOOR = "agentweb_erasing"
 _PG_FUNCTION = f"""
@@ -30,27 +34,53 @@ END $$;
 """
 
 
-def guarded_tables() -> list[str]:
-    """Name every append-only table."""
+def guarded_models() -> list[type[AppendOnly]]:
+    """Give every append-only model, by the name of its table."""
     classes = (getattr(models, name) for name in models.__all__)
-    return sorted(
-        kind._meta.db_table
+    kinds = [
+        kind
         for kind in classes
         if isinstance(kind, type) and issubclass(kind, AppendOnly) and not kind._meta.abstract
-    )
+    ]
+    return sorted(kinds, key=lambda kind: kind._meta.db_table)
+
+
+def guarded_tables() -> list[str]:
+    """Name every append-only table."""
+    return [kind._meta.db_table for kind in guarded_models()]
 
 
 def install_guards(using: str = "default", **_: Any) -> None:
     """Put the triggers on every append-only table there is; repeating it changes nothing."""
     if connection.alias != using:
         return
-    # Between two migrations, forward or back, a table may not be there yet or any more.
-    present = set(connection.introspection.table_names())
-    tables = [table for table in guarded_tables() if table in present]
-    statements = _postgresql(tables) if connection.vendor == "postgresql" else _sqlite(tables)
+    # Between two migrations, forward or back, a table or a column may not be there.
+    kinds = [kind for kind in guarded_models() if _is_whole(kind)]
+    make = _postgresql if connection.vendor == "postgresql" else _sqlite
     with transaction.atomic(), connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
+        for kind in kinds:
+            for statement in make(kind):
+                cursor.execute(statement)
+
+
+def lift_places(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
+    """Take the triggers away that name columns, while migrations may drop these; they come back."""
+    if connection.alias != using or not plan:
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        present = set(connection.introspection.table_names(cursor))
+        for table in sorted(present.intersection(guarded_tables())):
+            where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
+            cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_place"{where}')
+
+
+def _is_whole(kind: type[AppendOnly]) -> bool:
+    table = kind._meta.db_table
+    with connection.cursor() as cursor:
+        if table not in connection.introspection.table_names(cursor):
+            return False
+        found = {one.name for one in connection.introspection.get_table_description(cursor, table)}
+    return {field.column for field in kind._meta.concrete_fields} <= found
 
 
 def missing_guards() -> list[str]:
@@ -65,12 +95,19 @@ def missing_guards() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         present = {row[0] for row in cursor.fetchall()}
-    verbs = ("update", "delete", "truncate" if connection.vendor == "postgresql" else "insert")
     return [
         table
-        for table in guarded_tables()
-        if not {f"{table}:{table}_keep_{verb}" for verb in verbs} <= present
+        for kind in guarded_models()
+        if not {f"{(table := kind._meta.db_table)}:{table}_keep_{verb}" for verb in verbs(kind)}
+        <= present
     ]
+
+
+def verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
+    """Name the guards of a table."""
+    if connection.vendor == "sqlite":
+        return ("update", "delete", "insert", "place")
+    return ("update", "delete", "truncate", *(["place"] if issubclass(kind, Chained) else ()))
 
 
 @contextmanager
@@ -94,39 +131,44 @@ def _open_door(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
         database.connection.create_function(_DOOR, 0, lambda: int(is_open))
 
 
-def _postgresql(tables: list[str]) -> list[str]:
-    rows = [_PG_FUNCTION]
-    for table in tables:
-        for verb in ("UPDATE", "DELETE", "TRUNCATE"):
-            name, each = (
-                f"{table}_keep_{verb.lower()}",
-                "STATEMENT" if verb == "TRUNCATE" else "ROW",
-            )
-            rows.append(f'DROP TRIGGER IF EXISTS "{name}" ON "{table}"')
-            rows.append(
-                f'CREATE TRIGGER "{name}" BEFORE {verb} ON "{table}" FOR EACH {each}'
-                f" EXECUTE FUNCTION {_DOOR}_refuse()"
-            )
+def _postgresql(kind: type[AppendOnly]) -> list[str]:
+    table, rows = kind._meta.db_table, [_PG_FUNCTION]
+    if issubclass(kind, Chained):
+        rows.append(places.postgresql(kind))
+    for verb in verbs(kind):
+        name, each = f"{table}_keep_{verb}", "STATEMENT" if verb == "truncate" else "ROW"
+        when = "INSERT" if verb == "place" else verb.upper()
+        function = f'"{table}_place"' if verb == "place" else f"{_DOOR}_refuse"
+        rows.append(f'DROP TRIGGER IF EXISTS "{name}" ON "{table}"')
+        rows.append(
+            f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" FOR EACH {each}'
+            f" EXECUTE FUNCTION {function}()"
+        )
     return rows
 
 
-def _sqlite(tables: list[str]) -> list[str]:
-    rows = []
-    for table in tables:
-        # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which
-        # has no such function, may not insert at all.
-        doors = {
-            "UPDATE": "",
-            "DELETE": f"WHEN {_DOOR}() = 0 ",
-            "INSERT": f"WHEN {_DOOR}() IS NULL ",
-        }
-        for verb, door in doors.items():
-            name = f"{table}_keep_{verb.lower()}"
-            rows.append(f'DROP TRIGGER IF EXISTS "{name}"')
-            rows.append(
-                f'CREATE TRIGGER "{name}" BEFORE {verb} ON "{table}" {door}'
-                f"BEGIN SELECT RAISE(ABORT, 'table {table} is append-only'); END"
-            )
+def _sqlite(kind: type[AppendOnly]) -> list[str]:
+    table, rows = kind._meta.db_table, []
+    refuse = f"RAISE(ABORT, 'table {table} is append-only')"
+    # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which has no
+    # such function, may not insert at all. The place is asked for where the pragma is off. A text
+    # that is there already stays as it is, as those who share it expect.
+    doors = {
+        "update": ("UPDATE", "", refuse),
+        "delete": ("DELETE", f"WHEN {_DOOR}() = 0 ", refuse),
+        "insert": ("INSERT", f"WHEN {_DOOR}() IS NULL ", refuse),
+        "place": (
+            "INSERT",
+            f"WHEN {places.sqlite(kind)} ",
+            refuse if issubclass(kind, Chained) else "RAISE(IGNORE)",
+        ),
+    }
+    for verb, (when, door, then) in doors.items():
+        name = f"{table}_keep_{verb}"
+        rows.append(f'DROP TRIGGER IF EXISTS "{name}"')
+        rows.append(
+            f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" {door}BEGIN SELECT {then}; END'
+        )
     return rows
 
 

@@ -2,8 +2,8 @@
 
 Every chained row in link order, every request rebuilt and its digest compared, every text named by
 a digest, every tool call, every budget window. A row that cannot even be read is a problem with a
-name, never a traceback. Deleting the newest rows together with the end of the chain that the
-conversation keeps is what a database alone cannot show.
+name, never a traceback. What a database alone cannot show, the newest rows deleted together with
+the end of their chain or a chain written anew, the anchors show (services/anchors.py).
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
-from conversations.models import Blob, Conversation, Envelope
+from conversations.models import Blob, Conversation, Envelope, SiteChain
+from conversations.services.anchor_file import SITE_NAME
 from conversations.services.audit.accounts import check_accounts
 from conversations.services.audit.bodies import check_bodies
 from conversations.services.audit.files import check_files
 from conversations.services.audit.links import check_links
+from conversations.services.audit.pins import Pins, check_gone, read_pins
 from conversations.services.audit.report import Problem, Tally
 from conversations.services.audit.rows import DAMAGE, words
 from conversations.services.audit.texts import check_texts, check_tools, texts_of
@@ -28,8 +30,13 @@ def verify_everything(tally: Tally) -> Iterator[Problem]:
     kinds: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
     for kind in kinds:
         yield from _counted(tally, _all_texts(kind))
-    for key in Conversation.objects.order_by("pk").values_list("pk", flat=True):
-        yield from _counted(tally, _conversation(key, tally))
+    pins = read_pins()
+    yield from _counted(tally, iter(pins.problems))
+    keys = Conversation.objects.order_by("pk").values_list("pk", flat=True)
+    for key in keys.iterator(chunk_size=1_000):
+        yield from _counted(tally, _conversation(key, tally, pins))
+    yield from _counted(tally, check_gone(pins))
+    yield from _counted(tally, _site(tally, pins))
     yield from _counted(tally, check_accounts())
 
 
@@ -39,24 +46,27 @@ def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
     envelopes, blobs = texts_of(key)
     yield from _counted(tally, check_texts(Envelope, envelopes))
     yield from _counted(tally, check_texts(Blob, blobs))
-    yield from _counted(tally, _conversation(key, tally))
+    yield from _counted(tally, _conversation(key, tally, read_pins()))
 
 
 def _all_texts(kind: type[Blob | Envelope]) -> Iterator[Problem]:
     try:
-        keys = list(kind._base_manager.order_by("created_at").values_list("pk", flat=True))
+        keys = list(kind._base_manager.order_by("pk").values_list("pk", flat=True))
     except DAMAGE as error:
         yield Problem(str(kind._meta.model_name), "", f"the table cannot be read: {words(error)}")
         return
     yield from check_texts(kind, keys)
 
 
-def _conversation(key: int, tally: Tally) -> Iterator[Problem]:
-    tally.conversations += 1
+def _conversation(key: int, tally: Tally, pins: Pins) -> Iterator[Problem]:
     try:
-        conversation = Conversation.objects.get(pk=key)
+        conversation = Conversation.objects.filter(pk=key).first()
+        if conversation is None:  # erased meanwhile
+            return
+        tally.conversations += 1
         is_intact = True
-        for problem in (*check_links(conversation), *_check_head(conversation)):
+        pinned = pins.of(str(conversation.public_id))
+        for problem in (*check_links(conversation, pinned), *_check_head(conversation)):
             is_intact = False
             yield problem
         tally.broken_chains += not is_intact
@@ -65,6 +75,17 @@ def _conversation(key: int, tally: Tally) -> Iterator[Problem]:
         yield from check_files(conversation)
     except DAMAGE as error:
         yield Problem("conversation", str(key), f"cannot be read: {words(error)}")
+
+
+def _site(tally: Tally, pins: Pins) -> Iterator[Problem]:
+    """Verify the chain of what is of no conversation."""
+    try:
+        site = SiteChain.objects.filter(pk=1).first() or SiteChain(pk=1)
+        problems = list(check_links(site, pins.of(SITE_NAME)))
+    except DAMAGE as error:
+        problems = [Problem("sitechain", "1", f"cannot be read: {words(error)}")]
+    tally.broken_chains += bool(problems)
+    yield from problems
 
 
 def _check_head(conversation: Conversation) -> Iterator[Problem]:

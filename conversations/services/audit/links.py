@@ -1,4 +1,4 @@
-"""The hash chain, walked in the order of its links: the first row that is changed, gone or moved.
+"""A hash chain, walked in the order of its links: the first row that is changed, gone or moved.
 
 Each row is judged against the chain value recorded before it, so one bad row does not hide the
 next. Rows that were written while the walk went on are not yet part of it.
@@ -7,34 +7,20 @@ next. Rows that were written while the walk went on are not yet part of it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.models import (
-    ApiCall,
-    ApiResult,
-    Approval,
-    Chained,
-    Conversation,
-    Decision,
-    Message,
-    Pin,
-    Transformation,
-)
+from django.db.models import QuerySet
+
+from conversations.models import Chained, Conversation, SiteChain
 from conversations.services.audit.report import Problem
 from conversations.services.audit.rows import DAMAGE, chunks, read_rows, words
-from conversations.services.chain import link_digest
+from conversations.services.chain import OWNED, SITE, End, link_digest
 
-_OWNER: dict[type[Chained], str] = {
-    Message: "conversation",
-    Transformation: "conversation",
-    ApiCall: "conversation",
-    ApiResult: "call__conversation",
-    Pin: "conversation",
-    Approval: "conversation",
-    Decision: "conversation",
-}
+#: What anchors say of a chain: its value at a link, and the words for the anchor.
+Pinned = Mapping[int, tuple[str, str]]
+_NONE: Pinned = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +43,52 @@ class Misfit:
     before: str = ""
 
 
-def check_links(conversation: Conversation) -> Iterator[Problem]:
-    """Give the first row that breaks the conversation's chain, if any."""
-    misfits = list(_misfits(conversation))
+def check_links(end: End, pinned: Pinned = _NONE) -> Iterator[Problem]:
+    """Give the first row that breaks the chain, if any, or is not the one that was anchored."""
+    misfits = list(_misfits(end, pinned))
     if not misfits:
         return
     first = misfits[0]
     what = _swapped(first, misfits) or first.what
     if len(misfits) > 1:
         what += f" (and {len(misfits) - 1} more that do not fit)"
-    yield Problem(first.table, first.id, what, str(conversation.public_id))
+    place = str(end.public_id) if isinstance(end, Conversation) else ""
+    yield Problem(first.table, first.id, what, place)
 
 
-def _misfits(conversation: Conversation) -> Iterator[Misfit]:
+def _misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
     places: list[Place] = []
-    for place in _places(conversation):
+    for place in _places(end):
         if isinstance(place.link, int):
             places.append(place)
         else:
             yield Misfit(0, _table(place.kind), str(place.key), "changed: its link is no number")
-    places.sort(key=lambda place: place.link)
-    end = conversation.links
-    yield from _walk([place for place in places if place.link <= end], conversation)
-    latest = Conversation.objects.values_list("links", flat=True).get(pk=conversation.pk)
+    # Of two at one link the older is the one that was there.
+    places.sort(key=lambda place: (place.link, place.key))
+    yield from _walk([place for place in places if place.link <= end.links], end, pinned)
+    latest = type(end)._default_manager.values_list("links", flat=True).filter(pk=end.pk).first()
     for place in places:
-        if place.link > max(end, latest):
+        if place.link > max(end.links, latest or 0):
             what = f"stands at link {place.link} behind the end of the chain"
             yield Misfit(place.link, _table(place.kind), str(place.key), what)
 
 
-def _places(conversation: Conversation) -> Iterator[Place]:
-    for kind, owner in _OWNER.items():
-        rows = kind._base_manager.filter(**{owner: conversation.pk}).order_by()
-        for link, key in rows.values_list("link", "pk"):
+def _places(end: End) -> Iterator[Place]:
+    for kind, rows in _rows(end):
+        for link, key in rows.order_by().values_list("link", "pk"):
             yield Place(link, kind, key)
 
 
-def _walk(places: list[Place], conversation: Conversation) -> Iterator[Misfit]:
+def _rows(end: End) -> Iterator[tuple[type[Chained], QuerySet[Any]]]:
+    if isinstance(end, SiteChain):
+        for kind, where in SITE.items():
+            yield kind, kind._base_manager.filter(**where)
+    else:
+        for kind, owner in OWNED.items():
+            yield kind, kind._base_manager.filter(**{owner: end.pk})
+
+
+def _walk(places: list[Place], end: End, pinned: Pinned) -> Iterator[Misfit]:
     before: str | None = ""
     following = 1
     for place, row in _read(places):
@@ -112,12 +107,19 @@ def _walk(places: list[Place], conversation: Conversation) -> Iterator[Misfit]:
         if before is not None and not _fits(row, before):
             what = f"changed: it does not fit link {link} of the chain"
             yield Misfit(link, table, key, what, row, before)
+        elif link in pinned and pinned[link][0] != row.chain:
+            what = f"replaced: {pinned[link][1]} has another row at link {link}"
+            yield Misfit(link, table, key, what)
         before = row.chain
-    if following <= conversation.links:
-        yield Misfit(following, "link", str(following), _gone(following, conversation.links))
-    elif before is not None and before != conversation.chain:
+    if following <= end.links:
+        yield Misfit(following, "link", str(following), _gone(following, end.links))
+    elif before is not None and before != end.chain:
         what = "changed: the end of its chain is not that of its last row"
-        yield Misfit(following, "conversation", str(conversation.pk), what)
+        yield Misfit(following, str(end._meta.model_name), str(end.pk), what)
+    last = max(pinned, default=0)
+    if last > end.links:
+        what = f"{_gone(end.links + 1, last)}, and {pinned[last][1]} has {last} links"
+        yield Misfit(end.links + 1, "link", str(end.links + 1), what)
 
 
 def _read(places: list[Place]) -> Iterator[tuple[Place, Chained | str]]:

@@ -26,9 +26,9 @@ DAMAGE = (
 CHUNK = 200
 
 
-def chunks(items: Sequence[T]) -> Iterator[list[T]]:
+def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[list[T]]:
     rest = iter(items)
-    while found := list(islice(rest, CHUNK)):
+    while found := list(islice(rest, size)):
         yield found
 
 

@@ -99,7 +99,10 @@ def _odd(row: ToolCall, uses: Spoken, results: Spoken) -> str:
     if use["name"][:128] != row.name or use["input"] != wire.decode(row.input):
         return f"changed: it is not what entry {row.answer.seq} asks for"
     result = results.get((row.answer.seq, row.tool_use_id))
-    if row.output is None or result is None:
+    if row.output is None:
+        is_lost = row.output_id is not None or row.state == ToolCall.State.OK
+        return "changed: it ran, and its output is not there" if is_lost else ""
+    if result is None:
         return ""
     is_same = result.get("content") == wire.decode(row.output.text)
     return "" if is_same else "changed: its output is not the result in the log"

@@ -1,0 +1,52 @@
+"""Migrate as the owner of the tables, one process at a time, and for as long as it takes.
+
+Of two servers that start at once the second waits and finds nothing left to do. What was killed is
+done again: each migration is one transaction, and guards and rights follow whatever was applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.commands import migrate
+from django.db import connection
+
+from agentweb.bounded import unbounded
+from conversations.services.rights import RoleMissing, as_owner
+
+_LOCK = 0x61_67_77_6D
+
+
+class Command(migrate.Command):
+    def execute(self, *args: Any, **options: Any) -> Any:
+        # The checks before it ask the database too.
+        with as_owner():
+            return super().execute(*args, **options)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with unbounded(connection), _alone():
+            try:
+                super().handle(*args, **options)
+            except RoleMissing as error:
+                raise CommandError(str(error)) from error
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    if connection.vendor != "postgresql":
+        yield
+        return
+    # Of the session, so the server gives it back when this process dies.
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = 0")
+        cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+    try:
+        yield
+    finally:
+        if connection.connection is not None and connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])
+                cursor.execute("RESET lock_timeout")

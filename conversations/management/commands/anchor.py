@@ -1,0 +1,36 @@
+"""Anchor the chains by hand; the server and the scheduler do it every hour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.services.anchor_file import AnchorError, anchor_path
+from conversations.services.anchors import anchor_heads, begin_anew, go_back
+
+
+class Command(BaseCommand):
+    help = "Write the ends of all chains that have grown into the anchor file."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        how = parser.add_mutually_exclusive_group()
+        how.add_argument("--anew", metavar="REASON", help="begin a new file; the old one is lost")
+        how.add_argument(
+            "--restored",
+            metavar="REASON",
+            help="a backup was put back: what was anchored after it counts no more",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            if options["anew"] is not None:
+                count = begin_anew(reason=options["anew"])
+            elif options["restored"] is not None:
+                count = go_back(reason=options["restored"])
+            else:
+                count = anchor_heads()
+        except AnchorError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{count} chains anchored in {anchor_path()}")

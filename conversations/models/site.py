@@ -1,0 +1,41 @@
+"""The site's own hash chain, and how far all chains are anchored outside the database.
+
+Append-only rows that are of no conversation (grants, corrections, crossings, erasures, decisions on
+MCP servers) are the links of one chain. Its end is one row, whose lock orders the writers.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class SiteChain(models.Model):
+    #: The end of the chain.
+    links = models.PositiveBigIntegerField(default=0)
+    chain = models.CharField(max_length=80, blank=True)
+    #: How many of its links are anchored.
+    anchored = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(id=1), name="one_site_chain"),
+        ]
+
+    def __str__(self) -> str:
+        return f"the site's chain of {self.links}"
+
+
+class AnchorMark(models.Model):
+    """The last anchor that was written: its number, the digest of its line, and when."""
+
+    number = models.PositiveBigIntegerField(default=0)
+    digest = models.CharField(max_length=80, blank=True)
+    written_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(id=1), name="one_anchor_mark"),
+        ]
+
+    def __str__(self) -> str:
+        return f"anchor {self.number}"
