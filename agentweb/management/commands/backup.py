@@ -1,0 +1,37 @@
+"""Back up the site while it is used: database, workspaces and anchors of one moment in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from conversations.services.backups.archive import BackupError
+from conversations.services.backups.making import make_backup
+
+KEYS = (
+    "The keys are not in it. Keep SECRET_KEY (the file secret_key of the data folder where none is"
+    " set) and AGENTWEB_SECRETS_KEY elsewhere: without them sealed mail and MCP secrets stay"
+    " closed, and everybody logs in anew."
+)
+
+
+class Command(BaseCommand):
+    help = "Write a backup of the site into a new file, a tar archive; .tar.gz is compressed."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        path = options["file"].absolute()
+        if not path.parent.is_dir():
+            raise CommandError(f"there is no folder {path.parent}")
+        try:
+            made = make_backup(path=path)
+        except (BackupError, OSError) as error:
+            raise CommandError(str(error)) from error
+        left = f" ({made.gone} were deleted meanwhile)" if made.gone else ""
+        self.stdout.write(f"{path}: {made.bytes:,} bytes, {made.files} files{left}.")
+        self.stdout.write(KEYS)

@@ -1,0 +1,69 @@
+"""Put a backup back: where no server runs, over data only when that is said, and verified."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import connection
+
+from agentweb.serving import only_one
+from conversations.services.audit import Tally, verify_everything
+from conversations.services.backups import databases, making
+from conversations.services.backups.archive import BackupError, Manifest
+from conversations.services.rights import as_owner
+
+SHOWN = 20
+
+
+class Command(BaseCommand):
+    help = "Put a backup of manage.py backup back, then verify it; the server is stopped."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--force", action="store_true", help="replace what is there")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with only_one():
+            try:
+                self.restore(options["file"], is_forced=options["force"])
+            except (BackupError, OSError) as error:
+                raise CommandError(str(error)) from error
+            self.verify()
+
+    def restore(self, path: Path, *, is_forced: bool) -> None:
+        self.demand_alone()
+        if not is_forced and making.holds_data():
+            raise CommandError("there is a site in this database; --force replaces it")
+        place = Path(settings.DATA_DIR)
+        with tempfile.TemporaryDirectory(dir=place, prefix=".restore-") as name:
+            folder = Path(name)
+            manifest = making.open_backup(path=path, folder=folder)
+            with as_owner():
+                before = making.put_database(manifest=manifest, folder=folder)
+            if before is not None:
+                self.stdout.write(f"The database that was there is now {before}.")
+            call_command("migrate", interactive=False, verbosity=0)
+            self.put_rest(manifest, folder)
+
+    def put_rest(self, manifest: Manifest, folder: Path) -> None:
+        files = making.put_files(folder=folder)
+        anchors = making.put_anchors(manifest=manifest, folder=folder)
+        self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
+
+    def demand_alone(self) -> None:
+        if connection.vendor == "postgresql" and (count := databases.sessions()):
+            raise CommandError(f"{count} others use the database: stop the servers and workers")
+
+    def verify(self) -> None:
+        tally = Tally()
+        for at, problem in enumerate(verify_everything(tally)):
+            if at < SHOWN:
+                self.stdout.write(str(problem))
+        self.stdout.write(str(tally))
+        if not tally.is_clean:
+            raise SystemExit(1)

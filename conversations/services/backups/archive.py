@@ -1,0 +1,137 @@
+"""The archive of a backup: a tar file, and in it a list of what it holds with the digest of each.
+
+The keys of the site are not in it, so that whoever finds a backup cannot open what is sealed in it
+or forge a session: SECRET_KEY and AGENTWEB_SECRETS_KEY are kept elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+FORMAT = 1
+MANIFEST = "agentweb-backup.json"
+ANCHORS = "anchors.jsonl"
+FILES = "workspaces/"
+_PIECE = 1_000_000
+
+
+class BackupError(Exception):
+    """A backup that cannot be made or put back; the text says why."""
+
+    code = "backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    digest: str
+    size: int
+
+
+@dataclass(slots=True)
+class Manifest:
+    made_at: str
+    #: sqlite or postgresql, and the member that holds it.
+    database: str
+    member: str
+    #: The last migration of each app.
+    migrations: dict[str, str]
+    #: The last anchor the database knows.
+    anchor: int = 0
+    format: int = FORMAT
+    parts: list[Part] = field(default_factory=list)
+
+
+class Writer:
+    """An archive that is being made."""
+
+    def __init__(self, tar: tarfile.TarFile, manifest: Manifest) -> None:
+        self._tar, self.manifest = tar, manifest
+
+    def add(self, name: str, source: IO[bytes], size: int) -> None:
+        """Put in what can be read from the source."""
+        told = _Told(source)
+        info = tarfile.TarInfo(name)
+        info.size, info.mode = size, 0o600
+        self._tar.addfile(info, told)
+        self.manifest.parts.append(Part(name, told.digest, size))
+
+    def add_bytes(self, name: str, data: bytes) -> None:
+        self.add(name, io.BytesIO(data), len(data))
+
+    def add_path(self, name: str, path: Path) -> None:
+        with path.open("rb") as file:
+            self.add(name, file, path.stat().st_size)
+
+
+class _Told:
+    """A file whose digest is known when it was read."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source, self._hash = source, hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self._hash.update(data)
+        return data
+
+    @property
+    def digest(self) -> str:
+        return "sha256:" + self._hash.hexdigest()
+
+
+@contextmanager
+def writing(path: Path, manifest: Manifest) -> Iterator[Writer]:
+    """Make an archive; it appears under its name when it is whole."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with tarfile.open(unfinished, "w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:
+            unfinished.chmod(0o600)
+            writer = Writer(tar, manifest)
+            yield writer
+            data = json.dumps(asdict(manifest), indent=1).encode()
+            info = tarfile.TarInfo(MANIFEST)
+            info.size, info.mode = len(data), 0o600
+            tar.addfile(info, io.BytesIO(data))
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def unpack(path: Path, folder: Path) -> Manifest:
+    """Unpack an archive into an empty folder and compare every part; raises BackupError."""
+    try:
+        with tarfile.open(path) as tar:
+            tar.extractall(folder, filter="data")
+        manifest = _manifest((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, tarfile.TarError, EOFError, ValueError, TypeError, KeyError) as error:
+        raise BackupError(f"{path} is no whole backup of agentweb: {error}") from error
+    if manifest.format != FORMAT:
+        raise BackupError(f"{path} is of format {manifest.format}; this version reads {FORMAT}")
+    for part in manifest.parts:
+        file = folder / part.name
+        if not file.is_file() or _digest(file) != part.digest:
+            raise BackupError(f"{path} is damaged: {part.name} is not what was put into it")
+    return manifest
+
+
+def _manifest(text: str) -> Manifest:
+    data: dict[str, Any] = json.loads(text)
+    data["parts"] = [Part(**part) for part in data["parts"]]
+    return Manifest(**data)
+
+
+def _digest(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_PIECE):
+            found.update(data)
+    return "sha256:" + found.hexdigest()

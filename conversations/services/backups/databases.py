@@ -1,0 +1,150 @@
+"""One moment of the database: copied by SQLite's backup, or by pg_dump in an exported snapshot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from django.db import connection, transaction
+
+from conversations.services.backups.archive import BackupError
+
+#: Looks for others, and the seconds between them.
+_LOOKS, _PAUSE = 20, 0.1
+_KEPT = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
+#: Objects of workspaces that are there, and the last anchor, as the snapshot has them.
+_OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
+_MARK = "SELECT number FROM conversations_anchormark"
+_APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+
+
+@contextmanager
+def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str]]]:
+    """Copy the database; give the copy, the names of its files, its last anchor, its migrations."""
+    if connection.vendor == "sqlite":
+        copy = folder / "database.sqlite3"
+        connection.ensure_connection()
+        with closing(sqlite3.connect(copy)) as target:
+            connection.connection.backup(target)
+        with closing(sqlite3.connect(copy)) as source:
+            source.execute("PRAGMA journal_mode = DELETE")
+            rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
+        yield copy, *_facts(rows)
+        return
+    copy = folder / "database.pgdump"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        cursor.execute("SELECT pg_export_snapshot()")
+        name = str(cursor.fetchone()[0])
+        found = []
+        for sql in (_OBJECTS, _MARK, _APPLIED):
+            cursor.execute(sql)
+            found.append(cursor.fetchall())
+        run_postgres(
+            "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--snapshot={name}",
+            f"--file={copy}",
+        )  # fmt: skip
+    yield copy, *_facts(found)
+
+
+def _facts(rows: list[list[tuple[object, ...]]]) -> tuple[list[str], int, dict[str, str]]:
+    objects, marks, applied = rows
+    number = int(str(marks[0][0])) if marks else 0
+    return [str(row[0]) for row in objects], number, {str(app): str(name) for app, name in applied}
+
+
+def put_sqlite(copy: Path) -> Path | None:
+    """Put the copy in the database's place; give where the one before was moved."""
+    target = Path(connection.settings_dict["NAME"])
+    _demand_whole(copy)
+    connection.close()
+    before = None
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if target.exists():
+        # What its log holds goes into it first, so that it is one file.
+        with closing(sqlite3.connect(target)) as old:
+            old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            is_empty = not old.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not is_empty:
+            before = target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+            target.replace(before)
+    for rest in ("-wal", "-shm"):
+        target.with_name(target.name + rest).unlink(missing_ok=True)
+    shutil.move(copy, target)
+    target.chmod(0o600)
+    return before
+
+
+def _demand_whole(copy: Path) -> None:
+    try:
+        with closing(sqlite3.connect(copy)) as database:
+            said = database.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        said = str(error)
+    if said != "ok":
+        raise BackupError(f"the database in the backup is damaged: {said}")
+
+
+def put_postgres(copy: Path) -> None:
+    """Replace what there is of the tables by those of the copy, in one transaction."""
+    connection.close()
+    run_postgres(
+        "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
+        "--single-transaction", "--exit-on-error", str(copy),
+    )  # fmt: skip
+
+
+def sessions() -> int:
+    """Count the sessions of others in the PostgreSQL database."""
+    from psycopg import connect
+
+    given = connection.get_connection_params()
+    connection.close()
+    if "pool" in connection.settings_dict["OPTIONS"]:
+        # Its connections are sessions too.
+        connection.close_pool()
+    options = {
+        name: value
+        for name, value in given.items()
+        if name in (*_KEPT, "password") or name.startswith("ssl")
+    }
+    sql = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    with connect(**options, autocommit=True) as link:
+        for _ in range(_LOOKS):
+            if not (count := int(link.execute(sql).fetchall()[0][0])):
+                break
+            # The server may still be ending what was closed just now.
+            time.sleep(_PAUSE)
+    return count
+
+
+def run_postgres(program: str, *options: str) -> None:
+    """Run a program of PostgreSQL on Django's database; raises BackupError."""
+    path = shutil.which(program)
+    if path is None:
+        raise BackupError(
+            f"{program} is not there: install the PostgreSQL client of the server's version, or"
+            " back the database up with the tools of whoever runs it"
+        )
+    from psycopg.conninfo import make_conninfo
+
+    given = connection.get_connection_params()
+    known = {
+        name: str(value) for name, value in given.items() if name in _KEPT or name.startswith("ssl")
+    }
+    env = {**os.environ, "PGPASSWORD": str(given.get("password", ""))}
+    command = [path, f"--dbname={make_conninfo('', **known)}", *options]
+    done = subprocess.run(command, check=False, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise BackupError(f"{program} failed: {done.stderr.strip()[-2_000:]}")

@@ -1,0 +1,94 @@
+"""A damaged SQLite file: found when the server starts, or at the first statement that meets it.
+
+From then on this process reads what can be read and writes nothing: what is written into a damaged
+file may make it worse, and a restored backup would lose it anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import DatabaseError, OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+logger = logging.getLogger("agentweb.audit")
+
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")
+#: As SQLite says it: a page that cannot be, and a file that is no database.
+_SAYINGS = ("malformed", "is not a database")
+ADVICE = (
+    "Nothing more is written to it. Stop the server, keep the file, and put the last backup back"
+    " with manage.py restore FILE (manage.py backup FILE makes one); what the file still holds can"
+    " be saved with the sqlite3 shell's .recover"
+)
+
+
+class DatabaseDamaged(OperationalError):
+    """The database is damaged; the text says so, and what to do."""
+
+    code = "database_damaged"
+
+
+@dataclass(slots=True)
+class _Found:
+    """What this process has met."""
+
+    words: str = ""
+
+
+_found = _Found()
+
+
+def damage_at_start() -> str:
+    """Look through the whole SQLite file; give what is wrong with it, "" for nothing."""
+    path = Path(connection.settings_dict["NAME"])
+    if connection.vendor != "sqlite" or not path.exists():
+        return ""
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=20)) as database:
+            said = [row[0] for row in database.execute("PRAGMA quick_check(3)")]
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        said = [str(error)]
+    if said == ["ok"]:
+        return ""
+    return f"the database {path} is damaged: {'; '.join(said)}. {ADVICE}"
+
+
+def demand_undamaged() -> None:
+    """Raise DatabaseDamaged when this process has met damage."""
+    if _found.words:
+        raise DatabaseDamaged(_found.words)
+
+
+def watch_statements(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Have every statement of a SQLite connection watched."""
+    if connection.vendor == "sqlite" and _watched not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_watched)
+
+
+def _watched(
+    execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
+) -> Any:
+    if _found.words and sql.lstrip().upper().startswith(_WRITES):
+        raise DatabaseDamaged(_found.words)
+    try:
+        return execute(sql, params, many, context)
+    except DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        if not _found.words:
+            _found.words = f"the database is damaged: {error}. {ADVICE}"
+            logger.critical("%s", _found.words)
+        raise DatabaseDamaged(_found.words) from error
+
+
+def _is_damage(error: Exception) -> bool:
+    return any(saying in str(error) for saying in _SAYINGS)
