@@ -1,4 +1,4 @@
-"""What a session means for every page: the person's language, and what is answered without one."""
+"""What holds for every page: it is kept nowhere, speaks one's language and asks for a log-in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 
 from conversations.preferences import preferences
+
+
+class NotStored(MiddlewareMixin):
+    """Let no browser or proxy keep what was made for one person; a file says itself what may be."""
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        response.headers.setdefault("Cache-Control", "private, no-store")
+        return response
 
 
 class PersonLanguage(MiddlewareMixin):

@@ -1,0 +1,50 @@
+"""How log lines look: one line of text, or one JSON object, with the ids of what they belong to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from datetime import UTC, datetime
+
+from conversations.telemetry.ids import known
+
+#: What would begin another line, or move a terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class _Formatter(logging.Formatter):
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+    def trace(self, record: logging.LogRecord) -> str:
+        found = [self.formatException(record.exc_info)] if record.exc_info else []
+        if record.stack_info:
+            found.append(self.formatStack(record.stack_info))
+        return "\n".join(found)
+
+
+class LineFormatter(_Formatter):
+    """`time LEVEL logger name=id ... message`, and a traceback on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        ids = [f"{name}={value}" for name, value in known().items()]
+        message = _CONTROL.sub(lambda one: repr(one[0])[1:-1], record.getMessage())
+        words = self.formatTime(record), record.levelname, record.name, *ids, message
+        return "\n".join(filter(None, (" ".join(words), self.trace(record))))
+
+
+class JsonFormatter(_Formatter):
+    """One object on one line: time, level, logger, message, ids, and `trace` for a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, object] = {
+            "time": self.formatTime(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **known(),
+        }
+        if trace := self.trace(record):
+            fields["trace"] = trace
+        return json.dumps(fields, ensure_ascii=True, default=str)

@@ -1,0 +1,104 @@
+"""Each request has an id: in its log lines, in a header of its answer, on the page of an error.
+
+An id that a proxy gives is kept where the site is behind one (`AGENTWEB_HTTPS`), and goes on with
+its trace; else they are made here. The same place counts the request and traces it, by the name of
+its route: an address may hold a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import Self
+
+from asgiref.sync import iscoroutinefunction
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.deprecation import MiddlewareMixin
+
+from conversations.telemetry import spans
+from conversations.telemetry.ids import logged, tell
+from conversations.telemetry.metrics import REQUESTS
+
+logger = logging.getLogger("agentweb.requests")
+HEADER = "X-Request-ID"
+_SANE = re.compile(r"[A-Za-z0-9_.:-]{8,64}")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+Answer = HttpResponseBase
+
+
+@sync_and_async_middleware
+def identified(
+    get_response: Callable[[HttpRequest], Answer | Awaitable[Answer]],
+) -> Callable[[HttpRequest], Answer | Awaitable[Answer]]:
+    """Middleware around all others."""
+    if iscoroutinefunction(get_response):
+
+        async def tracked(request: HttpRequest) -> Answer:
+            with _Request(request) as one:
+                return one.answered(await get_response(request))
+
+        return tracked
+
+    def tracked_here(request: HttpRequest) -> Answer:
+        with _Request(request) as one:
+            return one.answered(get_response(request))  # type: ignore[arg-type]
+
+    return tracked_here
+
+
+class WhoAsks(MiddlewareMixin):
+    """Name the person in the lines of the request, once the session has told who it is."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        if request.user.is_authenticated:
+            tell(user=request.user.pk)
+
+
+class _Request:
+    """One request from its first line to its answer."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request, self._began = request, time.monotonic()
+        self._stack = ExitStack()
+        self.id = id_of(request)
+        request.request_id = self.id  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(logged(request=self.id))
+        if spans.is_on() and settings.HTTPS:
+            self._stack.enter_context(spans.continued(self._request.headers))
+        self._span = self._stack.enter_context(spans.span("request"))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def answered(self, response: Answer) -> Answer:
+        response.headers[HEADER] = self.id
+        seconds, match = time.monotonic() - self._began, self._request.resolver_match
+        route = (match.view_name or "unnamed") if match is not None else "none"
+        method = self._request.method if self._request.method in _METHODS else "other"
+        status = response.status_code
+        REQUESTS.observe(seconds, route=route, method=method, status=status)
+        if self._span is not None:
+            self._span.set_attributes(
+                {"http.route": route, "http.request.method": str(method),
+                 "http.response.status_code": status}
+            )  # fmt: skip
+        if settings.LOG_REQUESTS:
+            logger.info("%s %s %s in %d ms", method, route, status, round(seconds * 1000))
+        return response
+
+
+def id_of(request: HttpRequest) -> str:
+    """Give the id that a trusted proxy made, or make one."""
+    given = request.headers.get(HEADER, "")
+    if settings.HTTPS and _SANE.fullmatch(given):
+        return given
+    return secrets.token_hex(8)

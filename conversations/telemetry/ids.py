@@ -1,0 +1,45 @@
+"""What a log line belongs to: request, user, conversation, turn and call, by their ids.
+
+They are one context variable, so that they follow a request into its threads and a turn into its
+tasks without being handed on. Only ids go in: no names and no texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+
+#: In the order in which lines show them.
+NAMES = ("request", "user", "conversation", "turn", "call")
+Id = str | int | None
+_NONE: Mapping[str, Id] = MappingProxyType({})
+_ids: ContextVar[Mapping[str, Id]] = ContextVar("agentweb_ids", default=_NONE)
+
+
+def known() -> dict[str, Id]:
+    """Give the ids that are known here."""
+    ids = _ids.get()
+    return {name: ids[name] for name in NAMES if ids.get(name) is not None}
+
+
+def tell(**ids: Id) -> None:
+    """Add ids for the rest of this task; None takes one away."""
+    _ids.set({**_ids.get(), **_sound(ids)})
+
+
+@contextmanager
+def logged(**ids: Id) -> Iterator[None]:
+    """Add ids to the lines of a block."""
+    token = _ids.set({**_ids.get(), **_sound(ids)})
+    try:
+        yield
+    finally:
+        _ids.reset(token)
+
+
+def _sound(ids: dict[str, Id]) -> dict[str, Id]:
+    if unknown := ids.keys() - set(NAMES):
+        raise TypeError(f"no ids of log lines: {', '.join(sorted(unknown))}")
+    return ids

@@ -1,0 +1,94 @@
+"""Spans for OpenTelemetry: request, turn, model call, tool call, reduction.
+
+A no-op until a tracer is given. Attributes are ids, names of closed sets and figures; an exception
+is named by its type alone, because its words may be somebody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from conversations.telemetry.ids import known
+
+_tracer: Any = None
+
+
+def switch_on(tracer: Any) -> None:
+    """Begin to trace, or with None stop."""
+    global _tracer  # noqa: PLW0603
+    _tracer = tracer
+
+
+def is_on() -> bool:
+    return _tracer is not None
+
+
+@contextmanager
+def span(name: str, **attributes: str | int | bool) -> Iterator[Any]:
+    """Trace a block; gives the span, or None."""
+    if _tracer is None:
+        yield None
+        return
+    quiet = {"record_exception": False, "set_status_on_exception": False}
+    with _tracer.start_as_current_span(name, attributes=_told(attributes), **quiet) as one:
+        try:
+            yield one
+        except BaseException as error:
+            fail(one, type(error).__name__)
+            raise
+
+
+def begin(name: str, **attributes: str | int | bool) -> Any:
+    """Begin a span whose end comes elsewhere in the same task; ended by `end`."""
+    return None if _tracer is None else _tracer.start_span(name, attributes=_told(attributes))
+
+
+def end(one: Any, *, error: str = "", **attributes: str | int | bool) -> None:
+    if one is not None:
+        one.set_attributes(_named(attributes))
+        if error:
+            fail(one, error)
+        one.end()
+
+
+def fail(one: Any, kind: str) -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    one.set_attribute("error.type", kind)
+    one.set_status(Status(StatusCode.ERROR))
+
+
+def _told(attributes: Mapping[str, str | int | bool]) -> dict[str, Any]:
+    return _named({**known(), **attributes})
+
+
+def _named(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"agentweb.{name}": value for name, value in attributes.items()}
+
+
+def carried() -> dict[str, str]:
+    """Give the headers that take this trace to another process."""
+    if _tracer is None:
+        return {}
+    from opentelemetry import propagate
+
+    headers: dict[str, str] = {}
+    propagate.inject(headers)
+    return headers
+
+
+@contextmanager
+def continued(headers: Mapping[str, str]) -> Iterator[None]:
+    """Go on with the trace that such headers bring."""
+    if _tracer is None:
+        yield
+        return
+    from opentelemetry import context, propagate
+
+    token = context.attach(propagate.extract(headers))
+    try:
+        yield
+    finally:
+        context.detach(token)
