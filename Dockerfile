@@ -1,14 +1,27 @@
 # agentweb in a small image: wheels are fetched by digest in a first stage and installed in the
 # second without a network. Runs as an own user; the folder /data holds all that is to be kept.
+# With extras: docker build --build-arg EXTRAS="metrics telemetry" -t agentweb .
 FROM python:3.12-slim AS wheels
-COPY requirements.lock /build/requirements.lock
-RUN pip download --no-cache-dir --require-hashes --only-binary=:all: \
-    --dest /build/wheels -r /build/requirements.lock
+ARG EXTRAS=""
+ARG METRICS="prometheus-client"
+ARG TELEMETRY="opentelemetry-sdk opentelemetry-semantic-conventions opentelemetry-proto \
+opentelemetry-exporter-otlp-proto-http opentelemetry-exporter-otlp-proto-common \
+opentelemetry-exporter-otlp-common opentelemetry-exporter-http-transport \
+googleapis-common-protos protobuf requests urllib3 charset-normalizer certifi"
+COPY requirements.lock requirements-dev.lock /build/
+# Of the lock for development only the entries of the extras, with their digests.
+RUN names=" "; case "$EXTRAS" in *metrics*) names="$names$METRICS ";; esac; \
+    case "$EXTRAS" in *telemetry*) names="$names$TELEMETRY ";; esac; \
+    awk -v names="$names" '/^[a-z0-9]/ {split($1, a, "=="); kept = index(names, " " a[1] " ")} kept' \
+    /build/requirements-dev.lock > /build/extras.lock \
+    && pip download --no-cache-dir --require-hashes --only-binary=:all: --no-deps \
+    --dest /build/wheels -r /build/requirements.lock -r /build/extras.lock
 
 FROM python:3.12-slim
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
-    AGENTWEB_DATA_DIR=/data
+    AGENTWEB_DATA_DIR=/data \
+    AGENTWEB_ALIVE_DIR=/tmp
 RUN --mount=type=bind,from=wheels,source=/build,target=/build \
     pip install --no-cache-dir --no-index --no-deps --compile /build/wheels/*.whl
 RUN useradd --system --uid 10001 --no-create-home --home-dir /data agentweb \
@@ -25,9 +38,8 @@ USER agentweb
 VOLUME /data
 EXPOSE 8000
 STOPSIGNAL SIGTERM
-# The header keeps a site behind HTTPS from answering its own check with a redirect.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=40s --retries=3 \
-    CMD ["python", "-c", "from urllib.request import Request, urlopen; \
-urlopen(Request('http://127.0.0.1:8000/healthz/live', headers={'X-Forwarded-Proto': 'https'}), timeout=4)"]
+    CMD ["python", "-c", "from urllib.request import urlopen; \
+urlopen('http://127.0.0.1:8000/healthz/live', timeout=4)"]
 ENTRYPOINT ["python", "manage.py"]
 CMD ["serve", "--host", "0.0.0.0"]

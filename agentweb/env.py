@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import get_language_info, to_language
@@ -47,6 +47,14 @@ def number(name: str, default: int = 0) -> int:
     raise ImproperlyConfigured(f"{name}: {value!r} is not a whole number")
 
 
+def choice(name: str, choices: tuple[str, ...]) -> str:
+    """Read one of some words; the first is the default."""
+    value = text(name).strip() or choices[0]
+    if value in choices:
+        return value
+    raise ImproperlyConfigured(f"{name}: {value!r} is none of {', '.join(choices)}")
+
+
 def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Read a list separated by commas."""
     value = text(name)
@@ -71,11 +79,11 @@ def typed(name: str, default: Any) -> Any:
     return readers[type(default)](name, default)
 
 
-def database(url: str) -> dict[str, Any]:
+def database(url: str, *, pool: int = 16) -> dict[str, Any]:
     """Turn DATABASE_URL into Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
     try:
         parts = urlsplit(url)
-        host, port, path = parts.hostname or "", parts.port, unquote(parts.path)
+        host, _, path = parts.hostname or "", parts.port, unquote(parts.path)
     except ValueError as error:
         raise ImproperlyConfigured(f"DATABASE_URL: {error}") from error
     if parts.scheme == "sqlite" and not host and path.strip("/"):
@@ -84,22 +92,53 @@ def database(url: str) -> dict[str, Any]:
         raise ImproperlyConfigured(
             "DATABASE_URL: use sqlite:///path or postgresql://user@host/name"
         )
+    if pool < 1:
+        raise ImproperlyConfigured(f"AGENTWEB_DATABASE_POOL: {pool} is fewer than 1 connection")
+    return _postgresql(parts, path.lstrip("/"), pool)
+
+
+def owner_database(url: str) -> dict[str, Any]:
+    """Give the connection of the tables' owner: PostgreSQL without a pool, for one command."""
+    found = database(url)
+    if found["ENGINE"] != "django.db.backends.postgresql":
+        raise ImproperlyConfigured("AGENTWEB_MIGRATE_DATABASE_URL: it is for PostgreSQL alone")
+    del found["OPTIONS"]["pool"]
+    return found
+
+
+def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
+    from agentweb import bounded
+
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": path.lstrip("/"),
+        "NAME": name,
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
-        "HOST": host,
-        "PORT": str(port or ""),
+        "HOST": parts.hostname or "",
+        "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
-            "pool": {"min_size": 1, "max_size": 16, "timeout": 10},
-            "connect_timeout": 3,
-            "options": "-c statement_timeout=30s -c lock_timeout=5s"
-            " -c idle_in_transaction_session_timeout=15s",
+            "pool": bounded.pool(pool),
+            **bounded.options(),
             **dict(parse_qsl(parts.query)),
         },
     }
+
+
+def redis(name: str) -> str:
+    """Read the address of a Redis server, `redis://`, `rediss://` or `unix://`; "" for none."""
+    value = text(name).strip()
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+        is_server = parts.scheme in {"redis", "rediss"} and bool(parts.hostname)
+        is_sound = is_server and parts.port != 0 and re.fullmatch(r"/?[0-9]{0,3}", parts.path)
+    except ValueError:
+        is_sound = None
+    if is_sound or value.startswith("unix:///"):
+        return value
+    raise ImproperlyConfigured(f"{name}: use redis://host:6379/0 (rediss:// for TLS)")
 
 
 def storage(name: str) -> dict[str, Any]:
@@ -120,7 +159,7 @@ def storage(name: str) -> dict[str, Any]:
 def sqlite(path: Path) -> dict[str, Any]:
     """Give the one SQLite configuration: deferred transactions would fail under writers."""
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "agentweb.sqlite",
         "NAME": path,
         "CONN_MAX_AGE": 600,
         "OPTIONS": {

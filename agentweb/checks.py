@@ -1,0 +1,156 @@
+"""What a start refuses: settings that cannot be kept, each with what to change.
+
+These are system checks, so `serve`, `worker`, `beat` and `check` all say them. What needs the
+address or the database is in starting.py.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core import checks
+from django.core.checks import CheckMessage, Error, Tags, register
+
+from agentweb import tracing
+from agentweb.machine import file_system, is_on_network
+from conversations.conf import conf
+
+#: What a key must have to be one: characters, and different ones among them.
+KEY_LENGTH, KEY_VARIETY = 32, 8
+#: The major version of the SDK whose behaviour is known: its retry rules changed between majors.
+SDK_MAJOR = "2"
+#: Loggers whose lines would hold whole prompts or keys.
+TELLING = ("", "anthropic", "httpx2", "httpcore2", "django.db.backends")
+
+
+def is_weak(key: str) -> bool:
+    """Say whether a key could be guessed; the one that is made on the first start never is."""
+    is_short = len(key) < KEY_LENGTH or len(set(key)) < KEY_VARIETY
+    return is_short or key.startswith("django-insecure-") or "change" in key.lower()
+
+
+@register(Tags.security)
+def key_is_strong(**_: Any) -> list[CheckMessage]:
+    if not (settings.HTTPS and is_weak(settings.SECRET_KEY)):
+        return []
+    return [Error(
+        f"SECRET_KEY is weak: it needs {KEY_LENGTH} random characters or more.",
+        hint="Set it to the output of `openssl rand -hex 32`, or leave it out and keep the data"
+        " folder: then one is made.",
+        id="agentweb.E010",
+    )]  # fmt: skip
+
+
+@register(Tags.security)
+def hosts_are_named(**_: Any) -> list[CheckMessage]:
+    if "*" not in settings.ALLOWED_HOSTS:
+        return []
+    hint = "Name the hosts in AGENTWEB_HOSTS, such as chat.example.org."
+    return [Error("AGENTWEB_HOSTS allows every host.", hint=hint, id="agentweb.E011")]
+
+
+@register(Tags.security)
+def database_is_on_this_machine(**_: Any) -> list[CheckMessage]:
+    database = settings.DATABASES["default"]
+    if "sqlite" not in database["ENGINE"] or not is_on_network(Path(database["NAME"]).parent):
+        return []
+    kind = file_system(Path(database["NAME"]).parent)
+    return [Error(
+        f"The SQLite database {database['NAME']} is on a network file system ({kind}), where its"
+        " locks do not hold.",
+        hint="Set AGENTWEB_DATA_DIR to a folder of a local disk, or DATABASE_URL to PostgreSQL.",
+        id="agentweb.E012",
+    )]  # fmt: skip
+
+
+@register(Tags.security)
+def log_keeps_prompts_out(**_: Any) -> list[CheckMessage]:
+    loud = [
+        name or "root"
+        for name in TELLING
+        if logging.getLogger(name).level in range(1, logging.INFO)
+    ]
+    hint = "Set them to INFO or higher; AGENTWEB_LOG_LEVEL=DEBUG is for the app's own lines."
+    text = "Prompts would be written to the log: these loggers are at DEBUG: "
+    found = [Error(f"{text}{', '.join(loud)}.", hint=hint, id="agentweb.E013")] if loud else []
+    if os.environ.get("ANTHROPIC_LOG") == "debug":
+        text = "Prompts would be written to the log: ANTHROPIC_LOG is debug."
+        found.append(Error(text, hint="Unset ANTHROPIC_LOG.", id="agentweb.E013"))
+    return list(found)
+
+
+@register(Tags.compatibility)
+def sdk_is_known(**_: Any) -> list[CheckMessage]:
+    version = metadata.version("anthropic")
+    if version.partition(".")[0] == SDK_MAJOR:
+        return []
+    return [Error(
+        f"The anthropic SDK {version} is not one this version was tried with.",
+        hint=f"Install the lock: pip install --require-hashes -r requirements.lock"
+        f" (anthropic {SDK_MAJOR}.x).",
+        id="agentweb.E014",
+    )]  # fmt: skip
+
+
+@register(Tags.compatibility)
+def extras_are_there(**_: Any) -> list[CheckMessage]:
+    wanted = [("AGENTWEB_METRICS", settings.METRICS, "metrics", "prometheus_client"),
+              ("OTEL_EXPORTER_OTLP_ENDPOINT", tracing.is_wanted(), "telemetry",
+               "opentelemetry.exporter")]  # fmt: skip
+    return [
+        Error(
+            f"{name} is set and the extra `{extra}` is not installed.",
+            hint=f"Install agentweb[{extra}], or unset {name}.",
+            id="agentweb.E015",
+        )
+        for name, is_wanted, extra, module in wanted
+        if is_wanted and not _has(module)
+    ]
+
+
+def _has(module: str) -> bool:
+    try:
+        return util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@register(Tags.compatibility)
+def turns_can_run_where_they_are_to(**_: Any) -> list[CheckMessage]:
+    place = conf.run_turns_in
+    if place == "web":
+        return []
+    if place != "worker":
+        hint = "Use web or worker."
+        return [Error(f"AGENTWEB_RUN_TURNS_IN is {place!r}.", hint=hint, id="agentweb.E016")]
+    database = settings.DATABASES["default"]["ENGINE"]
+    missing = [
+        (not settings.REDIS_URL, "no REDIS_URL is set, by which they are told of turns",
+         "Set REDIS_URL, such as redis://localhost:6379/0."),
+        ("sqlite" in database, "the database is SQLite, which is for one process",
+         "Set DATABASE_URL to PostgreSQL."),
+        (not (settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL),
+         ("they could reach no model: there is no ANTHROPIC_API_KEY, and the built-in emulator runs"
+          " in a web process alone"),
+         "Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL to `manage.py emulator` on its own."),
+    ]  # fmt: skip
+    return [
+        Error(f"AGENTWEB_RUN_TURNS_IN=worker: turns are to run in workers, but {why}.", hint=hint,
+              id="agentweb.E017")
+        for is_missing, why, hint in missing
+        if is_missing
+    ]  # fmt: skip
+
+
+@register(Tags.security)
+def figures_are_not_for_everybody(**_: Any) -> list[CheckMessage]:
+    if not settings.METRICS or not settings.METRICS_TOKEN or len(settings.METRICS_TOKEN) >= 16:
+        return []
+    hint = "Set it to the output of `openssl rand -hex 32`."
+    text = "AGENTWEB_METRICS_TOKEN is shorter than 16 characters."
+    return [checks.Warning(text, hint=hint, id="agentweb.W018")]

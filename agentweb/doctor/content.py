@@ -1,0 +1,100 @@
+"""What is kept: files, turns, the ledger, anchors, and the settings of mail and MCP servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+
+from agentweb.doctor.lines import Line, failed, ok, warn
+from conversations.conf import conf
+from conversations.queries.drift import has_drift
+from conversations.queries.mail import mail_providers
+from conversations.queries.queued import stuck_turns
+from conversations.services.anchor_file import anchor_path
+
+#: After which a turn is stuck, and an anchor old.
+WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta(hours=3)
+_PROBE = "doctor/probe"
+
+
+def storage() -> Iterator[Line]:
+    """Write, read and delete a file where those of people are kept."""
+    store, words = storages["workspace"], b"agentweb"
+    try:
+        name = store.save(_PROBE, ContentFile(words))
+        try:
+            with store.open(name) as file:
+                is_same = file.read() == words
+        finally:
+            store.delete(name)
+    except Exception as error:
+        # Whatever a storage of somebody else's raises.
+        text = f"files cannot be written ({type(error).__name__})"
+        hint = "Check AGENTWEB_WORKSPACE_STORAGE, or the rights of the data folder."
+        yield failed("storage", text, hint)
+        return
+    if is_same:
+        yield ok("storage", "a file was written, read and deleted")
+    else:
+        yield failed("storage", "a file came back as another", "Check AGENTWEB_WORKSPACE_STORAGE.")
+
+
+def turns() -> Iterator[Line]:
+    if stuck := stuck_turns(waited=WAITED, silent=SILENT):
+        text = f"{stuck} wait for a worker for minutes, or have lost theirs"
+        yield failed("turns", text, "Is a process running that runs turns? See its log.")
+    else:
+        yield ok("turns", "none is stuck")
+
+
+def ledger() -> Iterator[Line]:
+    if has_drift():
+        hint = "manage.py ledger names them, manage.py ledger rebuild mends them."
+        yield failed("ledger", "budget windows differ from their reservations", hint)
+    else:
+        yield ok("ledger", "budgets agree with it")
+
+
+def anchors() -> Iterator[Line]:
+    path = anchor_path()
+    if path is None:
+        hint = "Set AGENTWEB_ANCHOR_FILE to a file on another disk."
+        yield warn("anchors", "off: a rewritten log could not be told from the true one", hint)
+    elif not path.is_file():
+        hint = "It is written each hour by a server; manage.py anchor writes it now."
+        yield warn("anchors", f"{path} is not there yet", hint)
+    else:
+        age = datetime.now(UTC) - datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        text = f"the last is {round(age / timedelta(minutes=1))} minutes old"
+        if age > ANCHORED:
+            yield warn("anchors", text, "See the log: manage.py anchor says what is in the way.")
+        else:
+            yield ok("anchors", text)
+
+
+def mail() -> Iterator[Line]:
+    names, name = len(mail_providers()), "AGENTWEB_MAIL_PROVIDERS"
+    if names != len(conf.mail_providers):
+        text = f"{len(conf.mail_providers) - names} are not whole"
+        yield failed(name, text, "Each is: name, token URL, client id and, if any, secret.")
+    elif names:
+        yield ok(name, f"{names} can be used")
+    authorities = conf.mail_authorities
+    if authorities and not Path(authorities).is_file():
+        yield failed("AGENTWEB_MAIL_AUTHORITIES", "the file is not there", "Correct its path.")
+
+
+def private_addresses() -> Iterator[Line]:
+    for setting in ("fetch_private", "mcp_private", "mail_private"):
+        name = f"AGENTWEB_{setting.upper()}"
+        for pair in getattr(conf, setting):
+            host, _, port = pair.rpartition(":")
+            if not host or not port.isdigit():
+                yield failed(name, f"{pair} is not host:port", "Use pairs like wiki.lan:443.")
+
+
+LOOKS = (storage, turns, ledger, anchors, mail, private_addresses)

@@ -1,0 +1,62 @@
+"""What the doctor says: lines that are well, that are to be looked at, or that have failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+State = Literal["ok", "warn", "failed"]
+_CODES = {"ok": 0, "warn": 0, "failed": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One finding; `hint` says what to change."""
+
+    name: str
+    state: State
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        shown = self.state.upper() if self.state == "failed" else self.state
+        return f"{shown:<7}{self.name}: {self.text}" + (
+            f"\n       {self.hint}" if self.hint else ""
+        )
+
+    def data(self) -> dict[str, str]:
+        return asdict(self)
+
+
+Look = Callable[[], Iterable[Line]]
+
+
+def ok(name: str, text: str) -> Line:
+    return Line(name, "ok", text)
+
+
+def warn(name: str, text: str, hint: str) -> Line:
+    return Line(name, "warn", text, hint)
+
+
+def failed(name: str, text: str, hint: str) -> Line:
+    return Line(name, "failed", text, hint)
+
+
+def looked(look: Look) -> list[Line]:
+    """Do a look; one that breaks is a finding too."""
+    found: list[Line] = []
+    try:
+        found.extend(look())
+    except Exception as error:
+        # By its type alone: the words of a driver may name users and addresses.
+        name = look.__name__.replace("_", " ")
+        text = f"could not be looked at ({type(error).__name__})"
+        found.append(failed(name, text, "Mend what failed above, or see the log, and try again."))
+    return found
+
+
+def exit_code(lines: Iterable[Line]) -> int:
+    """Give 1 when anything failed, else 0."""
+    return max((_CODES[line.state] for line in lines), default=0)

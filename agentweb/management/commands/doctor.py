@@ -1,0 +1,43 @@
+"""Say what is wrong with this installation, and what to change."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from agentweb.doctor import content, database, host, model, parts, site
+from agentweb.doctor.lines import Line, exit_code, looked
+
+
+class Command(BaseCommand):
+    help = "Look at everything a self-hoster can get wrong; exit code 1 when something failed."
+    # It says itself what the checks say, and must come that far.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        parser.add_argument("--online", action="store_true", help="ask the API too; costs nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        looks = [*host.LOOKS, *site.LOOKS, *database.LOOKS, *parts.LOOKS, *model.LOOKS]
+        looks += [*content.LOOKS, *([model.online] if options["online"] else [])]
+        lines: list[Line] = []
+        for look in looks:
+            for line in looked(look):
+                lines.append(line)
+                if not options["json"]:
+                    self.stdout.write(str(line))
+        code = exit_code(lines)
+        counts = {state: sum(line.state == state for line in lines) for state in STATES}
+        if options["json"]:
+            self.stdout.write(json.dumps({**counts, "lines": [line.data() for line in lines]}))
+        else:
+            self.stdout.write(", ".join(f"{count} {state}" for state, count in counts.items()))
+        if code:
+            sys.exit(code)
+
+
+STATES = ("ok", "warn", "failed")
