@@ -8,7 +8,6 @@ page gets a snapshot of everything behind the turn it ends with, then frames as 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,30 +17,40 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
 from conversations import frames
+from conversations.conf import conf
 from conversations.db import db
-from conversations.hub import Topic, hub
-from conversations.queries.conversations import conversation_for, is_kept
-from conversations.queries.people import is_logged_in
+from conversations.hub import Mark, Topic, hub
+from conversations.queries.conversations import conversation_for
+from conversations.queries.paging import told
+from conversations.queries.shapes import Bookmark
+from conversations.queries.standing import marks
+from conversations.telemetry.ids import tell
+from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
+from conversations.telling import come_to, go_from
+from conversations.watch import watch
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
 
 logger = logging.getLogger("agentweb.sockets")
-#: Seconds between two looks at whether the session is still good.
-RECHECK_SECONDS = 5
-#: Why a socket is closed for good; the page asks for the log-in, or says that it is over.
-LOGGED_OUT, GONE = 4401, 4404
-#: Frames the page may send in one period; it has nothing to say but acknowledgements.
+#: Frames the page may send between two looks of the watch; it has nothing to say.
 MOST_RECEIVED = 200
+#: Why a socket is closed that is one too many; the page says so.
+CROWDED = 4429
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
     """One tab on one conversation."""
 
     conversation: Conversation
+    session_key = ""
     topic: Topic | None = None
     follower: asyncio.Task[None] | None = None
     received = 0
+    #: What this page was given whole.
+    shown: Mark | None = None
+    #: Whether the watch has ended it.
+    is_ended = False
 
     async def connect(self) -> None:
         user = cast("User", self.scope["user"])
@@ -53,19 +62,36 @@ class ChatConsumer(AsyncWebsocketConsumer):
             )
         except Http404:
             raise DenyConnection from None
-        self.after = _after(self.scope["query_string"])
-        self.topic = hub.enter(self.conversation.pk)
-        self.topic.sockets += 1
-        self.topic.owner = self.conversation.owner_id
-        self.topic.language = _language(self.scope)
+        tell(user=user.pk, conversation=self.conversation.pk)
+        self.session_key = self.scope["session"].session_key or ""
+        self.bookmark = told(self.scope["query_string"])
         await self.accept()
+        if watch.count(user.pk) >= conf.max_sockets_per_user:
+            await self.close(CROWDED)
+            return
+        self.topic = self._enter()
         self.follower = asyncio.create_task(self._follow(self.topic))
+
+    def _enter(self) -> Topic:
+        topic = hub.enter(self.conversation.pk)
+        topic.sockets += 1
+        topic.owner = self.conversation.owner_id
+        topic.language = _language(self.scope)
+        if topic.sockets == 1:
+            come_to(self.conversation.pk, topic)
+        watch.add(self)
+        SOCKETS.add()
+        return topic
 
     async def disconnect(self, code: int) -> None:
         if self.follower is not None:
             self.follower.cancel()
         if self.topic is not None:
+            watch.remove(self)
+            SOCKETS.add(-1)
             self.topic.sockets -= 1
+            if not self.topic.sockets:
+                go_from(self.conversation.pk)
             hub.leave(self.conversation.pk)
             self.topic = None
 
@@ -75,23 +101,24 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if self.received > MOST_RECEIVED:
             await self.close(4008)
 
+    async def end(self, code: int) -> None:
+        """Tell the page no more, for good."""
+        self.is_ended = True
+        if self.follower is not None:
+            self.follower.cancel()
+        await self.close(code)
+
+    async def say(self, frame: str) -> None:
+        """Send a frame that is about no conversation, unless the page does not keep up anyway."""
+        flow: Any = self.scope.get("flow")
+        if flow is None or not flow.is_blocked:
+            await self.send(text_data=frame)
+
     async def _follow(self, topic: Topic) -> None:
         try:
-            clock = asyncio.get_running_loop().time
             position = await self._snapshot(topic)
-            due = clock() + RECHECK_SECONDS
             while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout_at(due):
-                        await topic.news(position)
-                # By the clock, not in a pause: an answer may go on for as long as a turn may last.
-                if clock() >= due:
-                    reason = await self._reason_to_close()
-                    if reason is not None:
-                        await self.close(reason)
-                        return
-                    self.received = 0
-                    due = clock() + RECHECK_SECONDS
+                await topic.news(position)
                 position = await self._tell(topic, position)
         except asyncio.CancelledError:
             raise
@@ -106,31 +133,27 @@ class ChatConsumer(AsyncWebsocketConsumer):
             return await self._snapshot(topic)
         position = topic.position
         if found:
+            FRAMES.add(len(found))
             await self.send(text_data="\n".join(found))
         return position
 
     async def _snapshot(self, topic: Topic) -> int:
         """Send the present state, read while no event comes in between."""
         async with topic.lock:
-            read = await db(
-                frames.snapshot, self.conversation.pk, self.after, topic.live, topic.language
-            )
+            mark, read = await db(self._read, topic)
             position = topic.position
-        html, self.after = read
+        self.shown = mark
+        html, self.bookmark = read
+        RESYNCS.add()
+        FRAMES.add()
         await self.send(text_data="\n".join((html, *topic.said.values())))
         return position
 
-    async def _reason_to_close(self) -> int | None:
-        """Say why the page is told no more: its session is over, or the conversation is gone."""
-        session = self.scope["session"].session_key
-        if not await db(is_logged_in, session, self.conversation.owner_id):
-            return LOGGED_OUT
-        return None if await db(is_kept, self.conversation) else GONE
-
-
-def _after(query: bytes) -> int:
-    name, _, value = query.decode("ascii", "replace").partition("=")
-    return int(value) if name == "after" and value.isdigit() and len(value) < 10 else 0
+    def _read(self, topic: Topic) -> tuple[Mark | None, tuple[str, Bookmark]]:
+        key = self.conversation.pk
+        # The mark first: what changes in between is shown once more, and never not at all.
+        mark = marks([key]).get(key)
+        return mark, frames.snapshot(key, self.bookmark, topic.live, topic.language)
 
 
 def _language(scope: Any) -> str:

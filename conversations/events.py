@@ -50,7 +50,10 @@ class RoundChanged:
 
 @dataclass(frozen=True, slots=True)
 class ToolMoved:
-    """A running tool said how far it is, in words or in percent; nothing of it is stored."""
+    """A running tool said how far it is, in words or in percent; nothing of it is stored.
+
+    With neither, it says nothing any more.
+    """
 
     tool_use_id: str
     words: str
@@ -91,6 +94,11 @@ class TitleChanged:
     """The conversation has another title."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerLeaves:
+    """This server is about to stop: the page comes back, to it or to another, after a moment."""
+
+
 Event = (
     TurnOpened
     | RoundOpened
@@ -103,4 +111,5 @@ Event = (
     | BudgetMoved
     | QueueChanged
     | TitleChanged
+    | ServerLeaves
 )

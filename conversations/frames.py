@@ -23,6 +23,7 @@ from conversations.events import (
     QueueChanged,
     RoundChanged,
     RoundOpened,
+    ServerLeaves,
     TextGrew,
     TitleChanged,
     ToolMoved,
@@ -36,7 +37,7 @@ from conversations.queries import meters, paging, transcripts, waiting
 from conversations.queries.conversations import conversation_by_id, live_turn
 from conversations.queries.notices import limits_of
 from conversations.queries.people import preferences_of_owner
-from conversations.queries.shapes import Round, Turn
+from conversations.queries.shapes import Bookmark, Round, Turn
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -90,48 +91,52 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
             context["has_live"] = live_turn(conversation) is not None
         case QueueChanged():
             context["queue"] = waiting.queue(conversation)
-        case TextGrew() | ToolMoved() | TitleChanged():
+        case TextGrew() | ToolMoved() | TitleChanged() | ServerLeaves():
             pass
     return render_to_string(template_of(event), context)
 
 
-def text(event: TextGrew | ToolMoved) -> str:
+def text(event: TextGrew | ToolMoved | ServerLeaves) -> str:
     """Render words of the event's own, which need no database."""
     return render_to_string(template_of(event), {"event": event})
 
 
 def snapshot(
-    conversation_id: int, after: int, live: Live | None, language: str = ""
-) -> tuple[str, int]:
-    """Render everything of the shown path behind turn `after`, the live answer included.
+    conversation_id: int, bookmark: Bookmark, live: Live | None, language: str = ""
+) -> tuple[str, Bookmark]:
+    """Render everything of the shown path behind a bookmark, the live answer included.
 
-    For a page that ends with a turn of another path, or far back, that is the newest page. The
-    number is that of the turn which the page then ends with.
+    For a page that ends with a turn of another path or of another history (a restored database has
+    one), or far back, that is the newest page. Also give the bookmark of where the page then ends.
     """
     conversation = conversation_by_id(conversation_id)
     with _read_by_owner(conversation, language) as preferences:
-        return _snapshot(conversation, after, live, preferences)
+        return _snapshot(conversation, bookmark, live, preferences)
 
 
 def _snapshot(
-    conversation: Conversation, after: int, live: Live | None, preferences: Preferences
-) -> tuple[str, int]:
-    turns, page = transcripts.turns_after(conversation, after, live), None
+    conversation: Conversation, bookmark: Bookmark, live: Live | None, preferences: Preferences
+) -> tuple[str, Bookmark]:
+    turns, page = None, None
+    if paging.is_known(conversation, bookmark):
+        turns = transcripts.turns_after(conversation, bookmark.after, live)
     if turns is None:
-        page, turns, after = paging.halves(transcripts.transcript(conversation, live=live))
+        page, turns, bookmark = paging.halves(
+            conversation, transcripts.transcript(conversation, live=live)
+        )
     meter = meters.meter(conversation)
     away = preferences.put_away
     context = {
         "conversation": conversation,
         "preferences": preferences,
         "transcript": page,
-        "after": after,
+        "bookmark": bookmark,
         "turns": turns,
         "queue": waiting.queue(conversation),
         "meter": meter,
         "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
     }
-    return render_to_string("conversations/events/snapshot.html", context), after
+    return render_to_string("conversations/events/snapshot.html", context), bookmark
 
 
 def _round(turn: Turn, event: RoundOpened | RoundChanged) -> Round:

@@ -1,19 +1,46 @@
 """The hub of a process: what its sockets are told, and the answer on its way.
 
-Not a channel layer, because those drop messages silently. Every conversation has a topic with
-numbered frames of HTML, rendered once for all its sockets; a socket reads from where it is and,
-when it fell behind or has just come, starts from a snapshot. The database is the truth; a frame
-only says its present state, except text that grows, which a snapshot carries as `live`.
+Every conversation has a topic with numbered frames of HTML, rendered once for all its sockets; a
+socket reads from where it is and, when it fell behind or has just come, starts from a snapshot. The
+database is the truth; a frame only says its present state, except text that grows, which a snapshot
+carries as `live`.
+
+What a turn tells has a place: its number, the generation of its lease, and a count. So words of a
+worker that lost its turn are known from those of the one that has it, and words that came by the
+network twice, or not at all, are known as well.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from conversations.events import (
+    Event,
+    RoundChanged,
+    RoundOpened,
+    TextGrew,
+    ToolMoved,
+    TurnClosed,
+)
 
 #: Frames a socket may be behind before it is given a snapshot instead.
 KEPT = 400
+#: Number of the turn, generation of its lease, count of what was told of it.
+Place = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a conversation shows, in short: equal marks show the same."""
+
+    turns: tuple[object, ...]
+    title: str
+    #: Messages that wait.
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +66,16 @@ class Topic:
     live: Live | None = None
     #: What running tools last said, as frames by the ids of their calls.
     said: dict[str, str] = field(default_factory=dict)
+    #: Where the telling of a turn has come to, as far as this process knows.
+    place: Place | None = None
+    #: Whether words are missing here that the process of the turn has.
+    is_behind: bool = False
+    #: The turn whose end was not told yet.
+    open_turn: int = 0
+    #: What all pages show for certain; None: that is not known.
+    shown: Mark | None = None
+    #: Turns that run here: what they told is known whole.
+    turns: int = 0
     sockets: int = 0
     #: Whose conversation the sockets look at; None before the first came.
     owner: int | None = None
@@ -50,6 +87,52 @@ class Topic:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def take(self, event: Event, place: Place | None) -> Literal["new", "old", "gap", "missed"]:
+        """Take up what a turn tells; what has no place was told by nobody's turn, and is new.
+
+        Behind a gap, text is not taken, and a state is, but other states were "missed".
+        """
+        found: Literal["new", "missed"] = "new"
+        if place is not None:
+            last = self.place or (0, 0, 0)
+            if place <= last:
+                return "old"
+            is_next = place[:2] == last[:2] and place[2] == last[2] + 1
+            if not is_next and isinstance(event, TextGrew | ToolMoved):
+                self.is_behind = True
+                return "gap"
+            is_other = place[:2] != last[:2] and (place[2] == 1 or self.place is None)
+            if not (is_next or is_other) or self.open_turn not in (0, place[0]):
+                found = "missed"
+            self.place, self.is_behind = place, False
+            self.open_turn = 0 if isinstance(event, TurnClosed) else place[0]
+        self._fold(event)
+        return found
+
+    def _fold(self, event: Event) -> None:
+        match event:
+            case RoundOpened():
+                self.live = Live(event.turn, event.round)
+            case RoundChanged() | TurnClosed():
+                self.live = None
+            case TextGrew() if self.live is not None:
+                self.live = replace(
+                    self.live,
+                    thinking=self.live.thinking + event.thinking,
+                    closed=self.live.closed + event.closed,
+                    tail=event.tail,
+                )
+            case _:
+                pass
+
+    def adopt(self, place: Place, live: Live | None, said: Mapping[str, str]) -> bool:
+        """Take over what the process of a turn knows; gives whether it was news."""
+        if place < (self.place or (0, 0, 0)) or (place == self.place and not self.is_behind):
+            return False
+        self.place, self.is_behind, self.live, self.said = place, False, live, dict(said)
+        self.open_turn = place[0]
+        return True
+
     def publish(self, frame: str) -> None:
         """Append a frame and wake the sockets."""
         self.frames.append(frame)
@@ -58,7 +141,7 @@ class Topic:
         news.set()
 
     def renew(self) -> None:
-        """Have every socket take a snapshot: the frames so far are of a path that was left."""
+        """Have every socket take a snapshot: the frames so far do not lead to what is now."""
         self.frames.clear()
         self.publish("")
         self.frames.clear()
@@ -88,10 +171,16 @@ class Hub:
         topic.holders += 1
         return topic
 
+    def find(self, conversation_id: int) -> Topic | None:
+        return self._topics.get(conversation_id)
+
+    def watched(self) -> dict[int, Topic]:
+        """Give the conversations that somebody has open."""
+        return {key: topic for key, topic in self._topics.items() if topic.sockets}
+
     def watched_by(self, owner_id: int) -> list[int]:
         """Name the conversations that this person has open."""
-        topics = self._topics.items()
-        return [key for key, topic in topics if topic.owner == owner_id and topic.sockets]
+        return [key for key, topic in self.watched().items() if topic.owner == owner_id]
 
     def leave(self, conversation_id: int) -> None:
         topic = self._topics[conversation_id]

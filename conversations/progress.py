@@ -11,27 +11,25 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from conversations import frames
 from conversations.events import ToolMoved
 from tools.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conversations.hub import Topic
-
 #: Seconds between two frames of one call, and characters of its words.
 PACE, MOST = 0.4, 200
 
 
 class Progress:
-    """The running calls of one turn."""
+    """The running calls of one turn; `tell` shows an event, on the loop it was made on."""
 
-    def __init__(self, topic: Topic) -> None:
-        self._topic, self._loop = topic, asyncio.get_running_loop()
+    def __init__(self, tell: Callable[[ToolMoved], None]) -> None:
+        self._tell, self._loop = tell, asyncio.get_running_loop()
         self._running: set[str] = set()
         self._latest: dict[str, str | float] = {}
         self._due: set[str] = set()
+        self._said: set[str] = set()
 
     def begin(self, tool_use_id: str) -> Callable[[str | float], None]:
         """Give what a call tells its progress to: words, or a share from 0 to 1."""
@@ -41,7 +39,9 @@ class Progress:
     def end(self, tool_use_id: str) -> None:
         self._running.discard(tool_use_id)
         self._latest.pop(tool_use_id, None)
-        self._topic.said.pop(tool_use_id, None)
+        if tool_use_id in self._said:
+            self._said.discard(tool_use_id)
+            self._tell(ToolMoved(tool_use_id, "", None))
 
     def _take(self, tool_use_id: str, said: str | float) -> None:
         if tool_use_id in self._running:
@@ -55,10 +55,8 @@ class Progress:
         said = self._latest.pop(tool_use_id, None)
         if said is None or tool_use_id not in self._running:
             return
-        frame = frames.text(_event(tool_use_id, said))
-        self._topic.said[tool_use_id] = frame
-        if self._topic.sockets:
-            self._topic.publish(frame)
+        self._said.add(tool_use_id)
+        self._tell(_event(tool_use_id, said))
         self._due.add(tool_use_id)
         self._loop.call_later(PACE, self._show, tool_use_id)
 

@@ -1,40 +1,48 @@
 """A turn as it is seen: its state in the database, its events in the hub, its text as it grows.
 
-Text is collected and flushed about twelve times a second: finished Markdown blocks are rendered
-once and appended, only the tail is rendered again. The draft is checkpointed each half second or
-4 KB, so that a crash keeps what was shown.
+The first words are shown at once, what follows is collected for a moment, a longer one where the
+process is busy: finished Markdown blocks are rendered once and appended, only the tail is rendered
+again. Nothing is shown before there is a draft, which is checkpointed each half second or 4 KB
+after that, so that a crash keeps what was shown; where many answers are on their way, their
+checkpoints take turns and come less often.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from dataclasses import replace
 
-from conversations import frames
 from conversations.db import db
 from conversations.events import (
-    BudgetMoved,
     Event,
     MeterMoved,
     RoundChanged,
     RoundOpened,
     TextGrew,
+    ToolMoved,
     TurnClosed,
 )
-from conversations.hub import Live, Topic, hub
+from conversations.hub import Topic, hub
 from conversations.progress import Progress
 from conversations.rendering import Incremental
 from conversations.services import leases
 from conversations.services.drafts import save_draft
 from conversations.services.leases import Lease
 from conversations.switch import Stopped
+from conversations.telemetry.scopes import turn_scope
+from conversations.telling import tell, tell_spending
 
 logger = logging.getLogger("agentweb.turns")
 
-FLUSH_SECONDS = 0.08
+#: Seconds between two frames of text: where the loop is calm, and at most where it is busy.
+FLUSH_SECONDS, BUSY_SECONDS = 0.08, 0.25
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
+#: Seconds between two checkpoints of one process.
+DRAFT_GAP = 0.02
+#: Characters that are rendered sooner than another thread is asked to.
+AT_ONCE = 2_000
 
 
 class TurnStage:
@@ -42,14 +50,30 @@ class TurnStage:
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
+        self._scope = turn_scope(
+            user=lease.user_id,
+            conversation=lease.conversation_id,
+            turn=lease.turn_id,
+            generation=lease.generation,
+        )
         self._topic: Topic = hub.enter(lease.conversation_id)
+        self._topic.turns += 1
+        #: Held while something is told, so that all hear it in one order.
+        self._order = asyncio.Lock()
+        self._told = 0
         self._markdown = Incremental()
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._fresh_text, self._fresh_thinking = "", ""
-        self._saved_at, self._saved_length, self._length = time.monotonic(), 0, 0
-        self._flusher: asyncio.Task[None] | None = None
-        self.progress = Progress(self._topic)
+        self._saved_length, self._length = 0, 0
+        #: There are words to show; to keep; and many of those.
+        self._fresh, self._shown, self._much = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._regular: list[asyncio.Task[None]] = []
+        #: The round whose answer is on its way, and the unfinished end of it as shown.
+        self._opened: RoundOpened | None = None
+        self._tail = ""
+        self._moves: set[asyncio.Task[None]] = set()
+        self.progress = Progress(self._moved)
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
         if state == "backoff":
@@ -58,19 +82,25 @@ class TurnStage:
             await db(leases.go_on, lease=self._lease, attempt=attempt)
 
     async def tell(self, event: Event) -> None:
-        """Render the event from the database and publish it, in order."""
-        async with self._topic.lock:
+        """Show the event everywhere, in order."""
+        async with self._order:
+            if isinstance(event, RoundChanged | TurnClosed):
+                self._end()
+            await self._tell(event)
             if isinstance(event, RoundOpened):
                 self._begin(event)
-            elif isinstance(event, RoundChanged | TurnClosed):
-                self._end()
-            if self._topic.sockets:
-                frame = await db(
-                    frames.render, self._lease.conversation_id, event, self._topic.language
-                )
-                self._topic.publish("\n".join((frame, *self._topic.said.values())))
         if isinstance(event, MeterMoved):
             await tell_spending(self._lease.user_id, but=self._lease.conversation_id)
+
+    async def _tell(self, event: Event) -> None:
+        self._told += 1
+        place = (self._lease.number, self._lease.generation, self._told)
+        await tell(self._lease.conversation_id, event, place)
+
+    def _moved(self, event: ToolMoved) -> None:
+        task = asyncio.create_task(self.tell(event))
+        self._moves.add(task)
+        task.add_done_callback(self._moves.discard)
 
     @property
     def parsed(self) -> int:
@@ -80,62 +110,88 @@ class TurnStage:
     def grow(self, text: str, thinking: str) -> None:
         self._fresh_text += text
         self._fresh_thinking += thinking
+        self._fresh.set()
 
     def _begin(self, event: RoundOpened) -> None:
         self._end()
-        self._topic.live = Live(event.turn, event.round)
+        self._opened, self._tail = event, ""
         self._markdown = Incremental()
         self._text, self._thinking = [], []
         self._length = self._saved_length = 0
-        self._flusher = asyncio.create_task(self._flush_regularly())
+        work = self._flush_regularly(), self._keep_regularly()
+        self._regular = [asyncio.create_task(one) for one in work]
 
     def _end(self) -> None:
-        if self._flusher is not None:
-            self._flusher.cancel()
-            self._flusher = None
+        for task in self._regular:
+            task.cancel()
+        self._regular = []
+        for event in (self._fresh, self._shown, self._much):
+            event.clear()
         self._fresh_text = self._fresh_thinking = ""
-        self._topic.live = None
+        self._opened = None
 
     async def _flush_regularly(self) -> None:
+        pace = FLUSH_SECONDS
         while True:
-            await asyncio.sleep(FLUSH_SECONDS)
+            await self._fresh.wait()
+            self._fresh.clear()
             try:
                 await self.flush()
             except Exception:
                 logger.exception("turn %s: text was not shown", self._lease.turn_id)
+            pace = await _pause(pace)
 
     async def flush(self) -> None:
         """Show what has come since the last time."""
         if self._fresh_text or self._fresh_thinking:
-            async with self._topic.lock:
+            async with self._order:
                 await self._flush()
 
     async def _flush(self) -> None:
-        live = self._topic.live
-        if live is None:
+        opened = self._opened
+        if opened is None:
             return
         text, self._fresh_text = self._fresh_text, ""
         thinking, self._fresh_thinking = self._fresh_thinking, ""
         self._text.append(text)
         self._thinking.append(thinking)
         self._length += len(text) + len(thinking)
-        closed, tail = "", live.tail
+        self._shown.set()
+        if not self._saved_length:
+            await self._checkpoint()
+        elif self._length - self._saved_length >= DRAFT_CHARACTERS:
+            self._much.set()
+        closed, tail = "", self._tail
         if text:
-            closed, tail = await asyncio.to_thread(self._markdown.feed, text)
-        self._topic.live = replace(
-            live, thinking=live.thinking + thinking, closed=live.closed + closed, tail=tail
-        )
-        if self._topic.sockets and (thinking or closed or tail != live.tail):
-            event = TextGrew(live.turn, live.round, thinking, closed, tail)
-            # No thread: it puts strings together, which takes less than going there.
-            self._topic.publish(frames.text(event))
-        await self._checkpoint()
+            closed, tail = await self._rendered(text)
+        if thinking or closed or tail != self._tail:
+            self._tail = tail
+            await self._tell(TextGrew(opened.turn, opened.round, thinking, closed, tail))
+
+    async def _rendered(self, text: str) -> tuple[str, str]:
+        if len(text) + self._markdown.unfinished < AT_ONCE:
+            return self._markdown.feed(text)
+        return await asyncio.to_thread(self._markdown.feed, text)
+
+    async def _keep_regularly(self) -> None:
+        while True:
+            await self._shown.wait()
+            self._shown.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DRAFT_SECONDS):
+                    await self._much.wait()
+            self._much.clear()
+            await asyncio.sleep(_turn_of_its_own())
+            try:
+                await self._checkpoint()
+            except Exception:
+                logger.exception("turn %s: text was not kept", self._lease.turn_id)
 
     async def _checkpoint(self) -> None:
-        waited = time.monotonic() - self._saved_at
-        if waited < DRAFT_SECONDS and self._length - self._saved_length < DRAFT_CHARACTERS:
+        """Keep what there is."""
+        if self._length == self._saved_length:
             return
-        self._saved_at, self._saved_length = time.monotonic(), self._length
+        self._saved_length = self._length
         draft = {"text": "".join(self._text), "thinking": "".join(self._thinking)}
         try:
             await db(save_draft, lease=self._lease, **draft)
@@ -144,34 +200,28 @@ class TurnStage:
 
     def close(self) -> None:
         self._end()
+        self._topic.turns -= 1
         hub.leave(self._lease.conversation_id)
+        self._scope.close()
 
 
-async def renew(conversation_id: int) -> None:
-    """Tell the sockets of this process that another path is shown."""
-    topic = hub.enter(conversation_id)
-    try:
-        async with topic.lock:
-            topic.renew()
-    finally:
-        hub.leave(conversation_id)
+async def _pause(seconds: float) -> float:
+    """Wait, and say how long to wait the next time: longer where this came back late."""
+    due = time.monotonic() + seconds
+    await asyncio.sleep(seconds)
+    late = time.monotonic() - due
+    return min(BUSY_SECONDS, max(FLUSH_SECONDS, late * 4))
 
 
-async def tell_spending(owner_id: int, but: int | None = None) -> None:
-    """Tell a person's other open conversations that their budgets moved."""
-    for conversation_id in hub.watched_by(owner_id):
-        if conversation_id != but:
-            await announce(conversation_id, BudgetMoved())
+class _Checkpoints:
+    """When the next checkpoint of this process may be."""
+
+    due = 0.0
 
 
-async def announce(conversation_id: int, event: Event) -> None:
-    """Tell the sockets of this process of a change that no running turn of it made."""
-    topic = hub.enter(conversation_id)
-    try:
-        async with topic.lock:
-            if topic.sockets:
-                topic.publish(await db(frames.render, conversation_id, event, topic.language))
-    except Exception:
-        logger.exception("%s was not shown", event)
-    finally:
-        hub.leave(conversation_id)
+def _turn_of_its_own() -> float:
+    """Say how many seconds to wait for one's turn, and take it."""
+    now = time.monotonic()
+    at = max(now, _Checkpoints.due)
+    _Checkpoints.due = at + DRAFT_GAP
+    return at - now

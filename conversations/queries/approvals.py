@@ -29,6 +29,7 @@ from conversations.models import (
     Turn,
 )
 from conversations.ports import ToolDone
+from conversations.queries.tool_access import access_of
 from conversations.queries.web_search import private_sources
 from tools.base import Tool
 from tools.errors import AddressRefusedError, InputError
@@ -38,6 +39,7 @@ from tools.toolset import Toolset
 
 logger = logging.getLogger("agentweb.turns")
 NEVER = "Not run: on this site this tool may not be used."
+LOST = "Not run: this person may not use this tool any more."
 DENIED = (
     "Not run: the person did not allow this call. Do not repeat it; ask what they want instead."
 )
@@ -50,20 +52,25 @@ _PORTS = ("80", "443")
 
 
 def judged(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
-    """Say which of the calls a person has to allow first, and which may not run."""
+    """Say which of the calls a person has to allow first, and which may not run.
+
+    Among those are calls of a tool that its user has lost since the turn began.
+    """
     present = {use.id: tools.tools[use.name] for use in uses if use.name in tools.tools}
     rules = _rules({tool.name for tool in present.values()})
     calm = all(
         tool.effect != "write" and tool.destination is None and tool.name not in rules
         for tool in present.values()
     )
+    conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
+    access = access_of(conversation)
+    lost = {key for key, tool in present.items() if access.bar(tool.name) == "rule"}
+    found: dict[str, Ask | ToolDone] = {key: _refused(LOST, "lost") for key in lost}
     if calm:
-        return {}
-    decisions = _decisions(turn_id)
-    known = _known(Turn.objects.select_related("conversation").get(pk=turn_id).conversation)
-    found: dict[str, Ask | ToolDone] = {}
+        return found
+    decisions, known = _decisions(turn_id), _known(conversation)
     for use in uses:
-        if use.id not in present:
+        if use.id not in present or use.id in lost:
             continue
         tool = present[use.id]
         verdict = _verdict(use, tool, known, decisions.get(use.id), rules.get(tool.name, "ask"))

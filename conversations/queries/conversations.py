@@ -30,11 +30,6 @@ def conversation_by_id(conversation_id: int) -> Conversation:
     return Conversation.objects.get(pk=conversation_id)
 
 
-def is_kept(conversation: Conversation) -> bool:
-    """Say whether it is still there and not in the trash."""
-    return Conversation.objects.filter(pk=conversation.pk, deleted_at=None).exists()
-
-
 def is_stored(conversation: Conversation) -> bool:
     """Say whether it is still there, in the trash or not."""
     return Conversation.objects.filter(pk=conversation.pk).exists()
@@ -47,6 +42,11 @@ def turn_for(user: User, public_id: UUID | str, number: int) -> Turn:
 
 def live_turn(conversation: Conversation) -> Turn | None:
     return conversation.turns.filter(state__in=LIVE).first()
+
+
+def is_over(turn_id: int) -> bool:
+    """Say whether a turn that is still there has ended."""
+    return Turn.objects.filter(pk=turn_id).exclude(state__in=LIVE).exists()
 
 
 def was_sent(user: User, client_id: UUID) -> bool:

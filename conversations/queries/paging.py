@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs
 
 from conversations.models import LIVE, Conversation, Message
 from conversations.queries import transcripts
 from conversations.queries.branches import end_of, path_turns
-from conversations.queries.shapes import Transcript, Turn
+from conversations.queries.shapes import Bookmark, Transcript, Turn
+
+#: Characters of a link of the hash chain that tell one history from another.
+MARK = 12
 
 
 def asked(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
@@ -78,15 +82,37 @@ def whole(conversation: Conversation, page: Transcript) -> Transcript:
     )
 
 
-def halves(page: Transcript) -> tuple[Transcript, list[Turn], int]:
-    """Part what has ended from what runs; the number is that of the turn the first part ends with.
+def halves(conversation: Conversation, page: Transcript) -> tuple[Transcript, list[Turn], Bookmark]:
+    """Part what has ended from what runs; the bookmark is where the first part ends.
 
-    What follows that turn comes by the socket.
+    What follows it comes by the socket.
     """
     ended = [turn for turn in page.turns if not turn.is_live]
     running = [turn for turn in page.turns if turn.is_live]
     after = page.newest or (ended[-1].number if ended else 0)
-    return replace(page, turns=tuple(ended)), running, after
+    return replace(page, turns=tuple(ended)), running, bookmark(conversation, after)
+
+
+def bookmark(conversation: Conversation, after: int) -> Bookmark:
+    """Give the bookmark of an ended turn: a link of its chain stands for all before it."""
+    if not after:
+        return Bookmark()
+    said = Message.objects.filter(conversation=conversation, turn__number=after)
+    chain = said.order_by("link").values_list("chain", flat=True).last()
+    return Bookmark(after, (chain or "")[-MARK:])
+
+
+def told(query: bytes) -> Bookmark:
+    """Read the bookmark of a page; one that makes no sense is none."""
+    values = parse_qs(query.decode("ascii", "replace"))
+    after, mark = (values.get(name, [""]) for name in ("after", "mark"))
+    is_number = len(after) == 1 and after[0].isdecimal() and len(after[0]) < 10
+    return Bookmark(int(after[0]), mark[0]) if is_number else Bookmark()
+
+
+def is_known(conversation: Conversation, found: Bookmark) -> bool:
+    """Say whether this is the history that a page was made of."""
+    return not found.after or found == bookmark(conversation, found.after)
 
 
 def _ended(conversation: Conversation, end: int) -> list[Any]:

@@ -37,6 +37,11 @@ def unpriced_models() -> dict[str, list[str]]:
     return {name: lacking for name, lacking in missing.items() if lacking}
 
 
+def enabled_models() -> set[str]:
+    """Name the models that people may choose."""
+    return set(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))
+
+
 def has_catalogue() -> bool:
     """Say whether the tables are there: before the first migration they are not."""
     present = connection.introspection.table_names()

@@ -10,6 +10,14 @@ from conversations.queries.questions import Question
 
 
 @dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Where a page ends: its last turn (0: it has none), and the mark of that turn's history."""
+
+    after: int = 0
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCard:
     """One tool call: `brief` is its main input on one line; `output` is cut for display."""
 

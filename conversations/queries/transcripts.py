@@ -149,7 +149,7 @@ def _standing(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
     return {
         "state": row.state,
         "is_live": row.is_live,
-        "chip": chip(row.state, row.finish_reason),
+        "chip": chip(row.state, row.finish_reason, row.error_code),
         "hint": hint(row.state, row.finish_reason, has_answer=has_answer),
         "is_too_long": (row.state, row.finish_reason) == ("failed", "context"),
         "can_retry": row.state in CAN_RETRY,

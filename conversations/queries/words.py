@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from conversations.templatetags.agentweb import budget_name, dollars
 
 
-def chip(state: str, reason: str) -> str:
+def chip(state: str, reason: str, code: str = "") -> str:
     """Say how a turn ended when it did not end plainly; "" when it did."""
     match state, reason:
         case "cancelled", _reason:
@@ -20,6 +20,8 @@ def chip(state: str, reason: str) -> str:
             return _("Over budget")
         case "failed", "context":
             return _("Too long for the model")
+        case _state, "loop_limit":
+            return _limit(code)
         case "failed", _reason:
             return _("Failed")
         case _state, "max_tokens":
@@ -28,14 +30,28 @@ def chip(state: str, reason: str) -> str:
             return _("The model declined to answer")
         case _state, "pause_turn":
             return _("Paused by the model")
-        case _state, "loop_limit":
-            return _("Stopped at the limit of steps for one turn")
         case _state, "context":
             return _("The context is full")
         case _state, "truncated":
             return _("The answer ended unexpectedly")
         case _:
             return ""
+
+
+def _limit(code: str) -> str:
+    match code:
+        case "turn_money":
+            return _("Stopped at the limit of cost for one turn")
+        case "turn_time":
+            return _("Stopped at the limit of time for one turn")
+        case "turn_rounds":
+            return _("Stopped at the limit of model calls for one turn")
+        case "turn_tools":
+            return _("Stopped at the limit of tool calls for one turn")
+        case "wrong_calls":
+            return _("Stopped after tool calls that could not run")
+        case _:
+            return _("Stopped at a limit for one turn")
 
 
 def can_continue(state: str, reason: str, *, has_answer: bool) -> bool:
@@ -63,8 +79,8 @@ def hint(state: str, reason: str, *, has_answer: bool) -> str:
             return _("An answer may have only so many tokens; the rest can be asked for.")
         case _state, "pause_turn":
             return _("A long step of its own was not finished; it can go on from here.")
-        case _state, "loop_limit":
-            return _("A turn may have only so many steps; it can go on from here.")
+        case _state, "loop_limit" if has_answer:
+            return _("A turn may use only so much; it can go on from here.")
         case _state, "context":
             return _("The answer filled what was left of the model's window.")
         case _:

@@ -1,0 +1,169 @@
+"""The way between processes: best-effort messages over the channel layer, kept in their order.
+
+Nothing depends on one that is lost: the database is the truth, and the watch finds what no message
+told. So sending never waits and never fails; where Redis is away, or too slow for what is to be
+said, messages are dropped and the log says so once. Without REDIS_URL there is only this process,
+and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+from channels.layers import get_channel_layer
+from django.conf import settings
+
+logger = logging.getLogger("agentweb.relay")
+
+Message = dict[str, Any]
+Hear = Callable[[Message], Awaitable[None]]
+#: The group that every process is in.
+ALL = "all"
+#: Messages that may wait to be sent.
+MOST = 2_000
+#: Seconds one message, or joining a group, may take; and between two tries.
+PATIENCE, PAUSE = 3.0, 1.0
+
+
+def group_of(conversation_id: int) -> str:
+    """Name the group of those that look at a conversation."""
+    return f"c.{conversation_id}"
+
+
+class Relay:
+    """This process' end of the way."""
+
+    def __init__(self) -> None:
+        #: Who sends: a process hears what it said itself, and knows it already.
+        self.name = uuid4().hex
+        self._groups: set[str] = set()
+        self._joined: set[str] = set()
+        self._outgoing: asyncio.Queue[tuple[str, Message]] = asyncio.Queue(MOST)
+        self._joining = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._layer: Any = None
+        self._channel = ""
+        #: Whether the last thing that was tried worked.
+        self.is_good = True
+
+    @property
+    def is_open(self) -> bool:
+        return self._layer is not None
+
+    async def start(self, hear: Hear) -> None:
+        """Begin to listen; comes back at once, also while Redis cannot be reached."""
+        if not settings.REDIS_URL or self.is_open:
+            return
+        self._layer = get_channel_layer()
+        self._outgoing, self._joining = asyncio.Queue(MOST), asyncio.Event()
+        self._groups, self._joined, self.is_good = {ALL}, set(), True
+        self._joining.set()
+        work = (self._send(), self._receive(hear), self._join())
+        self._tasks = [asyncio.create_task(one, name="relay") for one in work]
+
+    async def stop(self) -> None:
+        """Send what waits, then leave."""
+        if not self.is_open:
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._outgoing.join(), PATIENCE)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._layer.flush(), PATIENCE)
+        self._layer, self._channel, self._tasks = None, "", []
+
+    def send(self, group: str, message: Message) -> None:
+        """Say something to a group, soon; call it on the loop of the relay."""
+        if not self.is_open:
+            return
+        try:
+            self._outgoing.put_nowait((group, message | {"from": self.name}))
+        except asyncio.QueueFull:
+            self._is(good=False, why="more is said than can be sent")
+
+    def join(self, group: str) -> None:
+        if self.is_open:
+            self._groups.add(group)
+            self._joining.set()
+
+    def leave(self, group: str) -> None:
+        if self.is_open:
+            self._groups.discard(group)
+            self._joining.set()
+
+    async def _send(self) -> None:
+        while True:
+            group, message = await self._outgoing.get()
+            try:
+                await asyncio.wait_for(self._layer.group_send(group, message), PATIENCE)
+                self._is(good=True)
+            except Exception as error:
+                self._is(good=False, why=str(error) or type(error).__name__)
+                # What waits behind it is old by the time that anybody could hear it.
+                self._forget()
+                await asyncio.sleep(PAUSE)
+            finally:
+                self._outgoing.task_done()
+
+    def _forget(self) -> None:
+        while not self._outgoing.empty():
+            self._outgoing.get_nowait()
+            self._outgoing.task_done()
+
+    async def _receive(self, hear: Hear) -> None:
+        while True:
+            try:
+                if not self._channel:
+                    # Its name is made before its subscription, which may fail: so it is kept here.
+                    self._channel = await self._layer.new_channel("relay.")
+                    self._joining.set()
+                message = await self._layer.receive(self._channel)
+            except Exception as error:
+                self._is(good=False, why=str(error) or type(error).__name__)
+                self._channel = ""
+                self._joined.clear()
+                await asyncio.sleep(PAUSE)
+                continue
+            if message.get("from") != self.name:
+                try:
+                    await hear(message)
+                except Exception:
+                    logger.exception("a message of another process was not understood")
+
+    async def _join(self) -> None:
+        """Keep the groups in step with what is wanted."""
+        while True:
+            await self._joining.wait()
+            self._joining.clear()
+            channel = self._channel
+            if not channel:
+                continue
+            try:
+                for group in self._groups - self._joined:
+                    await asyncio.wait_for(self._layer.group_add(group, channel), PATIENCE)
+                    self._joined.add(group)
+                for group in self._joined - self._groups:
+                    await asyncio.wait_for(self._layer.group_discard(group, channel), PATIENCE)
+                    self._joined.discard(group)
+            except Exception as error:
+                self._is(good=False, why=str(error) or type(error).__name__)
+                await asyncio.sleep(PAUSE)
+                self._joining.set()
+
+    def _is(self, *, good: bool, why: str = "") -> None:
+        if good != self.is_good:
+            if good:
+                logger.info("Redis is back")
+            else:
+                logger.warning("Redis: %s; pages are told late until it is back", why)
+        self.is_good = good
+
+
+relay = Relay()

@@ -1,0 +1,201 @@
+"""Telling the pages: an event is shown to the sockets of this process and passed on to the others.
+
+Each process renders what its own sockets look at, from the database; only text that grows comes
+with the event. A process whose sockets come to a conversation in the middle of an answer, or missed
+a part of it, asks, and the process of the turn gives it the answer so far.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, astuple
+from typing import Any, get_args
+
+from conversations import events, frames
+from conversations.db import db
+from conversations.events import (
+    BudgetMoved,
+    Event,
+    QueueChanged,
+    TextGrew,
+    TitleChanged,
+    ToolMoved,
+    TurnChanged,
+    TurnClosed,
+    TurnOpened,
+)
+from conversations.hub import Live, Mark, Place, Topic, hub
+from conversations.queries.standing import marks
+from conversations.relay import ALL, Message, group_of, relay
+
+logger = logging.getLogger("agentweb.relay")
+#: Events that show the whole of the turn they are about.
+_WHOLE = (TurnOpened, TurnChanged, TurnClosed)
+_NAMES = {kind.__name__ for kind in get_args(Event)}
+
+
+async def tell(conversation_id: int, event: Event, place: Place | None = None) -> None:
+    """Show an event here and everywhere; raises what rendering it here raises."""
+    message = {"type": "event", "conversation": conversation_id, "name": type(event).__name__}
+    relay.send(
+        group_of(conversation_id), message | {"event": asdict(event), "place": place and [*place]}
+    )
+    topic = hub.enter(conversation_id)
+    try:
+        await _show(topic, conversation_id, event, place)
+    finally:
+        hub.leave(conversation_id)
+
+
+async def announce(conversation_id: int, event: Event) -> None:
+    """Tell of a change that no running turn made; one that cannot be shown does no harm."""
+    try:
+        await tell(conversation_id, event)
+    except Exception:
+        logger.exception("%s was not shown", event)
+
+
+async def renew(conversation_id: int) -> None:
+    """Tell every page that another path is shown."""
+    relay.send(group_of(conversation_id), {"type": "renew", "conversation": conversation_id})
+    await _renew(conversation_id)
+
+
+async def tell_spending(owner_id: int, but: int | None = None) -> None:
+    """Tell a person's other open conversations that their budgets moved."""
+    relay.send(ALL, {"type": "spent", "owner": owner_id, "but": but})
+    await _spent(owner_id, but)
+
+
+def come_to(conversation_id: int, topic: Topic) -> None:
+    """Hear of a conversation from now on; for its first socket."""
+    relay.join(group_of(conversation_id))
+    if not topic.turns:
+        relay.send(ALL, {"type": "ask", "conversation": conversation_id})
+
+
+def go_from(conversation_id: int) -> None:
+    relay.leave(group_of(conversation_id))
+
+
+async def hear(message: Message) -> None:
+    """Do what another process says; what is about nobody here is nothing."""
+    match message["type"]:
+        case "event":
+            await _hear_event(message)
+        case "live":
+            await _hear_live(message)
+        case "ask":
+            _answer(int(message["conversation"]))
+        case "renew":
+            await _renew(int(message["conversation"]))
+        case "spent":
+            await _spent(int(message["owner"]), message["but"])
+        case _:
+            logger.warning("a message of another version: %s", str(message["type"])[:40])
+
+
+async def _hear_event(message: Message) -> None:
+    conversation_id = int(message["conversation"])
+    topic = hub.find(conversation_id)
+    if topic is None or not topic.sockets:
+        return
+    if message["name"] not in _NAMES:
+        # A newer process says what this one cannot show: its page is in step again by a snapshot.
+        await _renew(conversation_id)
+        return
+    event: Event = getattr(events, message["name"])(**message["event"])
+    place = message["place"]
+    topic = hub.enter(conversation_id)
+    try:
+        took = await _show(topic, conversation_id, event, place and tuple(place))
+    finally:
+        hub.leave(conversation_id)
+    if took == "gap":
+        relay.send(ALL, {"type": "ask", "conversation": conversation_id})
+
+
+async def _show(topic: Topic, conversation_id: int, event: Event, place: Place | None) -> str:
+    async with topic.lock:
+        took = topic.take(event, place)
+        if took in ("old", "gap"):
+            return took
+        if isinstance(event, ToolMoved):
+            _keep_said(topic, event)
+        if topic.sockets:
+            frame = await _frame(topic, conversation_id, event)
+            if took == "missed":
+                topic.renew()
+            elif frame:
+                topic.publish(frame)
+    return took
+
+
+def _keep_said(topic: Topic, event: ToolMoved) -> None:
+    if event.words or event.percent is not None:
+        topic.said[event.tool_use_id] = frames.text(event)
+    else:
+        topic.said.pop(event.tool_use_id, None)
+
+
+async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
+    if isinstance(event, TextGrew):
+        # No thread: it puts strings together, which takes less than going there.
+        return frames.text(event)
+    if isinstance(event, ToolMoved):
+        return topic.said.get(event.tool_use_id, "")
+    mark, frame = await db(_rendered, conversation_id, event, topic.language)
+    if mark is not None and (isinstance(event, _WHOLE) or _is_of_turns(mark, topic.shown)):
+        topic.shown = mark
+    return "\n".join((frame, *topic.said.values()))
+
+
+def _rendered(conversation_id: int, event: Event, language: str) -> tuple[Mark | None, str]:
+    mark = None
+    if relay.is_open and isinstance(event, (*_WHOLE, QueueChanged, TitleChanged)):
+        # The mark first: what changes in between is shown once more, and never not at all.
+        mark = marks([conversation_id]).get(conversation_id)
+    return mark, frames.render(conversation_id, event, language)
+
+
+def _is_of_turns(mark: Mark, shown: Mark | None) -> bool:
+    """Say whether nothing but the title and what waits is new."""
+    return shown is not None and mark.turns == shown.turns
+
+
+def _answer(conversation_id: int) -> None:
+    """Tell the answer so far, if it is told from here."""
+    topic = hub.find(conversation_id)
+    if topic is None or not topic.turns or topic.place is None:
+        return
+    live: Any = topic.live and [*astuple(topic.live)]
+    message = {"type": "live", "conversation": conversation_id, "place": [*topic.place]}
+    relay.send(group_of(conversation_id), message | {"live": live, "said": dict(topic.said)})
+
+
+async def _hear_live(message: Message) -> None:
+    topic = hub.find(int(message["conversation"]))
+    if topic is None or not topic.sockets or topic.turns:
+        return
+    async with topic.lock:
+        live = Live(*message["live"]) if message["live"] else None
+        is_shown = topic.live == live and topic.said == message["said"]
+        if topic.adopt(tuple(message["place"]), live, message["said"]) and not is_shown:
+            topic.renew()
+
+
+async def _renew(conversation_id: int) -> None:
+    topic = hub.find(conversation_id)
+    if topic is not None:
+        async with topic.lock:
+            topic.renew()
+
+
+async def _spent(owner_id: int, but: int | None) -> None:
+    for conversation_id in hub.watched_by(owner_id):
+        topic = hub.find(conversation_id)
+        if conversation_id != but and topic is not None:
+            try:
+                await _show(topic, conversation_id, BudgetMoved(), None)
+            except Exception:
+                logger.exception("what was spent was not shown")
