@@ -1,13 +1,50 @@
-"""The Celery app of the scaled-out mode; its settings are Django's, named CELERY_."""
+"""The Celery app of the scaled-out mode; its settings are Django's, named CELERY_.
+
+A worker is a process of threads around one event loop: a task hands its turn to the loop and waits,
+so a worker runs as many turns as it has threads, at the price of one process.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
 
 app = Celery("agentweb")
+# Otherwise only this thread would know it, and the others sent to a broker that nobody has.
+app.set_default()
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def _begin(sender: Any = None, **_: Any) -> None:
+    from agentweb.worker import loop
+
+    loop.demand_threads(sender)
+    loop.start()
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def _greet(**_: Any) -> None:
+    from agentweb.worker import loop
+
+    loop.greet()
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _leave(**_: Any) -> None:
+    from agentweb.worker import loop
+
+    loop.leave()
+
+
+@worker_shutdown.connect  # type: ignore[untyped-decorator]
+def _end(**_: Any) -> None:
+    from agentweb.worker import loop
+
+    loop.end()

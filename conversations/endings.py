@@ -6,6 +6,8 @@ in the log for people; a recorded transformation takes it out of the view, like 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from conversations.context import edits
 from conversations.context.edits import SpliceMessages, Transformation, Trigger
 from conversations.context.view import View
@@ -41,6 +43,11 @@ def declined(words: str) -> Finish:
     return Finish("done", "refusal", "", f"{words} {LEFT_OUT}".strip())
 
 
+def used_up(code: Literal["turn_rounds", "turn_tools"]) -> Finish:
+    """End a turn that has made all the calls it may make."""
+    return Finish("done", "loop_limit", code)
+
+
 def wrong_calls() -> Finish:
     return Finish("done", "loop_limit", "wrong_calls", WRONG_CALLS)
 
@@ -62,6 +69,8 @@ def stopped(reason: str) -> Finish:
     match reason:
         case "user":
             return Finish("cancelled", "stopped")
+        case "left":
+            return Finish("running", reason)
         case "time":
             return Finish("failed", "loop_limit", "turn_time", "This turn reached its time limit.")
         case _:

@@ -134,9 +134,10 @@ class ToolDone:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How the run ended, or that a person is asked; `code` and `text` say what went wrong."""
+    """How the run ended, or that a person is asked, or that another worker goes on ("running");
+    `code` and `text` say what went wrong."""
 
-    state: Literal["done", "failed", "cancelled", "interrupted", "approval_wait"]
+    state: Literal["done", "failed", "cancelled", "interrupted", "approval_wait", "running"]
     reason: str = ""
     code: str = ""
     text: str = ""

@@ -18,7 +18,15 @@ from conversations.context.gauge import Report, anchored
 from conversations.context.pipeline import Prepared
 from conversations.context.situation import REFUSED
 from conversations.context.view import Message, View
-from conversations.endings import declined, failed, finished, left_out, stopped, wrong_calls
+from conversations.endings import (
+    declined,
+    failed,
+    finished,
+    left_out,
+    stopped,
+    used_up,
+    wrong_calls,
+)
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.given import Job, Loaded
 from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent, logger
@@ -70,8 +78,9 @@ class Runner:
             state, finish = await self._use_tools(state, self.open)
         while finish is None:
             self.ports.switch.check()
+            self.ports.switch.check_leaving()
             if self.round >= self.job.caps.rounds:
-                return Finish("done", "loop_limit")
+                return used_up("turn_rounds")
             self.round += 1
             got = await self._reply(state)
             state = got.state
@@ -177,7 +186,7 @@ class Runner:
         wait = max(asked, min(own, caps.backoff_seconds))
         await self.ports.stage.enter("backoff", attempt=tries + 1, wait=wait)
         await self.ports.tell(TurnChanged(self.turn))
-        with self.ports.switch.interruptible():
+        with self.ports.switch.pausing():
             await self.ports.pause(wait)
 
     async def _use_tools(self, state: Loaded, calls: OpenRound) -> tuple[Loaded, Finish | None]:
@@ -185,6 +194,7 @@ class Runner:
 
         Where nobody could be told of their results, no tool runs: raises Refused.
         """
+        self.ports.switch.check_leaving()
         allowed = self.job.caps.tool_calls - self.tool_calls
         refused, denied = await self._refusal(calls.call), TOO_MANY
         if refused is not None:
@@ -205,7 +215,7 @@ class Runner:
     def _is_over(self) -> Finish | None:
         """Say how the turn ends when it has used up what its tools may do."""
         if self.tool_calls > self.job.caps.tool_calls:
-            return Finish("done", "loop_limit")
+            return used_up("turn_tools")
         return wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
 
     async def _refusal(self, call: int) -> Refused | None:

@@ -11,13 +11,15 @@ from conversations.services import takeovers
 from conversations.services.approvals import expire, turns_with_late_questions
 from conversations.services.errands import close_lost_errands
 from conversations.services.proposals import lapse
-from conversations.stage import announce
+from conversations.telemetry.metrics import REAPER_RUNS
+from conversations.telling import announce
 
 logger = logging.getLogger("agentweb.turns")
 
 
 async def sweep(mine: Container[int], *, everything: bool = False) -> list[int]:
     """Take what dead workers left, and name the turns that wait for one; `mine` are alive."""
+    REAPER_RUNS.add()
     for turn_id in await db(takeovers.expired_turns, everything=everything):
         if turn_id in mine:
             continue

@@ -1,7 +1,8 @@
 """The stop switch of a turn: state first, interruption second.
 
 A stop is a fact the turn reads at every border; only while it waits for the model, a tool or a
-pause is it also interrupted, never in the middle of a write.
+pause is it also interrupted, never in the middle of a write. Leaving is less: the turn is to be
+left to another worker where that loses nothing, which is between two calls.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+#: The reason of a turn that is left to another worker.
+LEFT = "left"
 
 
 class Stopped(Exception):
@@ -24,6 +28,9 @@ class Switch:
 
     def __init__(self) -> None:
         self.reason = ""
+        self._is_leaving = False
+        #: Tasks that wait where a turn may be left.
+        self._pausing: set[asyncio.Task[object]] = set()
         self._waiting: set[asyncio.Task[object]] = set()
         self._woken: set[asyncio.Task[object]] = set()
 
@@ -33,14 +40,42 @@ class Switch:
             return
         self.reason = reason
         # A task that asks is not waiting: a cancellation would hit its next write.
-        self._woken = self._waiting - {asyncio.current_task()}
-        for task in self._woken:
-            task.cancel()
+        self._wake(self._waiting - {asyncio.current_task()})
+
+    def leave(self) -> None:
+        """Ask the turn to be left where nothing is lost; wakes it from a pause."""
+        self._is_leaving = True
+        self._wake(self._pausing & self._waiting)
+
+    def _wake(self, tasks: set[asyncio.Task[object] | None] | set[asyncio.Task[object]]) -> None:
+        """Interrupt them, each once."""
+        for task in tasks:
+            if task is not None and task not in self._woken:
+                self._woken.add(task)
+                task.cancel()
 
     def check(self) -> None:
         """Raise Stopped once a stop was requested."""
         if self.reason:
             raise Stopped(self.reason)
+
+    def check_leaving(self) -> None:
+        """Raise Stopped where the turn is to be left: call it between two calls, all is stored."""
+        if self._is_leaving and not self.reason:
+            raise Stopped(LEFT)
+
+    @contextmanager
+    def pausing(self) -> Iterator[None]:
+        """Be interruptible, and left; raises Stopped then and on entry."""
+        self.check_leaving()
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101
+        self._pausing.add(task)
+        try:
+            with self.interruptible():
+                yield
+        finally:
+            self._pausing.discard(task)
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -57,7 +92,7 @@ class Switch:
             is_ours = task in self._woken and task.uncancel() == 0
             self._woken.discard(task)
             if is_ours:
-                raise Stopped(self.reason) from error
+                raise Stopped(self.reason or LEFT) from error
             raise
         finally:
             self._waiting.discard(task)

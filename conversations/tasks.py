@@ -1,4 +1,4 @@
-"""What nobody waits for: three lines each over the services."""
+"""What nobody waits for: three lines each over the services, and the turns of a worker."""
 
 from __future__ import annotations
 
@@ -6,32 +6,43 @@ import logging
 
 from celery import shared_task
 
+from conversations.process import process, tidy
 from conversations.services import audit
-from conversations.services.attachments import sweep_unsent
-from conversations.services.erase import erase_due
-from conversations.services.errands import close_lost_errands
-from conversations.services.proposals import lapse
-from conversations.services.takeovers import expired_turns, take_over
-from conversations.services.workspace import sweep_workspaces
+from conversations.services.anchors import anchor_due
+from conversations.sweeping import sweep
+from conversations.turns import supervisor
 
 logger = logging.getLogger("agentweb.audit")
+
+
+@shared_task(name="conversations.run_turn")  # type: ignore[untyped-decorator]
+def run_turn(turn_id: int) -> None:
+    """Run a turn to its end; the database says whether it is still to be run."""
+    supervisor.work_off(turn_id)
+
+
+@shared_task(name="conversations.propose")  # type: ignore[untyped-decorator]
+def propose(proposal_id: int) -> None:
+    """Ask for the summary that a person wants; the asking goes on behind this task."""
+    supervisor.propose(proposal_id)
 
 
 @shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
 def reap() -> None:
     """Take the turns and titles whose worker is gone."""
-    for turn_id in expired_turns():
-        take_over(turn_id=turn_id)
-    close_lost_errands()
-    lapse()
+    process.do(sweep(()))
 
 
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
 def erase() -> None:
     """Erase what has been in the trash, or waited to be sent, long enough."""
-    erase_due()
-    sweep_unsent()
-    sweep_workspaces()
+    process.do(tidy())
+
+
+@shared_task(name="conversations.anchor")  # type: ignore[untyped-decorator]
+def anchor() -> None:
+    """Write the ends of the chains outside the database, when an hour is over."""
+    anchor_due()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]

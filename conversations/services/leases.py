@@ -17,11 +17,10 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from conversations.conf import conf
 from conversations.models import ALLOWED, LIVE, Turn
 from conversations.switch import Stopped
 
-#: How long a worker may be silent before its turn is taken from it.
-TTL = timedelta(seconds=30)
 #: Turns that some worker had and that nobody has now.
 GIVEN_BACK = Q(state__in=("running", "tool_wait"), lease_until=None)
 
@@ -39,13 +38,18 @@ class Lease:
     ran_seconds: float = 0.0
 
 
+def ttl() -> timedelta:
+    """Say how long a worker may be silent before its turn is taken from it."""
+    return timedelta(seconds=conf.lease_seconds)
+
+
 @transaction.atomic
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     """Take a turn that waits; None when another worker has it or nothing is left to do."""
     claim = {
         "lease_owner": owner,
         "lease_generation": F("lease_generation") + 1,
-        "lease_until": Now() + TTL,
+        "lease_until": Now() + ttl(),
         "claimed_at": Now(),
     }
     rows = Turn.objects.filter(pk=turn_id)
@@ -67,13 +71,20 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
 def give_back(turn: Turn, **changes: Any) -> None:
     """Let the locked turn be claimed by any worker; what ran since its last sign of life counts."""
     if turn.claimed_at is not None and turn.lease_until is not None:
-        ran = turn.lease_until - TTL - turn.claimed_at
+        ran = turn.lease_until - ttl() - turn.claimed_at
         turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
     turn.lease_generation += 1
     turn.lease_owner, turn.lease_until, turn.claimed_at = "", None, None
     for name, value in changes.items():
         setattr(turn, name, value)
     turn.save()
+
+
+@transaction.atomic
+def hand_on(*, lease: Lease) -> None:
+    """Leave a turn that stands between two calls to any worker: this one is told to go."""
+    hold(lease, state="running", retry_at=None)
+    give_back(Turn.objects.get(pk=lease.turn_id))
 
 
 def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
@@ -83,7 +94,7 @@ def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
         changes["state"] = state
         sources = [old for old, new in ALLOWED.items() if state in new]
         turns = turns.filter(Q(state__in=sources) | Q(state=state))
-    if not turns.filter(state__in=LIVE).update(lease_until=Now() + TTL, **changes):
+    if not turns.filter(state__in=LIVE).update(lease_until=Now() + ttl(), **changes):
         raise Stopped("lease")
 
 

@@ -17,12 +17,12 @@ NOT_RUN = "Not run: the turn ended before this tool was started."
 
 def tidy(turn: Turn) -> None:
     """Leave a history that can go on: after an error of ours as after a crash."""
-    _close_lost_calls(turn)
+    close_lost_calls(turn)
     keep_draft(turn)
     _answer_open_tools(turn)
 
 
-def _close_lost_calls(turn: Turn) -> None:
+def close_lost_calls(turn: Turn) -> None:
     """Mark calls in doubt; what they held stays spent."""
     for call in ApiCall.objects.filter(turn=turn, result=None):
         lose_call(call=call)

@@ -1,8 +1,10 @@
 """Turns whose worker died: they go on where that repeats nothing, else they are closed.
 
-Between two calls of the API everything a turn has done is stored, so another worker goes on from
-there. One that died within a call was showing an answer: what was shown stays, and asking again is
-the person's choice. A turn whose workers keep dying is what they die of; it is given up.
+Behind the answer with tool calls everything a turn has done is stored, so another worker goes on
+from there, and asks the API again if it was asked but nothing of its answer was shown. One that
+died while it showed an answer ends with it: what was shown stays, and asking again is the person's
+choice; so does one that had done nothing yet. A turn whose workers keep dying is what they die of;
+it is given up.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from conversations.models import ALLOWED, ApiCall, Message, ToolCall, Turn
+from conversations.models import ALLOWED, ApiCall, Draft, Message, ToolCall, Turn
+from conversations.services.counted import count_takeover, count_turn
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import GIVEN_BACK, give_back
-from conversations.services.leftovers import tidy
+from conversations.services.leftovers import close_lost_calls, tidy
 
 _INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
 #: Workers that may die of one turn before it is given up.
@@ -55,15 +58,18 @@ def take_over(*, turn_id: int, everything: bool = False) -> Turn | None:
     elif turn.takeovers > MOST_TAKEOVERS:
         _close(turn, "failed", "poison", "poison", POISON)
     else:
+        close_lost_calls(turn)
         drop_draft(turn.pk)
         state = "running" if turn.state == "backoff" else turn.state
         give_back(turn, state=state, retry_at=None)
+    count_takeover(state=turn.state)
     return turn
 
 
 def _can_go_on(turn: Turn) -> bool:
-    """Say whether it stands between an answer with tool calls and the call that follows them."""
-    if turn.state == "cancelling" or ApiCall.objects.filter(turn=turn, result=None).exists():
+    """Say whether it stands behind an answer with tool calls, and nothing more was shown."""
+    calls = ApiCall.objects.filter(turn=turn, result=None)
+    if turn.state == "cancelling" or Draft.objects.filter(call__in=calls).exists():
         return False
     last = Message.objects.filter(turn=turn).order_by("-seq").first()
     if last is None:
@@ -79,3 +85,4 @@ def _close(turn: Turn, state: str, reason: str, code: str, text: str) -> None:
     turn.error_code, turn.error_text = code, text
     turn.ended_at = timezone.now()
     turn.save()
+    count_turn(state=state, reason=reason)

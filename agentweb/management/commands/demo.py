@@ -50,7 +50,7 @@ class Command(serve.Command):
             watch = play.play(user_id, PROMPTS + QUESTIONS, lambda path: self._told(url + path))
             tasks.append(asyncio.ensure_future(watch))
 
-        run(host, port, is_alone=True, started=begin)
+        run(host, port, started=begin)
 
     def _told(self, address: str) -> None:
         self.stdout.write(f"Watch the conversation at {address}")

@@ -7,13 +7,14 @@ import webbrowser
 from typing import Any
 
 from django.conf import settings
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import connection
 
+from agentweb.alive import giving
 from agentweb.serving import only_one, run
+from agentweb.starting import demand_fit_address, demand_guards, demand_room, demand_sound
 from conversations.conf import conf
-from conversations.services.guards import missing_guards
+from conversations.services.anchors import anchor_at_end
 from conversations.setup import setup_token
 
 
@@ -33,11 +34,13 @@ class Command(BaseCommand):
         parser.add_argument("--open", action="store_true", help="open the site in a browser")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        demand_fit_address(options["host"])
         with only_one():
             self.prepare()
             emulator = self.emulate()
             try:
                 self.serve(options["host"], options["port"], opens=options["open"])
+                anchor_at_end()
             finally:
                 if emulator is not None:
                     emulator.stop()
@@ -45,10 +48,10 @@ class Command(BaseCommand):
 
     def prepare(self) -> None:
         """Bring the database to the present state; refuse one that cannot keep the log."""
+        demand_sound()
         call_command("migrate", interactive=False, verbosity=0)
-        missing = missing_guards()
-        if missing:
-            raise CommandError(f"append-only triggers are missing on: {', '.join(missing)}")
+        demand_guards()
+        demand_room()
 
     def emulate(self) -> Any:
         """Start the emulator when no key is set and no other address is given."""
@@ -63,12 +66,12 @@ class Command(BaseCommand):
 
     def serve(self, host: str, port: int, *, opens: bool) -> None:
         token = setup_token()
-        run(
-            host,
-            port,
-            is_alone=connection.vendor == "sqlite",
-            started=lambda url: self.greet(url, token, opens=opens),
-        )
+        with giving("web"):
+            run(
+                host,
+                port,
+                started=lambda url: self.greet(url, token, opens=opens),
+            )
 
     def greet(self, url: str, token: str | None, *, opens: bool) -> None:
         self.stdout.write(f"agentweb is running at {url}  (Ctrl-C stops it)")

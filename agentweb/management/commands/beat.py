@@ -1,0 +1,26 @@
+"""Send what is due at fixed times to the workers: sweeps, erasures, verification."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from agentweb.alive import giving
+from agentweb.starting import demand_ready_database, demand_workers
+
+
+class Command(BaseCommand):
+    help = "Run the clock of the scaled-out mode; one for the site."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        demand_workers()
+        demand_ready_database()
+        from agentweb.celery import app
+
+        self.stdout.write("agentweb's beat is running")
+        self.stdout.flush()
+        with giving("beat"):
+            schedule = str(settings.DATA_DIR / "beat")
+            app.start(["beat", "--schedule", schedule, "--loglevel", "WARNING"])

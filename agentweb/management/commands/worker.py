@@ -1,0 +1,34 @@
+"""Run turns that web processes hand over: a Celery worker of threads around one event loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from agentweb.alive import giving
+from agentweb.figures import serve_figures
+from agentweb.starting import demand_ready_database, demand_workers
+from conversations.conf import conf
+
+#: Threads for tasks that are no turns.
+OTHERS = 4
+
+
+class Command(BaseCommand):
+    help = "Run a worker: turns of the scaled-out mode, until it is told to stop."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        demand_workers()
+        demand_ready_database()
+        serve_figures()
+        from agentweb.celery import app
+
+        with giving("worker"):
+            app.worker_main(
+                [
+                    "worker", "--pool", "threads", "--loglevel", "WARNING",
+                    "--concurrency", str(conf.process_turns + OTHERS),
+                    "--without-gossip", "--without-mingle",
+                ]
+            )  # fmt: skip

@@ -1,0 +1,100 @@
+"""What a process does besides answering requests: it hears others, runs turns, and sweeps.
+
+Embedded, one process does everything. Scaled out, the web processes serve pages and the workers run
+turns; each of them takes what dead ones left, so it does not matter which is left alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from conversations.conf import conf
+from conversations.db import db
+from conversations.relay import Message, relay
+from conversations.services.anchors import anchor_due
+from conversations.services.attachments import sweep_unsent
+from conversations.services.erase import erase_due
+from conversations.services.log_ins import sweep_log_ins
+from conversations.services.workspace import sweep_workspaces
+from conversations.sweeping import sweep
+from conversations.telemetry.lag import pulse
+from conversations.telling import hear
+from conversations.turns import supervisor
+from conversations.watch import watch
+
+logger = logging.getLogger("agentweb.turns")
+#: Seconds between two sweeps; between two of what has time, where no beat does it.
+SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
+
+
+class Process:
+    """This process, from its start to its drain."""
+
+    def __init__(self) -> None:
+        self._sweeper: asyncio.Task[None] | None = None
+        self._runs_turns = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self, *, runs_turns: bool) -> None:
+        """Begin; comes back when turns can be run here, if they are to be."""
+        self._runs_turns, self._loop = runs_turns, asyncio.get_running_loop()
+        pulse.start()
+        await relay.start(_hear)
+        if runs_turns:
+            await supervisor.start(is_alone=connection.vendor == "sqlite")
+        self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
+
+    async def drain(self) -> None:
+        """Tell the pages, let turns end or go to others, leave."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await watch.farewell()
+        if self._runs_turns:
+            await supervisor.drain(conf.drain_seconds)
+        await relay.stop()
+        pulse.stop()
+
+    def do(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something on this process' loop and wait for it, in a thread of a worker."""
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("this process is no worker: start one with manage.py worker")
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _sweep_regularly(self) -> None:
+        sweeps = 0
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            sweeps += 1
+            try:
+                if self._runs_turns:
+                    await supervisor.sweep()
+                else:
+                    await sweep(())
+                if sweeps % TIDY_SWEEPS == 0 and not settings.REDIS_URL:
+                    await tidy()
+            except Exception:
+                logger.exception("the sweep failed; it is tried again")
+
+
+async def tidy() -> None:
+    """Do what has time: erase what is due, drop what nobody sent, anchor what has grown."""
+    for work in (erase_due, sweep_unsent, sweep_workspaces, sweep_log_ins, anchor_due):
+        await db(work)
+
+
+async def _hear(message: Message) -> None:
+    match message["type"]:
+        case "stop":
+            supervisor.stop(int(message["turn"]))
+        case _:
+            await hear(message)
+
+
+process = Process()

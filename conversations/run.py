@@ -1,0 +1,142 @@
+"""One run of one turn in this process: from its claim to its end, or to where it is left.
+
+The lease is kept alive meanwhile. Whatever happens, the pages are told what became of the turn;
+what cannot be written down is found by the sweep once the lease is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from conversations.adapters import TurnCalls, TurnLog, TurnTools
+from conversations.claude import Claude
+from conversations.conf import conf
+from conversations.context.errors import ContextError
+from conversations.db import db
+from conversations.events import Event, MeterMoved, TurnChanged, TurnClosed, TurnOpened
+from conversations.jobs import job
+from conversations.ports import Finish, Ports
+from conversations.queries.begun import begun
+from conversations.queries.jobs import job_facts
+from conversations.runner import Runner
+from conversations.services import leases
+from conversations.services import turns as services
+from conversations.services.leases import Lease
+from conversations.stage import TurnStage
+from conversations.switch import Stopped, Switch
+
+logger = logging.getLogger("agentweb.turns")
+#: Signs of life within one lease.
+RENEWALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a run: whether the turn is done, and the turn that follows it at once."""
+
+    is_done: bool = False
+    following: int | None = None
+
+
+class Run:
+    """The run of a turn whose lease this process has."""
+
+    def __init__(self, lease: Lease, claude: Claude) -> None:
+        self._lease, self._claude = lease, claude
+        self._stage = TurnStage(lease)
+        self.switch = Switch()
+
+    async def run(self) -> Outcome:
+        """Run to the end, and tell the pages."""
+        keeper = asyncio.create_task(self._keep())
+        finish, following = None, None
+        try:
+            await self._tell(TurnOpened if self._lease.generation == 1 else TurnChanged)
+            finish = await self._finish()
+            if finish.state == "running":
+                await db(leases.hand_on, lease=self._lease)
+            elif finish.state != "approval_wait":
+                following = await db(services.finish_turn, lease=self._lease, finish=finish)
+            logger.info(
+                "turn %s: %s %s %s", self._lease.turn_id, finish.state, finish.reason, finish.code
+            )
+        except Stopped:
+            logger.warning("turn %s lost its lease", self._lease.turn_id)
+        except Exception:
+            # The sweep interrupts it once its lease is over.
+            logger.exception("turn %s could not be finished", self._lease.turn_id)
+        finally:
+            keeper.cancel()
+            is_left = finish is not None and finish.state in ("approval_wait", "running")
+            await self._tell(TurnChanged if is_left else TurnClosed)
+            if following is not None:
+                await self._show(TurnOpened(following.number))
+            await self._show(MeterMoved())
+            self._stage.close()
+        is_done = finish is not None and finish.state == "done"
+        return Outcome(is_done, following.pk if following is not None else None)
+
+    async def _finish(self) -> Finish:
+        lease, switch, stage = self._lease, self.switch, self._stage
+        try:
+            facts = await db(job_facts, lease.conversation_id)
+            work, calls = job(facts), TurnCalls(lease, self._claude, facts.tools)
+            ports = Ports(
+                log=TurnLog(lease, work.model),
+                calls=calls,
+                model=calls,
+                tools=TurnTools(lease, facts.tools, partial(_is_requested, switch), stage.progress),
+                stage=stage,
+                switch=switch,
+                pause=asyncio.sleep,
+                chance=random.random,
+                now=time.time,
+            )
+            done = await db(begun, lease.turn_id)
+            if await db(leases.renew_lease, lease=lease):
+                switch.request("user")
+            left = max(0.0, work.caps.seconds - lease.ran_seconds)
+            late = asyncio.get_running_loop().call_later(left, switch.request, "time")
+            try:
+                return await Runner(work, ports, lease.number, done).run()
+            finally:
+                late.cancel()
+        except ContextError as error:
+            return Finish("failed", "", error.code, str(error))
+        except Exception:
+            logger.exception("turn %s failed", lease.turn_id)
+            text = "Something went wrong on the server; it was logged."
+            return Finish("failed", "", "internal", text)
+
+    async def _keep(self) -> None:
+        """Renew the lease and read the stop request; a lost lease stops the turn."""
+        lease, switch = self._lease, self.switch
+        while True:
+            await asyncio.sleep(conf.lease_seconds / RENEWALS)
+            try:
+                if await db(leases.renew_lease, lease=lease):
+                    switch.request("user")
+            except Stopped:
+                switch.request("lease")
+                return
+            except Exception:
+                logger.exception("turn %s: the lease was not renewed", lease.turn_id)
+
+    async def _tell(self, event: type[TurnOpened | TurnChanged | TurnClosed]) -> None:
+        await self._show(event(self._lease.number))
+
+    async def _show(self, event: Event) -> None:
+        """Show an event; one that cannot be shown must not keep a turn from its end."""
+        try:
+            await self._stage.tell(event)
+        except Exception:
+            logger.exception("%s was not shown", event)
+
+
+def _is_requested(switch: Switch) -> bool:
+    return bool(switch.reason)
