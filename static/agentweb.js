@@ -370,20 +370,6 @@
     wasLive = live;
   });
 
-  // The connection.
-  const pill = one("#connection");
-  let retries = null;
-  document.addEventListener("htmx:wsClose", (event) => {
-    const isFinal = ![1006, 1011, 1012, 1013].includes(event.detail.event.code);
-    clearTimeout(retries);
-    retries = setTimeout(() => {
-      pill.hidden = false;
-      pill.classList.toggle("is-lost", isFinal);
-      pill.textContent = isFinal ? words.closed : words.reconnecting;
-    }, isFinal ? 0 : 700);
-  });
-  document.addEventListener("htmx:wsOpen", () => { clearTimeout(retries); pill.hidden = true; });
-
   // Keys of the chat.
   addEventListener("keydown", (event) => {
     if (!choice.checked || event.isComposing || event.defaultPrevented) return;

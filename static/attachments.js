@@ -13,7 +13,6 @@
   const input = one("#file-input");
   const button = one("#attach");
   const sum = one("#waiting-sum");
-  const area = one("#main");
   const box = form.elements.text;
   const images = rules.images.split(" ");
   const key = `files:${form.dataset.draft}`;
@@ -182,9 +181,6 @@
     return file;
   }
 
-  // Above the page that is dimmed, and not in the composer's own layer below it.
-  area.append(one(".drop-words"));
-
   // The ways in.
   button.hidden = false;
   button.addEventListener("click", () => input.click());
@@ -201,24 +197,9 @@
       add([new File([text], rules.pasted, { type: "text/plain" })], true);
     }
   });
-  const brings = (event) => event.dataTransfer?.types.includes("Files");
-  for (const name of ["dragenter", "dragover"]) {
-    document.addEventListener(name, (event) => {
-      if (!brings(event)) return;
-      event.preventDefault();
-      event.dataTransfer.dropEffect = "copy";
-      area.classList.add("is-dropping");
-    });
-  }
-  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) area.classList.remove("is-dropping"); });
-  document.addEventListener("drop", (event) => {
-    area.classList.remove("is-dropping");
-    if (!brings(event)) return;
-    event.preventDefault();
-    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
-    const files = items.filter((item) => !item.webkitGetAsEntry?.()?.isDirectory).map((item) => item.getAsFile());
-    if (files.length < items.length) complain(rules.folder);
-    add(files.filter(Boolean));
+  document.addEventListener("files-dropped", ({ detail }) => {
+    if (detail.hasFolder) complain(rules.folder);
+    add(detail.files);
     box.focus();
   });
 

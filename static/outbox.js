@@ -172,10 +172,19 @@
     if ([502, 503, 504].includes(event.detail.xhr.status)) failed(event);
   });
 
-  const pill = document.querySelector("#connection");
-  addEventListener("online", () => { pill.hidden = true; later(0); });
-  addEventListener("offline", () => { pill.hidden = false; pill.textContent = list.dataset.offline; });
+  addEventListener("online", () => later(0));
   document.addEventListener("htmx:wsOpen", () => later(0));
+
+  // A stop that did not reach the server is asked for again, as long as it is for the same turn.
+  const running = () => document.querySelector("#live .turn[data-live='yes']")?.id;
+  let unstopped = null;
+  document.addEventListener("htmx:sendError", (event) => {
+    if (event.detail.elt.id === "stop") unstopped = running();
+  });
+  document.addEventListener("htmx:wsAfterMessage", () => {
+    if (unstopped && unstopped === running()) document.querySelector("#stop")?.click();
+    unstopped = null;
+  });
   addEventListener("storage", (event) => { if (event.key === own) show(); });
   show();
   later(0);

@@ -11,7 +11,7 @@
   const place = document.querySelector("#session-form");
   const pill = document.querySelector("#connection");
   let after = [];
-  let socket = null;
+  let isOut = false;
   let isAsking = false;
 
   const say = (text) => {
@@ -40,7 +40,7 @@
     }
     const found = holder.querySelector("#again[data-user]");
     if (found?.dataset.user !== dialog.dataset.user) return false;
-    done(holder.querySelector("[name=csrfmiddlewaretoken]").value);
+    done(holder.querySelector("[name=csrfmiddlewaretoken]").value, found.dataset.socket);
     return true;
   }
 
@@ -56,7 +56,7 @@
     place.innerHTML = html;
     const found = place.querySelector("#again[data-user]");
     if (found && found.dataset.user === dialog.dataset.user) {
-      done(place.querySelector("[name=csrfmiddlewaretoken]").value);
+      done(place.querySelector("[name=csrfmiddlewaretoken]").value, found.dataset.socket);
       return;
     }
     if (!dialog.open) dialog.showModal();
@@ -64,7 +64,8 @@
     else place.querySelector("input:not([type=hidden])")?.focus();
   }
 
-  function done(token) {
+  function done(token, socketToken) {
+    document.querySelector("#transcript[data-token]")?.setAttribute("data-token", socketToken);
     document.body.setAttribute("hx-headers", JSON.stringify({ "X-CSRFToken": token }));
     for (const field of document.querySelectorAll("[name=csrfmiddlewaretoken]")) field.value = token;
     const tasks = after;
@@ -72,7 +73,7 @@
     isAsking = false;
     dialog.close();
     place.replaceChildren();
-    if (socket) { socket.reconnect(); socket = null; }
+    if (isOut) { isOut = false; window.agentweb.connect(); }
     for (const task of tasks) task.next();
   }
 
@@ -110,21 +111,20 @@
   });
 
   // The socket looks at the session too, and ends when it is over.
-  document.addEventListener("htmx:wsClose", (event) => {
-    if (event.detail.event.code !== 4401) return;
-    socket = event.detail.socketWrapper;
-    setTimeout(async () => {
-      // Another tab may have logged in anew.
-      if (!isAsking && await isBack()) return;
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "linklike";
-      button.textContent = pill.dataset.again;
-      button.addEventListener("click", () => logIn(() => {}));
-      pill.replaceChildren(pill.dataset.out, " ", button);
-      pill.hidden = false;
-    }, 20);
+  document.addEventListener("agentweb:out", async () => {
+    isOut = true;
+    // Another tab may have logged in anew.
+    if (!isAsking && await isBack()) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "linklike";
+    button.textContent = pill.dataset.again;
+    button.addEventListener("click", () => logIn(() => {}));
+    window.agentweb.show([pill.dataset.out, " ", button]);
   });
+
+  // A handshake that is refused although somebody is logged in: the page's token is of an older session.
+  document.addEventListener("agentweb:stale", () => { if (!isAsking) isBack(); });
 
   window.agentweb = { ...window.agentweb, logIn };
 })();

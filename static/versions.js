@@ -15,13 +15,6 @@
   const stay = () => document.dispatchEvent(new Event("agentweb:stay"));
   const usesKeys = () => one("#use-shortcuts")?.checked;
 
-  // A connection says where this page ends now: the path that is shown may be another one than it was made with.
-  window.htmx.createWebSocket = (address) => {
-    const url = new URL(address);
-    url.searchParams.set("after", one("#history").dataset.after);
-    return new WebSocket(url);
-  };
-
   // The editor. What is typed there is moved along when its turn is rendered anew; when its turn is no longer
   // shown, it goes into the empty box.
   document.addEventListener("click", (event) => {

@@ -2,12 +2,9 @@
 "use strict";
 (() => {
   const form = document.querySelector("#upload");
-  const area = document.querySelector("#main");
-  if (!form || !area) return;
+  if (!form) return;
   const input = form.elements.files;
   const state = document.querySelector("#upload-state");
-  const words = document.querySelector(".drop-words");
-  area.append(words);
 
   const tooBig = () => [...input.files].find((file) => file.size > Number(form.dataset.most));
   input.addEventListener("change", () => {
@@ -21,26 +18,12 @@
     form.setAttribute("aria-busy", "true");
   });
 
-  const brings = (event) => event.dataTransfer?.types.includes("Files");
-  for (const name of ["dragenter", "dragover"]) {
-    document.addEventListener(name, (event) => {
-      if (!brings(event)) return;
-      event.preventDefault();
-      event.dataTransfer.dropEffect = "copy";
-      area.classList.add("is-dropping");
-    });
-  }
-  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) area.classList.remove("is-dropping"); });
-  document.addEventListener("drop", (event) => {
-    area.classList.remove("is-dropping");
-    if (!brings(event)) return;
-    event.preventDefault();
-    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
-    if (items.some((item) => item.webkitGetAsEntry?.()?.isDirectory)) {
+  document.addEventListener("files-dropped", ({ detail }) => {
+    if (detail.hasFolder) {
       state.textContent = form.dataset.folder;
       return;
     }
-    input.files = event.dataTransfer.files;
+    input.files = detail.all;
     input.dispatchEvent(new Event("change"));
     form.requestSubmit();
   });
