@@ -1,13 +1,16 @@
 """A worker that halts at one border of a tool round, so that it can be killed just there.
 
-Started as `python -m tests.faults.dying BORDER`: it runs what waits in the database of its
-environment, prints one line when it has come to the border, and waits there to be killed.
+Started as `python -m tests.faults.dying`, it forks a worker for each line of its input, because to
+start one costs seconds, nearly all of them imports. A line names a border and an environment. The
+worker runs what waits in the database; it says `here` and its id when it has come to the border,
+and waits there to be killed. `gone` is said when it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import os
 import sys
 import time
@@ -19,10 +22,24 @@ from typing import Any
 BORDERS = ("planned", "started", "effect", "finished", "results")
 
 
-def main(border: str) -> None:
+def main() -> None:
     import django
 
     django.setup()
+    from conversations import claude, turns  # noqa: F401
+
+    for line in sys.stdin:
+        border, environment = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            os.environ.update(environment)
+            halt_at(border)
+            asyncio.run(_serve())
+        os.waitpid(child, 0)
+        os.write(1, b"gone\n")
+
+
+def halt_at(border: str) -> None:
     from conversations.services import log, toolcalls
     from tests import toys
     from tools.registry import TOOLS
@@ -47,7 +64,7 @@ def _halting(function: Callable[..., Any], *, before: bool = False) -> Callable[
     def halting(*args: Any, **kwargs: Any) -> Any:
         if not before:
             function(*args, **kwargs)
-        os.write(1, b"here\n")
+        os.write(1, f"here {os.getpid()}\n".encode())
         time.sleep(600)
 
     return halting
@@ -61,4 +78,4 @@ async def _serve() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()

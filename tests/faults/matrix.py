@@ -121,8 +121,8 @@ ROWS = [
     Row("F25 redacted", "redacted", DONE, 1, keeps=True),
     Row("F25 NUL", "nul", DONE, 1, "A NUL \ufffd and", keeps=True),
     Row("F26 page", "html200", ODD, 1, "no answer"),
-    Row("F27 rounds", "loop", ("done", "loop_limit", ""), 5, "limit of steps",
+    Row("F27 rounds", "loop", ("done", "loop_limit", "turn_rounds"), 5, "limit of model calls",
         settings={"MAX_ROUNDS": 5}),
-    Row("F27 tools", "loop", ("done", "loop_limit", ""), 4, "limit of steps",
+    Row("F27 tools", "loop", ("done", "loop_limit", "turn_tools"), 4, "limit of tool calls",
         settings={"MAX_TOOL_CALLS": 3}),
 ]  # fmt: skip

@@ -46,7 +46,7 @@ async def test_after_any_number_of_faults_the_process_holds_what_it_held_before(
     size = resident()
     for number in range(ROUNDS):
         await suffer(app, str(number))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while grown := await held(app) - before:
         assert time.monotonic() < deadline, grown
         await asyncio.sleep(0.05)

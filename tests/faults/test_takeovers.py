@@ -6,6 +6,7 @@ file outside the database: no write runs twice, whatever dies where.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -57,30 +58,41 @@ def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Pat
     return tmp_path / "ran"
 
 
-def kill_at(border: str, emulator: EmulatorServer, tmp_path: Path) -> None:
-    """Run a worker up to a border, and kill it there."""
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.dying", border],
+@pytest.fixture(scope="module")
+def workers(
+    django_db_setup: None, emulator: EmulatorServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[subprocess.Popen[str]]:
+    """Give the process that workers are forked from; it is told the test database."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.dying"],
         cwd=ROOT,
         env=os.environ | {
             "DATABASE_URL": address(),
             "DJANGO_SETTINGS_MODULE": "agentweb.settings",
-            "AGENTWEB_DATA_DIR": str(tmp_path / "data"),
+            "AGENTWEB_DATA_DIR": str(tmp_path_factory.mktemp("dying")),
             "AGENTWEB_TITLE_MODEL": "off",
             "ANTHROPIC_API_KEY": "sk-test",
             "ANTHROPIC_BASE_URL": emulator.url,
         },
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
         text=True,
-    )  # fmt: skip
-    try:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "here\n"
-    finally:
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait(timeout=20)
-        worker.stdout.close()
+    ) as process:  # fmt: skip
+        yield process
+        process.kill()
+
+
+def kill_at(border: str, workers: subprocess.Popen[str]) -> None:
+    """Run a worker up to a border, and kill it there."""
+    assert workers.stdin is not None
+    assert workers.stdout is not None
+    workers.stdin.write(json.dumps([border, {toys.RAN: os.environ[toys.RAN]}]) + "\n")
+    workers.stdin.flush()
+    here, _, pid = workers.stdout.readline().partition(" ")
+    assert here == "here"
+    os.kill(int(pid), signal.SIGKILL)
+    assert workers.stdout.readline() == "gone\n"
 
 
 #: How often a tool has run in the end, by the border at which its first worker was killed.
@@ -90,10 +102,14 @@ RUNS = {"planned": 1, "started": 1, "effect": 2, "finished": 1, "results": 1}
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("name", EFFECTS)
 async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
-    name: str, border: str, emulator: EmulatorServer, ran: Path, tmp_path: Path
+    name: str,
+    border: str,
+    emulator: EmulatorServer,
+    ran: Path,
+    workers: subprocess.Popen[str],
 ) -> None:
     turn = await queue(f"please {name}")
-    kill_at(border, emulator, tmp_path)
+    kill_at(border, workers)
     async with supervising():
         row = await ended(turn)
     assert (row.state, row.finish_reason, row.takeovers) == ("done", "end_turn", 1)
@@ -116,11 +132,11 @@ async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
 
 
 async def test_a_turn_that_kills_its_workers_is_given_up_and_others_run(
-    emulator: EmulatorServer, ran: Path, tmp_path: Path
+    emulator: EmulatorServer, ran: Path, workers: subprocess.Popen[str]
 ) -> None:
     poison = await queue("please put")
     for _ in range(1 + MOST_TAKEOVERS):
-        kill_at("effect", emulator, tmp_path)
+        kill_at("effect", workers)
     other = await queue("please peek")
     async with supervising():
         row, fine = await ended(poison), await ended(other)

@@ -18,7 +18,7 @@ from django.test import Client
 
 from agentweb.asgi import application
 from agentweb.emulator.server import EmulatorServer
-from conversations import views
+from conversations import dispatch
 from conversations.adapters import TurnTools, workspace_of
 from conversations.answer import ToolUse
 from conversations.claude import Claude, Deadlines
@@ -26,6 +26,7 @@ from conversations.conf import conf
 from conversations.db import db
 from conversations.models import LIVE, Conversation, Transformation, Turn, User
 from conversations.ports import ToolDone
+from conversations.tokens import socket_token
 from conversations.turns import Supervisor
 from tests import work
 from tests.running import supervising, until
@@ -117,7 +118,7 @@ class Chat:
             (b"origin", f"http://{HOST}".encode()),
             (b"cookie", f"{settings.SESSION_COOKIE_NAME}={key}".encode()),
         ]
-        path = f"/ws/c/{self.conversation.public_id}/?after=0"
+        path = f"/ws/c/{self.conversation.public_id}/?after=0&token={socket_token(key)}"
         socket = WebsocketCommunicator(application, path, headers=headers)
         accepted, _ = await socket.connect(timeout=5)
         assert accepted
@@ -188,7 +189,7 @@ async def running(emulator: EmulatorServer, monkeypatch: Any) -> AsyncIterator[A
     emulator.emulator.reset()
     tasks = asyncio.all_tasks()
     async with supervising() as supervisor:
-        monkeypatch.setattr(views, "supervisor", supervisor)
+        monkeypatch.setattr(dispatch, "supervisor", supervisor)
         app = App(supervisor, emulator, Clock())
         monkeypatch.setattr(TurnTools, "run", counting(app.runs))
         await app.point_at(emulator.url)

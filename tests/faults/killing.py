@@ -1,0 +1,107 @@
+"""Processes that are killed while they write or migrate, forked from one that has imported it all.
+
+`python -m tests.faults.killing write SEED KILLS` and `migrate SEED KILLS`: after each kill what was
+acknowledged is looked for, and at the end the whole record is verified.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import django
+
+django.setup()
+
+from django.core.management import call_command  # noqa: E402
+from django.db import connection, connections  # noqa: E402
+
+from conversations.context import wire  # noqa: E402
+from conversations.models import Message, User  # noqa: E402
+from conversations.services.audit import Tally, verify_everything  # noqa: E402
+from conversations.services.guards import missing_guards  # noqa: E402
+
+
+def killed(
+    work: Callable[[Callable[[str], object]], None], pause: float, *, begun: bool = False
+) -> list[str]:
+    """Run the work in a child that is killed after so many seconds; give what it said was done.
+
+    With `begun` the seconds count from the first thing it said.
+    """
+    connections.close_all()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        try:
+            work(lambda text: os.write(writer, f"{text}\n".encode()))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    told = os.read(reader, 64) if begun else b""
+    time.sleep(pause)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as file:
+        return (told + file.read()).decode().split()
+
+
+def write(chance: random.Random, kills: int) -> str:
+    from tests import records
+
+    call_command("migrate", verbosity=0)
+    records.played()
+    done = 0
+    for each in range(kills):
+        texts = killed(partial(talk, each), 0.15 * chance.random(), begun=True)
+        with sqlite3.connect(connection.settings_dict["NAME"]) as database:
+            assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = Message.objects.filter(kind="prompt").values_list("content", flat=True)
+        stored = {wire.decode(content)[0]["text"] for content in rows}
+        assert set(texts) <= stored, (each, set(texts) - stored)
+        done += len(texts)
+    assert list(verify_everything(Tally())) == []
+    return f"{kills} kills, {done} acknowledged messages"
+
+
+def talk(each: int, tell: Callable[[str], object]) -> None:
+    """Send one message after another and answer it; tell what is acknowledged."""
+    from tests import work
+
+    user = User.objects.get(username="ada")
+    for at in range(1_000):
+        turn = work.queued(user, f"{each}-{at}")
+        tell(f"{each}-{at}")
+        work.answered(work.claimed(turn))
+
+
+def migrate(chance: random.Random, kills: int) -> str:
+    for each in range(kills):
+        # Later each time, so that every part of it is met.
+        if killed(move, 0.02 + 0.12 * each + 0.1 * chance.random()):
+            break
+    call_command("migrate", verbosity=0)
+    assert missing_guards() == []
+    from tests import records
+
+    records.played()
+    assert list(verify_everything(Tally())) == []
+    return f"killed {each + 1} times"
+
+
+def move(tell: Callable[[str], object]) -> None:
+    call_command("migrate", verbosity=0)
+    tell("done")
+
+
+if __name__ == "__main__":
+    seed, kills = int(sys.argv[2]), int(sys.argv[3])
+    work = {"write": write, "migrate": migrate}[sys.argv[1]]
+    sys.stdout.write(work(random.Random(seed), kills) + "\n")

@@ -1,0 +1,63 @@
+"""Killed in the middle of a write or of a migration: nothing acknowledged is lost, all goes on.
+
+AGENTWEB_TEST_KILLS makes the long run of it (500 and more); its seed is printed where it fails.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import servers
+from tests.e2e.served import PROJECT
+from tests.environment import DATABASE
+
+KILLS = int(os.environ.get("AGENTWEB_TEST_KILLS", "20"))
+
+
+def run(what: str, kills: int, data: Path, url: str = "") -> str:
+    data.mkdir()
+    seed = time.time_ns() % 1_000_000
+    env = {**os.environ, "AGENTWEB_DATA_DIR": str(data), "DATABASE_URL": url}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.killing", what, str(seed), str(kills)],
+        check=False, cwd=PROJECT, env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, f"seed {seed}: {done.stderr[-3_000:]}"
+    return done.stdout
+
+
+@pytest.mark.skipif(DATABASE != "sqlite", reason="what is killed here holds the file itself")
+def test_a_killed_writer_leaves_a_whole_file_with_all_it_acknowledged(tmp_path: Path) -> None:
+    assert run("write", KILLS, tmp_path / "data").startswith(f"{KILLS} kills, ")
+
+
+def test_a_killed_migration_is_done_again(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    url = ""
+    if DATABASE == "postgres":
+        server: servers.Server = request.getfixturevalue("postgres")
+        url = servers.make_database(server, "killed")
+    assert run("migrate", 8, tmp_path / "data", url).startswith("killed ")
+
+
+@pytest.mark.skipif(DATABASE != "postgres", reason="SQLite has one server")
+def test_of_two_servers_that_migrate_at_once_the_second_finds_nothing_to_do(
+    postgres: servers.Server,
+) -> None:
+    env = {**os.environ, "DATABASE_URL": servers.make_database(postgres, "twice")}
+    command = [sys.executable, "manage.py", "migrate"]
+    both = [
+        subprocess.Popen(
+            command, cwd=PROJECT, env=env, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=120)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert sorted("No migrations to apply" in text for text in said) == [False, True]

@@ -1,0 +1,369 @@
+"""Random people, and processes that die at random: `python -m tests.rig.chaos --kills 2000`.
+
+    --seed N          what the dice begin with; it is printed, and so are those of every round
+    --kills N         processes to kill, of both modes together
+    --mode MODE       embedded, scaled or both
+    --out FILE        where the report goes as JSON
+
+People send messages, use tools, are asked and decide, stop, try again, load their pages anew. Their
+windows are small, so that conversations are compacted. Meanwhile processes are killed, paused, told
+to end, and connections to the model, the database and Redis are cut. After each round, which has an
+installation of its own, everything must come to rest and is held to the oracle of tests.rig.oracle.
+A round's dice give its people and its disasters; how the processes interleave they do not give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+
+from agentweb.emulator.script import Script, after, call, say, when
+from tests import servers
+from tests.rig import model as models
+from tests.rig.client import FINAL, Away, Chat, Person
+from tests.rig.forking import base
+from tests.rig.processes import Process
+from tests.rig.proxy import Proxy
+from tests.rig.rigs import Rig
+
+REPORT = Path(__file__).parent / "results" / "chaos.json"
+#: Kills of one round, and rounds that go on at the same time.
+ROUND, AT_ONCE = 100, 2
+PEOPLE = 4
+TOOLS = ("peek", "put", "fire")
+SCRIPT = Script([
+    when("please both", call("put", at="here"), call("fire", at="there")),
+    *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
+    *(after(name, say("It says: {result}")) for name in TOOLS),
+])  # fmt: skip
+SETTINGS = {
+    "AGENTWEB_POLICY": "classic",
+    "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
+    "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",
+    "AGENTWEB_PROTECTED_TAIL_MESSAGES": "2",
+    "AGENTWEB_DRAIN_SECONDS": "2",
+    "AGENTWEB_LEASE_SECONDS": "3",
+    "AGENTWEB_LOG_LEVEL": "WARNING",
+}
+#: What is done to a process, and how often of a hundred times.
+DISASTERS = {"kill": 84, "terminate": 6, "pause": 5, "cut": 5}
+
+
+@dataclass
+class Report:
+    """What happened, and what was wrong afterwards."""
+
+    mode: str
+    seed: int
+    rounds: int = 0
+    kills: int = 0
+    terminations: int = 0
+    pauses: int = 0
+    cuts: int = 0
+    bad_exits: int = 0
+    messages_acknowledged: int = 0
+    #: Turns by their final states.
+    turns: dict[str, int] = field(default_factory=dict)
+    takeovers: int = 0
+    summaries: int = 0
+    tool_runs: int = 0
+    model_requests: int = 0
+    lost_messages: int = 0
+    doubled_side_effects: int = 0
+    illegal_requests: int = 0
+    ledger_drift: int = 0
+    stuck_turns: int = 0
+    bad_rows: int = 0
+    pages_out_of_step: int = 0
+    seconds: float = 0.0
+
+    @property
+    def is_clean(self) -> bool:
+        wrong = (self.lost_messages, self.doubled_side_effects, self.illegal_requests,
+                 self.ledger_drift, self.stuck_turns, self.bad_rows, self.pages_out_of_step,
+                 self.bad_exits)  # fmt: skip
+        return not any(wrong)
+
+    def add(self, other: Report) -> None:
+        for name, value in vars(other).items():
+            if name == "turns":
+                self.turns = dict(Counter(self.turns) + Counter(value))
+            elif name not in ("mode", "seed"):
+                setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass
+class Round:
+    """One installation, its people and its disasters."""
+
+    rig: Rig
+    dice: Random
+    report: Report
+    kills: int
+    proxies: Sequence[Proxy] = ()
+    is_over: bool = False
+    _busy: set[str] = field(default_factory=set)
+
+    async def run(self) -> None:
+        people = await asyncio.to_thread(self.rig.persons, PEOPLE)
+        lives = [asyncio.create_task(self._live(person)) for person in people]
+        try:
+            await self._strike()
+        finally:
+            self.is_over = True
+            for proxy in self.proxies:
+                proxy.behave()
+        await asyncio.to_thread(self.rig.heal)
+        await asyncio.gather(*lives)
+        await self._settle(people)
+
+    # Disasters
+
+    async def _strike(self) -> None:
+        under_way: set[asyncio.Task[None]] = set()
+        while self.report.kills < self.kills:
+            await asyncio.sleep(self.dice.uniform(0.02, 0.2))
+            free = [each for each in self._victims() if each.name not in self._busy]
+            if free:
+                victim = self.dice.choice(free)
+                self._busy.add(victim.name)
+                task = asyncio.create_task(self._disaster(victim))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+        if under_way:
+            await asyncio.gather(*under_way)
+
+    def _victims(self) -> list[Process]:
+        return [*self.rig.webs, *self.rig.workers]
+
+    async def _disaster(self, victim: Process) -> None:
+        kind = self.dice.choices(list(DISASTERS), list(DISASTERS.values()))[0]
+        try:
+            match kind:
+                case "kill":
+                    self.report.kills += 1
+                    await asyncio.to_thread(victim.kill)
+                    await asyncio.to_thread(self.rig.restart, victim)
+                case "terminate":
+                    self.report.terminations += 1
+                    victim.terminate()
+                    code = await asyncio.to_thread(victim.wait)
+                    if code:
+                        self.report.bad_exits += 1
+                        say_aloud(f"{victim.name} ended with {code}:\n{victim.tail(2_000)}")
+                    await asyncio.to_thread(self.rig.restart, victim)
+                case "pause":
+                    self.report.pauses += 1
+                    victim.pause()
+                    await asyncio.sleep(self.dice.choice((0.2, 1.0, self.rig.lease + 1.5)))
+                    victim.resume()
+                case _ if self.proxies:
+                    self.report.cuts += 1
+                    self.dice.choice(self.proxies).kill()
+            await self._progress(self.dice.choice((0, 2, 5, 10, 20, 40)))
+        finally:
+            self._busy.discard(victim.name)
+
+    async def _progress(self, steps: int) -> None:
+        """Let people come so much further, however slow the machine is, but not for long."""
+        goal, deadline = self._steps() + steps, time.monotonic() + 4
+        while self._steps() < goal and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+
+    def _steps(self) -> int:
+        """Count what was shown and what was acknowledged."""
+        frames = sum(chat.frames for person in self.rig.people for chat in person.chats)
+        return frames + 5 * sum(len(person.acknowledged) for person in self.rig.people)
+
+    # People
+
+    async def _live(self, person: Person) -> None:
+        dice = person.dice
+        while not self.is_over:
+            await person.close()
+            chat = await person.begin(self._words(dice), seconds=120)
+            for _ in range(dice.randrange(4, 10)):
+                if self.is_over:
+                    break
+                await self._wait(chat, dice)
+                await self._act(person, chat, dice)
+
+    async def _act(self, person: Person, chat: Chat, dice: Random) -> None:
+        chance = dice.random()
+        if chat.state() not in FINAL and chance < 0.8:
+            return
+        if chance < 0.3 and chat.page.text("queue"):
+            await chat.post("queue/send", {}, seconds=120)
+        elif chance < 0.3 and chat.state() == "interrupted":
+            await chat.retry(chat.number)
+        elif chance < 0.36:
+            await person.open(chat.path, seconds=120)
+        else:
+            client_id = ""
+            await chat.send(self._words(dice), client_id, seconds=120)
+
+    async def _wait(self, chat: Chat, dice: Random) -> None:
+        """Watch the answer for a while: stop it, answer its questions, or let it come."""
+        deadline = time.monotonic() + 20
+        stops = dice.random() < 0.08
+        await asyncio.sleep(dice.uniform(0.0, 0.3))
+        if stops:
+            await chat.stop()
+        while chat.state() not in FINAL and time.monotonic() < deadline and not self.is_over:
+            if chat.state() == "approval_wait":
+                with suppress(Away):
+                    await chat.decide(dice.choice(("once", "once", "denied")))
+            await asyncio.sleep(0.05)
+
+    def _words(self, dice: Random) -> str:
+        number = dice.randrange(10**6)
+        kind = dice.random()
+        if kind < 0.45:
+            size, pace = dice.choice((20, 80, 300)), dice.choice(("0", "0.001", "0.003"))
+            return f"Number {number}: answer in {size} words emulator:pace={pace}"
+        return f"Number {number}: please {dice.choice((*TOOLS, 'fire', 'both'))}"
+
+    # The end
+
+    async def _settle(self, people: Sequence[Person]) -> None:
+        report, rig = self.report, self.rig
+        while True:
+            stuck = await rig.stuck(rig.lease + 60)
+            waits = await rig.acall("tests.rig.hands:asking")
+            if stuck or not waits:
+                break
+            # Nobody is there any more to be asked.
+            for person in people:
+                for path in waits:
+                    if path in person.paths:
+                        await person.insist(f"{path}stop/", {})
+        report.stuck_turns += len(stuck)
+        found = await rig.examine()
+        report.lost_messages += len(found["lost"])
+        report.doubled_side_effects += len(found["doubled"])
+        report.illegal_requests += len(found["illegal"])
+        report.ledger_drift += len(found["drift"])
+        report.bad_rows += len(found["rows"])
+        report.pages_out_of_step += len(found["pages"])
+        for name, problems in ({"stuck": stuck} | found).items():
+            for problem in problems:
+                say_aloud(f"WRONG {name}: {problem}")
+        report.messages_acknowledged += sum(len(person.acknowledged) for person in people)
+        report.tool_runs += len(rig.ran())
+        report.model_requests += len(rig.model.bodies())
+        for row in rig.turns():
+            report.turns[row["state"]] = report.turns.get(row["state"], 0) + 1
+            report.takeovers += row["takeovers"]
+        report.summaries += await rig.acall("tests.rig.hands:count_summaries")
+        await rig.close()
+
+
+def say_aloud(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
+    """Live one round and report it."""
+    report, started = Report(mode, seed, rounds=1), time.monotonic()
+    # From this thread, with which it ends.
+    base()
+    folder.mkdir()
+    model = models.start(SCRIPT)
+    ways = [Proxy(model.port)]
+    settings = SETTINGS | {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{ways[0].port}"}
+    try:
+        if mode == "scaled":
+            settings |= _through(ways)
+        with await asyncio.to_thread(Rig.of, mode, folder, model, **settings) as rig:
+            dice = Random(seed)
+            rig.dice = Random(dice.random())
+            await Round(rig, dice, report, kills, ways).run()
+    finally:
+        for way in ways:
+            way.stop()
+        model.stop()
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _through(ways: list[Proxy]) -> dict[str, str]:
+    """Put proxies before PostgreSQL and Redis."""
+    from tests.rig.rigs import prepared_postgres
+
+    store, broker = servers.shared_postgres(), servers.shared_redis()
+    ways += [Proxy(store.port), Proxy(broker.port)]
+    url = prepared_postgres(store).replace(f":{store.port}/", f":{ways[1].port}/")
+    return {"DATABASE_URL": url, "REDIS_URL": f"redis://127.0.0.1:{ways[2].port}/0"}
+
+
+async def play_all(
+    modes: Sequence[str], seed: int, kills: int, folder: Path, tell: Callable[[list[Report]], None]
+) -> list[Report]:
+    """Live rounds until so many processes were killed, some at the same time."""
+    totals = {mode: Report(mode, seed) for mode in modes}
+    rounds = [
+        (modes[number % len(modes)], seed * 1_000 + number, min(ROUND, kills - number * ROUND))
+        for number in range(-(-kills // ROUND))
+    ]
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(mode: str, seed: int, size: int) -> None:
+        async with room:
+            report = await play(mode, seed, size, folder / f"{mode}-{seed}")
+            totals[mode].add(report)
+            tell(list(totals.values()))
+            end = "clean" if report.is_clean else "NOT CLEAN"
+            say_aloud(
+                f"{mode} seed {seed}: {report.kills} kills in {report.seconds:.0f} s,"
+                f" {report.messages_acknowledged} messages, {end}"
+            )
+
+    await asyncio.gather(*(one(*each) for each in rounds))
+    return list(totals.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tests.rig.chaos", description=__doc__)
+    parser.add_argument("kills", nargs="?", type=int, default=2_000)
+    parser.add_argument("seed", nargs="?", type=int, default=int.from_bytes(os.urandom(3)))
+    parser.add_argument("--kills", type=int, dest="named_kills")
+    parser.add_argument("--seed", type=int, dest="named_seed")
+    parser.add_argument("--mode", choices=("embedded", "scaled", "both"), default="both")
+    parser.add_argument("--out", type=Path, default=REPORT)
+    options = parser.parse_args()
+    seed, kills = options.named_seed or options.seed, options.named_kills or options.kills
+    modes = ("embedded", "scaled") if options.mode == "both" else (options.mode,)
+    say_aloud(f"chaos: {kills} kills, seed {seed}")
+    started, folder = time.monotonic(), servers.folder_of("chaos")
+
+    def tell(reports: list[Report]) -> None:
+        found = {
+            "seed": seed,
+            "kills": sum(report.kills for report in reports),
+            "seconds": round(time.monotonic() - started, 1),
+            "load": round(os.getloadavg()[0], 1),
+            "is_clean": all(report.is_clean for report in reports),
+            "modes": [asdict(report) for report in reports],
+        }
+        options.out.parent.mkdir(exist_ok=True)
+        options.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+    reports = asyncio.run(play_all(modes, seed, kills, folder, tell))
+    say_aloud(options.out.read_text(encoding="utf-8"))
+    sys.exit(not all(report.is_clean for report in reports))
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()

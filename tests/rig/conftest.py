@@ -1,0 +1,75 @@
+"""One rig of each kind for all tests here: they kill its processes, and it is whole again after."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from agentweb.emulator.script import Script, after, call, say, when
+from tests.rig import model as models
+from tests.rig.model import Model
+from tests.rig.rigs import MODES, Rig
+
+TOOLS = ("peek", "put", "fire")
+SCRIPT = Script([
+    *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
+    *(after(name, say("It says: {result}")) for name in (*TOOLS, "gorge", "block")),
+    when("please gorge", call("gorge", megabytes=8_000)),
+    when("please block", call("block")),
+])  # fmt: skip
+#: Small windows, so that a few messages are summarised.
+SETTINGS = {
+    "AGENTWEB_POLICY": "classic",
+    "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
+    "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",
+    "AGENTWEB_PROTECTED_TAIL_MESSAGES": "2",
+}
+
+
+@pytest.fixture(scope="session")
+def models_of_the_run() -> Iterator[dict[str, Model]]:
+    found = {mode: models.start(SCRIPT) for mode in MODES}
+    yield found
+    for model in found.values():
+        model.stop()
+
+
+@pytest.fixture(scope="session", params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def shared_rig(
+    mode: str, models_of_the_run: dict[str, Model], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Rig]:
+    folder = tmp_path_factory.mktemp(f"rig-{mode}")
+    with Rig.of(mode, folder, models_of_the_run[mode], **SETTINGS) as rig:
+        rig.call("tests.rig.hands:allow", tools=["fire"])
+        yield rig
+
+
+@pytest_asyncio.fixture
+async def rig(shared_rig: Rig) -> AsyncIterator[Rig]:
+    """Give the rig with all its processes running; each test ends with the oracle."""
+    shared_rig.look_from_here()
+    yield shared_rig
+    shared_rig.model.let_go()
+    shared_rig.heal()
+    await shared_rig.rest()
+    await shared_rig.close()
+
+
+@pytest.fixture
+def model(rig: Rig) -> Model:
+    return rig.model
+
+
+@pytest.fixture
+def rig_folder(tmp_path: Path) -> Path:
+    """Give a folder for a rig of the test's own."""
+    (tmp_path / "rig").mkdir()
+    return tmp_path / "rig"

@@ -1,0 +1,269 @@
+"""Real processes that start in a moment: forked from one that has imported everything.
+
+A start of the product costs three seconds of processor time, nearly all of it imports. The *base*
+(one for a test run) has the libraries; a *template* is a fork of it with the environment of one
+installation and Django set up; every process of that installation is a fork of the template which
+then runs what `manage.py` would run. Such a process has a session, a log and limits of its own, is
+named by its pid, and dies with its template, which dies with the base, which dies with the test.
+
+Base and templates answer one JSON line for each connection to their Unix socket:
+`{"become": path, "env": {...}}`, `{"call": "module:function", "arguments": {...}, ...}`,
+`{"poll": pid}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests import servers
+from tests.rig.processes import Process
+
+PROJECT = Path(__file__).resolve().parents[2]
+#: What takes long to import and needs no settings.
+LIBRARIES = (
+    "anthropic", "celery.app.task", "celery.apps.worker", "celery.concurrency.thread",
+    "celery.worker.consumer", "kombu.transport.redis", "channels.generic.websocket",
+    "channels_redis.pubsub", "cryptography.fernet", "daphne.server", "docx", "h11", "httpcore2",
+    "httpx2", "jsonschema", "latex2mathml.converter", "markdown_it", "mcp", "nh3", "openpyxl",
+    "psycopg", "psycopg_pool", "pygments.lexers", "pypdf", "redis.asyncio",
+    "django.contrib.admin", "django.core.management", "django.db.models", "django.forms",
+    "django.template",
+)  # fmt: skip
+#: What needs the settings as well, and remembers nothing of the process it is in.
+WARM = (
+    "conversations.claude", "conversations.process", "agentweb.asgi", "agentweb.urls",
+    "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.server",
+    "agentweb.management.commands.serve", "agentweb.management.commands.worker",
+    "tests.rig.hands", "tests.rig.oracle", "tests.rig.roles", "tests.toys",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Template:
+    """A process to fork others from; `call` and `start` may be used from any thread."""
+
+    path: Path
+    pid: int = 0
+
+    def ask(self, request: Mapping[str, Any]) -> Any:
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(60)
+            link.connect(str(self.path))
+            with link.makefile("rw", encoding="utf-8") as file:
+                file.write(json.dumps(request) + "\n")
+                file.flush()
+                line = file.readline()
+        if not line:
+            raise RuntimeError(f"the template at {self.path} has ended")
+        return json.loads(line)
+
+    def template(self, folder: Path, environment: Mapping[str, str]) -> Template:
+        """Fork a template with another environment; it sets Django up."""
+        path = folder / "template.sock"
+        log = folder / "template.log"
+        asked = {"become": str(path), "env": dict(environment), "log": str(log)}
+        found = Template(path, self.ask(asked))
+        servers.at_end(found.end)
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            if self.poll(found.pid) is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"no template:\n{log.read_text(errors='replace')[-3_000:]}")
+            time.sleep(0.01)
+        return found
+
+    def start(
+        self,
+        name: str,
+        function: str,
+        log: Path,
+        *,
+        limits: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        answer: Path | None = None,
+        **arguments: Any,
+    ) -> Process:
+        """Fork a process that calls `module:function`; `limits` are names of RLIMIT_ with values.
+
+        What the function returns is written to `answer` as JSON.
+        """
+        pid = self.ask(
+            {
+                "call": function,
+                "arguments": arguments,
+                "log": str(log),
+                "limits": dict(limits or {}),
+                "env": dict(environment or {}),
+                "answer": str(answer) if answer else "",
+            }
+        )
+        return Process(name, pid, log, functools.partial(self.poll, pid))
+
+    def call(self, function: str, log: Path, seconds: float = 120, **arguments: Any) -> Any:
+        """Call a function in a process of its own and give what it returns."""
+        answer = log.with_name(f"answer-{time.monotonic_ns()}.json")
+        process = self.start(function, function, log, answer=answer, **arguments)
+        code = process.wait(seconds)
+        if code:
+            raise AssertionError(f"{function} ended with {code}:\n{process.tail()}")
+        try:
+            return json.loads(answer.read_text(encoding="utf-8"))
+        finally:
+            answer.unlink()
+
+    def poll(self, pid: int) -> int | None:
+        """Give the exit code of a child, as `Popen` does; None while it runs."""
+        found: int | None = self.ask({"poll": pid})
+        return found
+
+    def end(self) -> None:
+        """Kill it and, by their death signal, all that was forked from it."""
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.pid = 0
+
+
+@functools.cache
+def base() -> Template:
+    """Start the base of this test run on first use; from the main thread, with which it ends."""
+    folder = servers.folder_of("rig")
+    servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
+    path = folder / "base.sock"
+    with (folder / "base.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "tests.rig.forking", str(path)],
+            cwd=PROJECT,
+            env=_clean(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=servers.end_with_parent(signal.SIGKILL),  # noqa: PLW1509
+        )
+    servers.at_end(process.kill)
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError((folder / "base.log").read_text(errors="replace")[-3_000:])
+        time.sleep(0.02)
+    return Template(path, process.pid)
+
+
+def _clean() -> dict[str, str]:
+    """Give the environment without what it says of an installation."""
+    foreign = ("AGENTWEB_", "ANTHROPIC_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DJANGO_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+
+
+def main(path: str) -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    _serve(path)
+
+
+def _serve(path: str) -> None:
+    """Fork on request until killed."""
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{path}.new")
+        listener.listen(64)
+        Path(f"{path}.new").rename(path)
+        while True:
+            link, _ = listener.accept()
+            with link, link.makefile("rw", encoding="utf-8") as file:
+                request = json.loads(file.readline())
+                if "poll" in request:
+                    answer: int | None = _polled(request["poll"])
+                else:
+                    answer = os.fork()
+                    if answer == 0:
+                        listener.close()
+                        link.close()
+                        _become(request)
+                file.write(json.dumps(answer) + "\n")
+
+
+_ended: dict[int, int] = {}
+
+
+def _polled(pid: int) -> int | None:
+    if pid not in _ended:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            _ended[pid] = os.waitstatus_to_exitcode(status)
+    return _ended.get(pid)
+
+
+def _become(request: Mapping[str, Any]) -> None:
+    """Be what was asked for; never comes back."""
+    code = 1
+    try:
+        end_with_parent = servers.end_with_parent(signal.SIGKILL)
+        if end_with_parent is not None:
+            end_with_parent()
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for old, new in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(old, new)
+        os.environ.update(request["env"])
+        _ended.clear()
+        if "become" in request:
+            import django
+
+            django.setup()
+            _warm()
+            _serve(request["become"])
+        for name, limit in request["limits"].items():
+            resource.setrlimit(getattr(resource, name), (limit, limit))
+        code = _called(request)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _warm() -> None:
+    from django.db import connections
+    from django.db.migrations.loader import MigrationLoader
+
+    for name in WARM:
+        importlib.import_module(name)
+    MigrationLoader(None)
+    connections.close_all()
+
+
+def _called(request: Mapping[str, Any]) -> int:
+    module, _, function = request["call"].partition(":")
+    found = getattr(importlib.import_module(module), function)(**request["arguments"])
+    if request["answer"]:
+        path = Path(request["answer"])
+        path.with_suffix(".part").write_text(json.dumps(found), encoding="utf-8")
+        path.with_suffix(".part").rename(path)
+    return 0
+
+
+if __name__ == "__main__":
+    # By its own name, so that what a fork imports is this very module.
+    importlib.import_module("tests.rig.forking").main(sys.argv[1])

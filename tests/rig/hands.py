@@ -1,0 +1,137 @@
+"""What a rig does in its installation's own environment: each call is a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def people(count: int, limit: int, prefix: str) -> list[dict[str, str]]:
+    """Make people with a session each, and a budget of so many micro-dollars; 0: none."""
+    from django.conf import settings
+    from django.test import Client
+
+    from conversations.models import Budget, User
+
+    found = []
+    for number in range(count):
+        user = User.objects.create(username=f"{prefix}{number}")
+        if limit:
+            Budget.objects.create(user=user, limit=limit, period="month")
+        client = Client()
+        client.force_login(user)
+        session = client.cookies[settings.SESSION_COOKIE_NAME].value
+        cookie = {"name": user.username, "cookie": settings.SESSION_COOKIE_NAME, "session": session}
+        found.append(cookie)
+    return found
+
+
+def allow(tools: Sequence[str]) -> None:
+    """Let tools act without asking."""
+    from conversations.models import ApprovalRule
+
+    for name in tools:
+        ApprovalRule.objects.update_or_create(tool=name, defaults={"rule": "allow"})
+
+
+def turns(conversation: str = "") -> list[dict[str, Any]]:
+    """Give the turns of a conversation, or all, as they are stored."""
+    from conversations.models import Turn
+
+    rows = Turn.objects.order_by("pk")
+    if conversation:
+        rows = rows.filter(conversation__public_id=conversation)
+    names = ("pk", "number", "state", "finish_reason", "error_code", "takeovers",
+             "lease_generation", "lease_owner")  # fmt: skip
+    return list(rows.values(*names))
+
+
+def run(statement: str, *parameters: Any) -> list[list[Any]]:
+    """Run a statement on the installation's database and give its rows, if it has some."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters or None)
+        return [list(row) for row in cursor.fetchall()] if cursor.description else []
+
+
+def sessions() -> int:
+    """Count the other sessions on the database; 0 where it is a file."""
+    from django.db import connection
+
+    if connection.vendor == "sqlite":
+        return 0
+    found = run(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid()"
+    )
+    return int(found[0][0])
+
+
+def answers(conversation: str) -> list[str]:
+    """Give the text of the answers of each turn of a conversation."""
+    from conversations.models import Turn
+    from tests.running import said
+
+    return [said(row) for row in Turn.objects.filter(conversation__public_id=conversation)]
+
+
+def summaries(conversation: str) -> list[str]:
+    """Give the outcomes of the summaries of a conversation."""
+    from conversations.models import Transformation
+
+    rows = Transformation.objects.filter(conversation__public_id=conversation, kind="summary")
+    return list(rows.order_by("seq").values_list("outcome", flat=True))
+
+
+def count_summaries() -> int:
+    from conversations.models import Transformation
+
+    return Transformation.objects.filter(kind="summary", outcome="applied").count()
+
+
+def asking() -> list[str]:
+    """Give the pages of the turns that wait for a person's answer."""
+    from conversations.models import Turn
+
+    rows = Turn.objects.filter(state="approval_wait")
+    return [f"/c/{row}/" for row in rows.values_list("conversation__public_id", flat=True)]
+
+
+def deactivate(person: str) -> None:
+    from conversations.models import User
+
+    User.objects.filter(username=person).update(is_active=False)
+
+
+def cut_budget(person: str) -> None:
+    """Let somebody spend nothing more."""
+    from conversations.models import Budget
+
+    Budget.objects.filter(user__username=person).update(limit=0)
+
+
+def take_tool(person: str) -> None:
+    """Put somebody into a group that may not use the tool `put`."""
+    from django.contrib.auth.models import Group
+
+    from conversations.models import ToolRule, User
+
+    group = Group.objects.create(name=f"without {person}")
+    ToolRule.objects.create(tool="put", group=group, is_allowed=False)
+    User.objects.get(username=person).groups.add(group)
+
+
+def give_back(person: str) -> None:
+    """Undo what a person lost, so that the oracle may look at everything."""
+    from conversations.models import User
+
+    User.objects.filter(username=person).update(is_active=True)
+
+
+def run_turn(turn: int, times: int) -> None:
+    """Have the task of a turn delivered so often."""
+    from conversations.tasks import run_turn as task
+
+    for _ in range(times):
+        task.delay(turn)

@@ -1,0 +1,153 @@
+"""What must hold in an installation after every case: O1 to O8 of RELIABILITY.md.
+
+`Rig.check` does all of it. The part that reads rows, `check`, runs in a process with the
+installation's environment; `python -m tests.rig.oracle` runs it there by hand and prints what is
+wrong. O1: no turn is left alive. O2: every body the model saw is valid and is one of the audit's.
+O3: the numbers of each log are dense, and every open page equals a fresh one. O4: nothing is held,
+and the windows' spending is the sum of what was settled. O5: a tool that cannot be repeated ran at
+most once for a call, one that can under one key. O6: every acknowledged message is stored once. O7:
+the record verifies. O8: processes hold what they held before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentweb.emulator.state import Recorded
+
+
+def check(
+    acknowledged: Sequence[Sequence[str]] = (), digests: Sequence[str] = (), ran: str = ""
+) -> dict[str, list[str]]:
+    """Say what is wrong in the rows, by kind; everything must have come to rest."""
+    return {
+        "lost": _unstored(acknowledged),
+        "doubled": _repeated(Path(ran)),
+        "illegal": _unrecorded(digests),
+        "drift": _drift(),
+        "rows": _rows(),
+    }
+
+
+def _rows() -> list[str]:
+    from tests.faults.oracle import check_rows
+
+    try:
+        check_rows()
+    except AssertionError:
+        return [traceback.format_exc(limit=-2)]
+    return []
+
+
+def _drift() -> list[str]:
+    """O4: windows that hold something at rest, or whose spending is not what was settled."""
+    from django.db.models import Sum
+
+    from conversations.models import BudgetWindow, LedgerEntry
+
+    found = []
+    for window in BudgetWindow.objects.all():
+        entries = LedgerEntry.objects.filter(window=window, kind="settle")
+        settled = entries.aggregate(sum=Sum("amount"))["sum"] or 0
+        if window.held or window.spent + window.overrun != settled:
+            spent = window.spent + window.overrun
+            found.append(f"window {window.pk} holds {window.held}, {spent} is not {settled}")
+    return found
+
+
+def live() -> list[str]:
+    """Name the turns that are not at rest, those that wait for a person apart."""
+    from conversations.models import LIVE, Turn
+
+    rows = Turn.objects.filter(state__in=LIVE).exclude(state="approval_wait")
+    return [
+        f"turn {row.pk} is {row.state}, {row.lease_owner} until {row.lease_until}" for row in rows
+    ]
+
+
+def _unstored(acknowledged: Iterable[Sequence[str]]) -> list[str]:
+    """O6: what was acknowledged and is not there exactly once, with its words."""
+    from conversations.context import wire
+    from conversations.models import Message, QueuedPrompt, Turn
+
+    found = []
+    for conversation, client_id, text in acknowledged:
+        mine = {"conversation__public_id": conversation, "client_id": client_id}
+        turns = list(Turn.objects.filter(**mine).values_list("pk", flat=True))
+        waiting = QueuedPrompt.objects.filter(**mine).count()
+        said = [
+            wire.decode(row.content)[-1]["text"]
+            for row in Message.objects.filter(turn__in=turns, kind="prompt")
+        ]
+        if len(turns) + waiting != 1 or (turns and said != [text]):
+            found.append(f"{client_id} {text!r}: turns {turns}, waiting {waiting}, says {said}")
+    return found
+
+
+def _unrecorded(digests: Iterable[str]) -> list[str]:
+    """O2: bodies that no call of the audit has."""
+    from conversations.models import ApiCall
+
+    known = set(ApiCall.objects.values_list("body_digest", flat=True))
+    return [
+        f"the model saw {digest}, which is no call's" for digest in digests if digest not in known
+    ]
+
+
+def _repeated(ran: Path) -> list[str]:
+    """O5: tools that ran too often, by the file in which the toys write."""
+    from conversations.models import ToolCall
+    from tests.toys import ran as runs_in
+
+    if not ran.is_file():
+        return []
+    runs = Counter(runs_in(ran))
+    found = [
+        f"{name} ran {count} times under {key}"
+        for (name, key), count in runs.items()
+        if count > 1 and name in ("fire", "post")
+    ]
+    for name, count in Counter(name for name, _ in runs).items():
+        calls = ToolCall.objects.filter(name=name).count()
+        if count > calls:
+            found.append(f"{name} ran under {count} keys for {calls} calls")
+    return found
+
+
+def invalid(log: Iterable[Recorded]) -> list[str]:
+    """O2: requests that the API would not take, judged apart from what they were answered."""
+    from agentweb.emulator import accounts
+    from agentweb.emulator.accounts import Account
+    from agentweb.emulator.errors import ApiError
+    from agentweb.emulator.validation.call import validate_call
+
+    found = []
+    for row in log:
+        if row.path != "/v1/messages":
+            continue
+        account, betas = Account("default", "default"), accounts.betas(row.headers)
+        try:
+            validate_call(row.body, account=account, betas=betas, counting=False)
+        except ApiError as error:
+            found.append(f"{row.request_id}: {error}")
+    return found
+
+
+def main() -> None:
+    import django
+
+    django.setup()
+    found = {"stuck": live()} | check()
+    sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    sys.exit(any(found.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""A TCP proxy that misbehaves on order: between the app and the model, a database, or a browser.
+
+    with Proxy(emulator.port) as wire:
+        ... AGENTWEB uses wire.port ...
+        wire.cut_after(900)          # of what the far side sends, on each new connection
+        wire.freeze()                # open connections go silent; thaw() lets them go on
+        wire.kill()                  # every connection is reset now
+        wire.cut_when(b"COMMIT")     # cut when the near side says that; after=True: behind it
+        wire.behave()                # be a plain proxy again
+
+"Near" is who connects (the app), "far" is who is connected to. Orders hold for connections that
+are open as well as for new ones, but `refuse` and `blackhole` only for new ones. It runs on a
+thread and a loop of its own, so tests with and without a loop use it alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+_CHUNK = 65_536
+
+
+@dataclass(slots=True)
+class Manners:
+    """How the proxy behaves now."""
+
+    refuses: bool = False
+    swallows: bool = False
+    is_frozen: bool = False
+    #: Seconds before anything is passed on, in each direction.
+    delay: float = 0.0
+    #: Seconds between single bytes from the far side; 0: whole pieces.
+    dribble: float = 0.0
+    #: Bytes from the far side after which a connection ends; -1: none.
+    most: int = -1
+    resets: bool = False
+    #: Near bytes at which a connection is cut, before or after they are passed on.
+    word: bytes = b""
+    is_after: bool = False
+    #: How many connections `word` cuts.
+    times: int = 1
+
+
+@dataclass(slots=True, eq=False)
+class _Link:
+    near: asyncio.StreamWriter
+    far: asyncio.StreamWriter | None = None
+    received: int = 0
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def cut(self, *, resets: bool) -> None:
+        for writer in (self.near, self.far):
+            if writer is None:
+                continue
+            if resets:
+                _linger_no_more(writer)
+                writer.transport.abort()
+            else:
+                writer.close()
+
+
+class Proxy:
+    """Passes bytes on to a port of this machine; see the module for its orders."""
+
+    def __init__(self, target: int, port: int = 0) -> None:
+        self.target = target
+        self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        self.manners = Manners()
+        #: Connections made so far, and those cut by a word.
+        self.made = self.cuts = 0
+        self._links: set[_Link] = set()
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name=f"proxy-{self.port}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def connections(self) -> int:
+        return len(self._links)
+
+    def behave(self) -> None:
+        """Be a plain proxy again."""
+        self.manners = Manners()
+
+    def refuse(self) -> None:
+        """Reset every new connection at once, as where nobody listens."""
+        self.manners.refuses = True
+
+    def blackhole(self) -> None:
+        """Take new connections and what they say, and never answer."""
+        self.manners.swallows = True
+
+    def freeze(self) -> None:
+        """Pass nothing on until `thaw`; the connections stay open."""
+        self.manners.is_frozen = True
+
+    def thaw(self) -> None:
+        self.manners.is_frozen = False
+
+    def delay(self, seconds: float) -> None:
+        """Pass everything on so much later."""
+        self.manners.delay = seconds
+
+    def dribble(self, seconds: float) -> None:
+        """Pass on what the far side says byte by byte, one in so many seconds."""
+        self.manners.dribble = seconds
+
+    def cut_after(self, size: int) -> None:
+        """Close each connection once the far side has said so many bytes."""
+        self.manners.most, self.manners.resets = size, False
+
+    def rst_after(self, size: int) -> None:
+        """Reset each connection once the far side has said so many bytes."""
+        self.manners.most, self.manners.resets = size, True
+
+    def cut_when(self, word: bytes, *, after: bool = False, times: int = 1) -> None:
+        """Reset a connection when the near side says a word, before or after it gets through."""
+        self.manners.word, self.manners.is_after, self.manners.times = word, after, times
+
+    def kill(self) -> None:
+        """Reset every open connection now."""
+        self._loop.call_soon_threadsafe(self._kill)
+
+    def _kill(self) -> None:
+        for link in list(self._links):
+            link.cut(resets=True)
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._take, sock=self._socket)
+        await self._stopping.wait()
+        server.close()
+        self._kill()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.made += 1
+        link = _Link(writer)
+        if self.manners.refuses:
+            link.cut(resets=True)
+            return
+        self._links.add(link)
+        try:
+            if self.manners.swallows:
+                while await reader.read(_CHUNK):
+                    pass
+                return
+            far_reader, link.far = await asyncio.open_connection("127.0.0.1", self.target)
+            up = self._pass(link, reader, link.far, self._up)
+            down = self._pass(link, far_reader, writer, self._down)
+            await asyncio.gather(up, down)
+        except OSError:
+            link.cut(resets=True)
+        finally:
+            link.cut(resets=False)
+            self._links.discard(link)
+
+    async def _pass(
+        self,
+        link: _Link,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        send: Callable[..., object],
+    ) -> None:
+        try:
+            while data := await reader.read(_CHUNK):
+                if self.manners.delay:
+                    await asyncio.sleep(self.manners.delay)
+                while self.manners.is_frozen:
+                    await asyncio.sleep(0.01)
+                if not await send(link, writer, data):  # type: ignore[misc]
+                    return
+            if writer.can_write_eof():
+                writer.write_eof()
+        except (OSError, RuntimeError):
+            link.cut(resets=True)
+
+    async def _up(self, link: _Link, writer: asyncio.StreamWriter, data: bytes) -> bool:
+        manners = self.manners
+        is_said = bool(manners.word) and manners.times > 0 and manners.word in data
+        if is_said:
+            manners.times -= 1
+            self.cuts += 1
+        if not is_said or manners.is_after:
+            writer.write(data)
+            await writer.drain()
+        if is_said:
+            if manners.is_after:
+                # Time to arrive: the far side has done it, the near side never learns.
+                await asyncio.sleep(0.05)
+            link.cut(resets=True)
+        return not is_said
+
+    async def _down(self, link: _Link, writer: asyncio.StreamWriter, data: bytes) -> bool:
+        most = self.manners.most
+        if 0 <= most <= link.received + len(data):
+            writer.write(data[: max(0, most - link.received)])
+            await writer.drain()
+            link.cut(resets=self.manners.resets)
+            return False
+        link.received += len(data)
+        if self.manners.dribble:
+            for byte in data:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(self.manners.dribble)
+        else:
+            writer.write(data)
+            await writer.drain()
+        return True
+
+
+def _linger_no_more(writer: asyncio.StreamWriter) -> None:
+    """Have the kernel reset the connection when it is closed."""
+    raw = writer.transport.get_extra_info("socket")
+    if raw is not None:
+        try:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        except OSError:
+            return

@@ -1,0 +1,387 @@
+"""The real product as processes, embedded or scaled out, around an emulator that waits when told.
+
+    with Rig.embedded(folder, model) as rig: ...
+    with Rig.scaled(folder, model, postgres, redis, webs=2, workers=2) as rig: ...
+    with Rig.of(mode, folder, model) as rig: ...         # by name, on the run's own servers
+
+    person = rig.person()                    # tests.rig.client.Person, logged in
+    rig.webs[0].kill(); rig.restart(rig.webs[0])         # the same port, a new process
+    rig.runner(chat).pause(); rig.heal()                 # whoever runs its turn; all run again
+    await rig.rest()                         # no turn is on its way any more
+    await rig.check()                        # the checks of tests.rig.oracle, on all open pages too
+    held = rig.held(); ...; await rig.back_to(held)      # O8: nothing is left behind
+
+Settings are keyword arguments, `AGENTWEB_` names of the environment (`Rig.embedded(folder, model,
+AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` may be given too,
+to put a `proxy.Proxy` in between. A lease has three seconds, not thirty, and the sweep comes each
+`sweep` seconds. A process started with `halts` stops at a place and says so
+(`rig.halted`): see roles. Tools of tests/toys.py are there; `rig.ran()` tells which have run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Self
+from uuid import uuid4
+
+from conversations.context import wire
+from tests import servers, toys
+from tests.rig.client import Chat, Person
+from tests.rig.forking import Template, base
+from tests.rig.model import Model
+from tests.rig.oracle import invalid
+from tests.rig.processes import Process
+
+MODES = ("embedded", "scaled")
+#: Micro-dollars a person of a rig may spend.
+BUDGET = 500_000_000
+#: What processes say when they are there.
+GREETINGS = {"web": "agentweb is running", "worker": "worker runs up to"}
+#: Seconds after the end of a lease within which its turn is taken.
+GRACE = 5.0
+
+
+@dataclass
+class Rig:
+    """One installation and its processes."""
+
+    mode: str
+    folder: Path
+    model: Model
+    environment: dict[str, str]
+    sweep: float = 0.5
+    dice: Random = field(default_factory=Random)
+    webs: list[Process] = field(default_factory=list)
+    workers: list[Process] = field(default_factory=list)
+    beat: Process | None = None
+    ports: list[int] = field(default_factory=list)
+    people: list[Person] = field(default_factory=list)
+    template: Template = field(init=False)
+    _checked: int = 0
+
+    @classmethod
+    def embedded(cls, folder: Path, model: Model, *, starts: bool = True, **settings: str) -> Self:
+        """One process on SQLite."""
+        environment = _environment(folder, model, settings)
+        (folder / "data").mkdir(mode=0o700, parents=True)
+        if "DATABASE_URL" not in settings:
+            shutil.copy(prepared_sqlite(), folder / "data" / "agentweb.sqlite3")
+        rig = cls("embedded", folder, model, environment)
+        rig._begin()
+        if starts:
+            rig.add_web()
+        return rig
+
+    @classmethod
+    def scaled(
+        cls,
+        folder: Path,
+        model: Model,
+        postgres: servers.Server | None = None,
+        redis: servers.Server | None = None,
+        *,
+        webs: int = 2,
+        workers: int = 2,
+        has_beat: bool = True,
+        **settings: str,
+    ) -> Self:
+        """Web processes and workers on PostgreSQL and Redis; the run's own unless given."""
+        store = postgres or servers.shared_postgres()
+        fixed = {
+            "DATABASE_URL": prepared_postgres(store),
+            "REDIS_URL": (redis or servers.shared_redis()).url,
+            "AGENTWEB_RUN_TURNS_IN": "worker",
+        }
+        environment = _environment(folder, model, fixed | settings)
+        (folder / "data").mkdir(mode=0o700, parents=True)
+        rig = cls("scaled", folder, model, environment)
+        rig._begin()
+        for _ in range(webs):
+            rig.add_web()
+        for _ in range(workers):
+            rig.add_worker()
+        if has_beat:
+            rig.beat = rig.template.start("beat", "tests.rig.roles:beat", folder / "beat.log")
+        return rig
+
+    @classmethod
+    def of(cls, mode: str, folder: Path, model: Model, **settings: str) -> Self:
+        make = cls.embedded if mode == "embedded" else cls.scaled
+        return make(folder, model, **settings)
+
+    def _begin(self) -> None:
+        self.look_from_here()
+        self.template = base().template(self.folder, self.environment)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    # Processes
+
+    @property
+    def lease(self) -> int:
+        """Seconds of a turn's lease."""
+        return int(self.environment["AGENTWEB_LEASE_SECONDS"])
+
+    @property
+    def processes(self) -> list[Process]:
+        return [*self.webs, *self.workers, *([self.beat] if self.beat else [])]
+
+    def add_web(self, **options: Any) -> Process:
+        """Start another web process; `options` are those of `Template.start` and `roles.serve`."""
+        self.ports.append(servers.free_port())
+        self.webs.append(self._web(len(self.ports) - 1, **options))
+        return self.webs[-1]
+
+    def add_worker(self, **options: Any) -> Process:
+        self.workers.append(self._worker(len(self.workers), **options))
+        return self.workers[-1]
+
+    def restart(self, process: Process, **options: Any) -> Process:
+        """Start the successor of a process that has ended, in its place."""
+        assert not process.is_running
+        if process in self.webs:
+            at = self.webs.index(process)
+            self.webs[at] = self._web(at, **options)
+            return self.webs[at]
+        at = self.workers.index(process)
+        self.workers[at] = self._worker(at, **options)
+        return self.workers[at]
+
+    def _web(self, at: int, **options: Any) -> Process:
+        options |= {"port": self.ports[at]}
+        return self._start(f"web-{at}", "tests.rig.roles:serve", **options)
+
+    def _worker(self, at: int, **options: Any) -> Process:
+        return self._start(f"worker-{at}", "tests.rig.roles:worker", **options)
+
+    def _start(self, name: str, function: str, **options: Any) -> Process:
+        options = {"sweep": self.sweep} | options
+        return self.greeted(name, lambda log: self.template.start(name, function, log, **options))
+
+    def greeted(self, name: str, start: Callable[[Path], Process]) -> Process:
+        """Start a process and wait until it says that it is there."""
+        log, greeting = self.folder / f"{name}.log", GREETINGS[name.partition("-")[0]]
+        before = log.read_text(errors="replace").count(greeting) if log.exists() else 0
+        process = start(log)
+        deadline = time.monotonic() + 60
+        while not log.exists() or log.read_text(errors="replace").count(greeting) <= before:
+            if not process.is_running or time.monotonic() > deadline:
+                raise AssertionError(f"{name} did not start:\n{process.tail()}")
+            time.sleep(0.01)
+        return process
+
+    def halted(self) -> list[str]:
+        """Name the halts at which processes stand, or stood."""
+        path = self.folder / "halted"
+        return path.read_text(encoding="ascii").splitlines() if path.exists() else []
+
+    async def halts(self, halt: str, times: int = 1, seconds: float = 60) -> None:
+        """Wait until a process has come to a halt."""
+        async with asyncio.timeout(seconds):
+            while self.halted().count(halt) < times:
+                await asyncio.sleep(0.01)
+
+    def heal(self) -> None:
+        """Have every process run again, whatever was done to it."""
+        for process in (*self.webs, *self.workers):
+            if process.is_running:
+                process.resume()
+            else:
+                self.restart(process)
+
+    def runner(self, chat: Chat) -> Process:
+        """Give the process that runs the last turn of a conversation."""
+        owner = self.turns(chat)[-1]["lease_owner"].rpartition(":")[2]
+        return next(process for process in self.processes if str(process.pid) == owner)
+
+    def look_from_here(self) -> None:
+        """Leave out what the model was asked so far: it may have been by another rig."""
+        self._checked = len(self.model.emulator.log)
+
+    async def close(self) -> None:
+        """Close the tabs of everybody."""
+        for person in self.people:
+            await person.close()
+
+    def end(self) -> None:
+        """Kill everything."""
+        self.model.let_go()
+        for process in self.processes:
+            process.end()
+        self.template.end()
+
+    # People
+
+    def person(self, limit: int = BUDGET, ports: Sequence[int] | None = None) -> Person:
+        """Make somebody who is logged in; `ports` for those who come through a proxy."""
+        return self.persons(1, limit, ports)[0]
+
+    def persons(
+        self, count: int, limit: int = BUDGET, ports: Sequence[int] | None = None
+    ) -> list[Person]:
+        prefix = f"p{uuid4().hex[:8]}-"
+        rows = self.call("tests.rig.hands:people", count=count, limit=limit, prefix=prefix)
+        made = []
+        for row in rows:
+            dice = Random(self.dice.random())
+            person = Person(lambda: self.ports if ports is None else ports, row["name"], dice=dice)
+            person.cookies[row["cookie"]] = row["session"]
+            made.append(person)
+        self.people += made
+        return made
+
+    # Rows
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        """Call a function in the installation's environment, in a process of its own."""
+        return self.template.call(function, self.folder / "hands.log", **arguments)
+
+    async def acall(self, function: str, **arguments: Any) -> Any:
+        """Call as `call` does, while the loop goes on."""
+        return await asyncio.to_thread(functools.partial(self.call, function, **arguments))
+
+    def turns(self, chat: Chat | None = None) -> list[dict[str, Any]]:
+        """Give the turns as they are stored, of one conversation or of all."""
+        found: list[dict[str, Any]] = self.call(
+            "tests.rig.hands:turns", conversation=chat.conversation if chat else ""
+        )
+        return found
+
+    def ran(self) -> list[tuple[str, str]]:
+        """Give name and key of every run of a toy."""
+        return toys.ran(self.folder / "ran")
+
+    # The oracle
+
+    async def rest(self, seconds: float = 0) -> None:
+        """Wait until no turn is on its way; what waits for a person does not count (O1)."""
+        found = await self.stuck(seconds or self.lease + GRACE + 40)
+        assert not found, found
+
+    async def stuck(self, seconds: float) -> list[str]:
+        """Give the turns that are on their way still after so many seconds."""
+        deadline = time.monotonic() + seconds
+        while found := await self.acall("tests.rig.oracle:live"):
+            if time.monotonic() > deadline:
+                return list(found)
+            await asyncio.sleep(0.2)
+        return []
+
+    async def check(self) -> None:
+        """Wait for rest, then hold rows, requests and every open page to the oracle."""
+        await self.rest()
+        found = await self.examine()
+        assert not any(found.values()), json.dumps(found, indent=1)
+
+    async def examine(self) -> dict[str, list[str]]:
+        """Say what is wrong, by kind, in an installation at rest."""
+        chats = [chat for person in self.people for chat in person.chats]
+        pages = [each for chat in chats for each in await chat.differences()]
+        log = self.model.emulator.log[self._checked :]
+        self._checked += len(log)
+        bodies = [row.body.decode() for row in log if row.path == "/v1/messages"]
+        sent = [
+            (each.conversation, each.client_id, each.text)
+            for person in self.people
+            for each in person.acknowledged
+        ]
+        found: dict[str, list[str]] = await self.acall(
+            "tests.rig.oracle:check",
+            acknowledged=sent,
+            digests=[wire.digest(body) for body in bodies],
+            ran=str(self.folder / "ran"),
+        )
+        found["illegal"] += await asyncio.to_thread(invalid, log)
+        return found | {"pages": pages}
+
+    async def back_to(self, held: dict[str, int], room: int = 24, seconds: float = 30) -> None:
+        """Wait until the processes hold what they held before (O8): see `held`.
+
+        There is `room` for pools that were not full yet: eight threads with their connections.
+        """
+        deadline = time.monotonic() + seconds
+        while grown := {
+            name: (held[name], count)
+            for name, count in (await asyncio.to_thread(self.held)).items()
+            if name in held and count > held[name] + room
+        }:
+            assert time.monotonic() < deadline, grown
+            await asyncio.sleep(0.1)
+
+    def held(self) -> dict[str, int]:
+        """Count descriptors and threads of each process, and the sessions of the database."""
+        found = {"sessions": int(self.call("tests.rig.hands:sessions"))}
+        for process in self.processes:
+            if process.is_running:
+                found[f"{process.pid} descriptors"] = process.descriptors
+                found[f"{process.pid} threads"] = process.threads
+        return found
+
+
+def _environment(folder: Path, model: Model, settings: dict[str, str]) -> dict[str, str]:
+    return {
+        "DJANGO_SETTINGS_MODULE": "agentweb.settings",
+        "AGENTWEB_DATA_DIR": str(folder / "data"),
+        "AGENTWEB_TITLE_MODEL": "off",
+        "AGENTWEB_LEASE_SECONDS": "3",
+        "AGENTWEB_MAX_BACKOFF_SECONDS": "1",
+        "SECRET_KEY": "only for rigs, " * 4,
+        "ANTHROPIC_API_KEY": "sk-test",
+        "ANTHROPIC_BASE_URL": model.url,
+        toys.RAN: str(folder / "ran"),
+        "AGENTWEB_RIG_HALTED": str(folder / "halted"),
+    } | settings  # fmt: skip
+
+
+@functools.cache
+def prepared_sqlite() -> Path:
+    """Give an empty database in its present form, made once for the run."""
+    folder = servers.folder_of("rig-sqlite")
+    servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
+    path = folder / "agentweb.sqlite3"
+    _migrate(folder, {"AGENTWEB_DATA_DIR": str(folder)})
+    return path
+
+
+def prepared_postgres(server: servers.Server) -> str:
+    """Give the URL of a new database in its present form."""
+    import psycopg
+
+    name, root = f"rig_{uuid4().hex[:12]}", server.url.rpartition("/")[0]
+    _prepared_by(server)
+    with psycopg.connect(f"{root}/postgres", autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE rig_prepared'.encode())
+    return f"{root}/{name}"
+
+
+_known: dict[int, str] = {}
+
+
+def _prepared_by(server: servers.Server) -> None:
+    """Make the database that others are copied from, once for each server."""
+    if server.port in _known:
+        return
+    url = servers.make_database(server, "rig_prepared")
+    folder = servers.folder_of("rig-postgres")
+    servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
+    _migrate(folder, {"AGENTWEB_DATA_DIR": str(folder), "DATABASE_URL": url})
+    _known[server.port] = url
+
+
+def _migrate(folder: Path, environment: dict[str, str]) -> None:
+    fixed = {"DJANGO_SETTINGS_MODULE": "agentweb.settings", "SECRET_KEY": "only for rigs, " * 4}
+    template = base().template(folder, fixed | environment)
+    template.call("tests.rig.roles:migrate", folder / "migrate.log")
+    template.end()

@@ -1,0 +1,116 @@
+"""What the processes of a rig run: the commands of the product, with toys and halts added.
+
+A halt is for moments that nobody outside can see: the process writes the halt's name into
+`AGENTWEB_RIG_HALTED` when it comes to the place and waits there to be killed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+#: Names the file in which a process that halts says so.
+HALTED = "AGENTWEB_RIG_HALTED"
+
+
+def serve(port: int, *, sweep: float, halts: Sequence[str] = (), prepares: bool = False) -> None:
+    """`manage.py serve`; the rig's database is prepared, which costs more than all the rest."""
+    from agentweb.management.commands.serve import Command
+
+    _begin(sweep, halts)
+    _new_reactor()
+    if not prepares:
+        Command.prepare = lambda self: None  # type: ignore[method-assign]
+    _manage("serve", "--port", str(port))
+
+
+def worker(*, sweep: float, halts: Sequence[str] = ()) -> None:
+    """`manage.py worker`; its database is looked at as it is for every start."""
+    _begin(sweep, halts)
+    _manage("worker")
+
+
+def beat() -> None:
+    """`manage.py beat`."""
+    _manage("beat")
+
+
+def migrate() -> None:
+    """`manage.py migrate`."""
+    _manage("migrate", "--verbosity", "0")
+
+
+def manage(arguments: Sequence[str]) -> None:
+    """Any other command."""
+    _manage(*arguments)
+
+
+def _manage(*arguments: str) -> None:
+    from django.core.management import execute_from_command_line
+
+    sys.argv = ["manage.py", *arguments]
+    execute_from_command_line(sys.argv)
+
+
+def _begin(sweep: float, halts: Sequence[str]) -> None:
+    from conversations import process
+    from tests.rig.heavy import HEAVY
+    from tests.toys import TOYS
+    from tools.registry import TOOLS
+
+    _own_names()
+    process.SWEEP_SECONDS = sweep
+    TOOLS.update(TOYS | HEAVY)
+    for halt in halts:
+        _install(halt)
+
+
+def _own_names() -> None:
+    """Have the names of this process, not those of the template which imported the modules."""
+    from conversations import relay, turns
+
+    turns.OWNER = f"{socket.gethostname()}:{os.getpid()}"
+    relay.relay.name = uuid4().hex
+
+
+def _install(halt: str) -> None:
+    """Halt at "module:function:before" or "module:function:after"."""
+    name, function, when = halt.split(":")
+    module = importlib.import_module(name)
+    setattr(module, function, _halting(getattr(module, function), halt, before=when == "before"))
+
+
+def _halting(function: Callable[..., Any], halt: str, *, before: bool) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def halting(*args: Any, **kwargs: Any) -> Any:
+        if not before:
+            function(*args, **kwargs)
+        with Path(os.environ[HALTED]).open("a", encoding="ascii") as file:
+            file.write(f"{halt}\n")
+        time.sleep(600)
+
+    return halting
+
+
+def _new_reactor() -> None:
+    """Make a reactor of this process' own: the one that was imported shares its descriptors."""
+    import asyncio
+
+    from twisted.internet import asyncioreactor
+
+    del sys.modules["twisted.internet.reactor"]
+    loop = asyncio.new_event_loop()
+    asyncioreactor.install(loop)
+    asyncio.set_event_loop(loop)
+    import daphne.server
+    from twisted.internet import reactor
+
+    daphne.server.reactor = reactor

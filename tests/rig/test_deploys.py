@@ -1,0 +1,102 @@
+"""F37 and F42: processes told to end while they work, and a second one on the same data."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.rig.client import Chat
+from tests.rig.model import Model, saying
+from tests.rig.processes import Process
+from tests.rig.rigs import Rig
+from tests.rig.scenes import LONG, SOME, begun
+
+pytestmark = pytest.mark.asyncio
+PEOPLE, ROUNDS = 3, 2
+
+
+async def end(rig: Rig, process: Process) -> None:
+    """Have a process end by itself, and start the next one."""
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, 40) == 0
+    await asyncio.to_thread(rig.restart, process)
+
+
+async def talk(chat: Chat, number: int) -> None:
+    """Send messages as long as there is room for them."""
+    for at in range(3):
+        answer = await chat.send(
+            f"Message {at} of {number}: answer in 60 words emulator:pace=0.002"
+        )
+        assert answer.status in (200, 409), answer.text[:300]
+        await asyncio.sleep(0.2)
+
+
+@pytest.mark.parametrize("kind", ["webs", "workers"])
+async def test_f37_a_deploy_under_load_loses_nothing_and_ends_well(rig: Rig, kind: str) -> None:
+    if not getattr(rig, kind):
+        pytest.skip("embedded, there are no workers")
+    chats = [await begun(rig) for _ in range(PEOPLE)]
+    for number in range(ROUNDS):
+        talks = [asyncio.create_task(talk(chat, number)) for chat in chats]
+        await asyncio.sleep(0.3)
+        for at in range(len(getattr(rig, kind))):
+            await end(rig, getattr(rig, kind)[at])
+        await asyncio.gather(*talks)
+    await rig.rest()
+    assert {turn["state"] for turn in rig.turns()} <= {"done", "interrupted", "cancelled", "failed"}
+    if kind == "webs":
+        assert all(chat.opened > 1 for chat in chats)
+    await rig.check()
+
+
+async def test_f37_an_answer_that_can_end_in_time_does_so_before_its_process(
+    rig: Rig, model: Model
+) -> None:
+    chat = await begun(rig)
+    held = model.hold(saying("In time"), SOME)
+    await chat.send(f"In time: {LONG}")
+    await held.came()
+    process = rig.runner(chat)
+    process.terminate()
+    await asyncio.sleep(0.5)
+    held.release()
+    assert await asyncio.to_thread(process.wait, 40) == 0
+    assert [turn["state"] for turn in rig.turns(chat)] == ["done", "done"]
+    await asyncio.to_thread(rig.heal)
+    assert await chat.ended(2) == "done"
+    await rig.check()
+
+
+async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
+    rig: Rig, model: Model
+) -> None:
+    chat = await begun(rig)
+    held = model.hold(saying("please put"), 0)
+    await chat.send("please put")
+    await held.came()
+    process, before = rig.runner(chat), len(model.bodies())
+    process.terminate()
+    await asyncio.sleep(0.3)
+    held.release()
+    assert await asyncio.to_thread(process.wait, 40) == 0
+    await asyncio.to_thread(rig.heal)
+    assert await chat.ended(2) == "done"
+    assert "put has run" in chat.text(2)
+    # The answer with the call, and the one that follows it: nothing was asked twice.
+    assert len(model.bodies()) == before + 1
+    await rig.check()
+
+
+async def test_f42_a_second_server_on_the_same_data_is_refused(rig: Rig) -> None:
+    if rig.workers:
+        pytest.skip("PostgreSQL is for many")
+    second = rig.template.start(
+        "second", "tests.rig.roles:manage", rig.folder / "second.log",
+        arguments=["serve", "--port", str(rig.ports[0] + 1)],
+    )  # fmt: skip
+    assert await asyncio.to_thread(second.wait) == 1
+    assert "another agentweb already serves" in second.tail()
+    assert await (await rig.person().begin("Hello")).ended() == "done"
+    await rig.check()

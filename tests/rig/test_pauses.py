@@ -1,0 +1,73 @@
+"""F36, and F30 again: processes that stand still for longer than their leases, and go on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.rig.model import Model, saying
+from tests.rig.rigs import Rig
+from tests.rig.scenes import LONG, SOME, begun
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_f36_a_web_process_that_stood_still_is_in_step_again(rig: Rig, model: Model) -> None:
+    chat = await begun(rig)
+    tabs = [chat, *[await chat.person.open(chat.path) for _ in range(3)]]
+    held = model.hold(saying("Standing still"), SOME)
+    await chat.send(f"Standing still: {LONG}")
+    await held.came()
+    web = rig.webs[0]
+    web.pause()
+    assert web.state == "T"
+    await asyncio.sleep(rig.lease + 1)
+    held.release()
+    await asyncio.sleep(0.5)
+    web.resume()
+    for tab in tabs:
+        # Nobody took the turn of the only process there is.
+        assert await tab.ended(2) == "done"
+    await rig.check()
+
+
+async def test_f30_a_worker_that_comes_back_after_its_lease_writes_nothing(
+    rig: Rig, model: Model
+) -> None:
+    if not rig.workers:
+        pytest.skip("embedded, there is nobody who could take the turn")
+    chat = await begun(rig)
+    held = model.hold(saying("Fenced"), SOME)
+    await chat.send(f"Fenced: {LONG}")
+    await held.came()
+    worker = rig.runner(chat)
+    worker.pause()
+    assert await chat.ended(2, seconds=rig.lease + 15) == "interrupted"
+    rows = rig.turns(chat)
+    held.release()
+    worker.resume()
+    await asyncio.sleep(rig.lease / 2)
+    assert rig.turns(chat) == rows
+    assert "lost its lease" in worker.tail()
+    await rig.check()
+    assert await chat.say("And on we go") == "done"
+
+
+async def test_f30_a_tool_whose_worker_stood_still_does_not_act_twice(
+    rig: Rig, model: Model
+) -> None:
+    if not rig.workers:
+        pytest.skip("embedded, there is nobody who could take the turn")
+    chat = await begun(rig)
+    held = model.hold(saying("please fire"), 0)
+    await chat.send("please fire")
+    await held.came()
+    worker, before = rig.runner(chat), len(rig.ran())
+    worker.pause()
+    held.release()
+    await chat.ended(2, seconds=rig.lease + 15)
+    worker.resume()
+    await asyncio.sleep(1)
+    assert len(rig.ran()) == before
+    await rig.check()

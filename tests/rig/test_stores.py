@@ -1,0 +1,339 @@
+"""F46 to F57: databases and broker go away, hang, fill up or cut off under the real product.
+
+A rig of its own around a PostgreSQL that syncs and a Redis, each behind a proxy. Whatever was done
+to them: what was acknowledged is there once, the next message is answered, nobody restarts a thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import pytest_asyncio
+
+from tests import servers
+from tests.rig import model as models
+from tests.rig.client import Chat, Person
+from tests.rig.model import Model, saying
+from tests.rig.proxy import Proxy
+from tests.rig.rigs import Rig, prepared_postgres
+from tests.servers import Server
+
+pytestmark = pytest.mark.asyncio
+LONG = "answer in 150 words emulator:pace=0.001"
+SOME = 60
+#: Seconds within which everything works again without a restart.
+HEALS = 25
+
+
+@dataclass
+class Stores:
+    """A rig and what it keeps its things in."""
+
+    rig: Rig
+    store: Server
+    broker: Server
+    to_store: Proxy
+    to_broker: Proxy
+
+    def behave(self) -> None:
+        for server in (self.store, self.broker):
+            if server.process is None or server.process.poll() is not None:
+                # On this thread: a server ends with the thread that started it.
+                server.start()
+            for process in tree(server):
+                process.resume()
+        for proxy in (self.to_store, self.to_broker):
+            proxy.behave()
+
+
+def tree(server: Server) -> list[psutil.Process]:
+    """Give the processes of a server, the parent first."""
+    assert server.process is not None
+    parent = psutil.Process(server.process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Model]:
+    running = models.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    store = servers.start_postgres("fsync=on", "synchronous_commit=on", "max_connections=60")
+    broker = servers.start_redis()
+    with Proxy(store.port) as to_store, Proxy(broker.port) as to_broker:
+        url = prepared_postgres(store).replace(f":{store.port}/", f":{to_store.port}/")
+        redis = f"redis://127.0.0.1:{to_broker.port}/0"
+        folder = tmp_path_factory.mktemp("rig-stores")
+        with Rig.scaled(
+            folder, model, store, broker, webs=1, workers=1, DATABASE_URL=url, REDIS_URL=redis
+        ) as rig:
+            yield Stores(rig, store, broker, to_store, to_broker)
+    store.discard()
+    broker.discard()
+
+
+@pytest_asyncio.fixture
+async def stores(shared: Stores) -> AsyncIterator[Stores]:
+    yield shared
+    shared.rig.model.let_go()
+    shared.behave()
+    shared.rig.heal()
+    await shared.rig.rest(60)
+    await shared.rig.close()
+
+
+@pytest.fixture
+def rig(stores: Stores) -> Rig:
+    return stores.rig
+
+
+async def begun(rig: Rig, text: str = "Hello") -> Chat:
+    chat = await rig.person().begin(text)
+    assert await chat.ended() == "done"
+    return chat
+
+
+async def works(rig: Rig, chat: Chat) -> None:
+    """Say something and be answered, by processes that nobody restarted; then the oracle."""
+    pids = [process.pid for process in rig.processes]
+    assert await chat.say("Are you there?", seconds=HEALS) == "done"
+    assert [process.pid for process in rig.processes if process.is_running] == pids
+    await rig.check()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["fast", "immediate"])
+async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
+    stores: Stores, rig: Rig, how: signal.Signals
+) -> None:
+    chat = await begun(rig)
+    held = rig.model.hold(saying("Restarted under"), SOME)
+    await chat.send(f"Restarted under {how}: {LONG}")
+    await held.came()
+    stores.store.stop(how)
+    held.release()
+    await asyncio.sleep(0.3)
+    stores.store.start()
+    assert await chat.ended(2, seconds=HEALS) in ("done", "interrupted")
+    await works(rig, chat)
+
+
+async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, rig: Rig) -> None:
+    chat = await begun(rig)
+    for _ in range(3):
+        stores.to_store.kill()
+        await chat.send(f"Cut off: {LONG}")
+        assert await chat.ended(seconds=HEALS) in ("done", "interrupted")
+    await works(rig, chat)
+
+
+async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
+    stores: Stores, rig: Rig
+) -> None:
+    chat = await begun(rig)
+    threads = rig.webs[0].threads
+    for process in tree(stores.store):
+        process.suspend()
+    started = time.monotonic()
+    balancer = Person(lambda: rig.ports)
+    ready = await balancer.ask("GET", "/healthz/ready")
+    assert ready.status == 503
+    # Three seconds of its own, and what a busy machine adds.
+    assert time.monotonic() - started < 8
+    waiting = [asyncio.create_task(chat.person.ask("GET", chat.path)) for _ in range(30)]
+    await asyncio.sleep(1)
+    assert (await balancer.ask("GET", "/healthz/live")).status == 200
+    assert rig.webs[0].threads - threads < 60
+    for process in tree(stores.store):
+        process.resume()
+    answers = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 30)
+    assert all(getattr(each, "status", 503) in (200, 503) for each in answers)
+    await works(rig, chat)
+    assert (await chat.person.ask("GET", "/healthz/ready")).status == 200
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
+    stores: Stores, rig: Rig, after: bool
+) -> None:
+    chat = await begun(rig)
+    for number in range(2, 6):
+        stores.to_store.cut_when(b"COMMIT", after=after, times=number - 1)
+        answer = await chat.send(f"Number {number}", seconds=HEALS)
+        assert answer.status == 200, answer.text[:300]
+        stores.to_store.behave()
+        await chat.shows(lambda n=number: chat.number >= n, HEALS)  # type: ignore[misc]
+        assert await chat.ended(seconds=HEALS) in ("done", "interrupted", "failed")
+    assert stores.to_store.cuts >= 4
+    await works(rig, chat)
+
+
+async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
+    stores: Stores, rig: Rig
+) -> None:
+    chat = await begun(rig)
+    url = f"{stores.store.url.rpartition('/')[0]}/postgres"
+    taken = []
+    stores.to_store.kill()
+    try:
+        while True:
+            taken.append(psycopg.connect(url))
+    except psycopg.OperationalError:
+        pass
+    assert (await Person(lambda: rig.ports).ask("GET", "/healthz/live")).status == 200
+    answer = await chat.person.ask("GET", chat.path)
+    assert answer.status in (200, 503)
+    for connection in taken:
+        connection.close()
+    await works(rig, chat)
+
+
+async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
+    stores: Stores, rig: Rig
+) -> None:
+    chat = await begun(rig)
+    url = rig.environment["DATABASE_URL"].replace(
+        f":{stores.to_store.port}/", f":{stores.store.port}/"
+    )
+    limit = "-c idle_in_transaction_session_timeout=8s"
+    holder = psycopg.connect(url, options=limit)
+    holder.execute(
+        "SELECT 1 FROM conversations_conversation WHERE public_id = %s FOR UPDATE",
+        [chat.conversation],
+    )
+    answer = await chat.send("Held up", seconds=60)
+    assert answer.status == 200
+    with pytest.raises(psycopg.Error):
+        holder.execute("SELECT 1")
+    holder.close()
+    assert await chat.ended(2, seconds=HEALS) == "done"
+    await works(rig, chat)
+
+
+async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
+    stores: Stores, rig: Rig
+) -> None:
+    chat = await begun(rig)
+    held = rig.model.hold(saying("Without Redis"), SOME)
+    await chat.send(f"Without Redis: {LONG}")
+    await held.came()
+    stores.broker.kill()
+    held.release()
+    assert await chat.ended(2, seconds=HEALS) == "done"
+    # F44: it is stored and waits; a worker finds it by itself.
+    assert await chat.say(f"And again: {LONG}", seconds=HEALS) == "done"
+    assert await chat.differences() == []
+    assert (await chat.person.ask("GET", "/healthz/ready")).status == 200
+    stores.broker.start()
+    await works(rig, chat)
+
+
+@pytest.mark.parametrize("fault", ["flushed", "slow", "frozen"])
+async def test_f57_a_broker_that_forgets_or_is_slow_loses_nothing(
+    stores: Stores, rig: Rig, fault: str
+) -> None:
+    chat = await begun(rig)
+    held = rig.model.hold(saying(f"Redis {fault}"), SOME)
+    await chat.send(f"Redis {fault}: {LONG}")
+    await held.came()
+    match fault:
+        case "flushed":
+            from redis import Redis
+
+            with Redis.from_url(stores.broker.url) as client:
+                client.flushall()
+        case "slow":
+            stores.to_broker.delay(0.3)
+        case _:
+            stores.to_broker.freeze()
+    held.release()
+    assert await chat.ended(2, seconds=HEALS) == "done"
+    stores.to_broker.behave()
+    await works(rig, chat)
+
+
+# Embedded.
+
+
+@pytest.fixture
+def own_model() -> Iterator[Model]:
+    running = models.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Give a file system of 24 MB; only root can make one."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)]
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+async def test_f53_on_a_full_disk_nothing_is_asked_of_the_api_and_all_can_be_read(
+    small_disk: Path, own_model: Model
+) -> None:
+    with Rig.embedded(small_disk / "rig", own_model) as rig:
+        chat = await begun(rig)
+        asked = len(own_model.bodies())
+        filler = small_disk / "filler"
+        with filler.open("wb") as file:
+            try:
+                while True:
+                    file.write(b"\0" * 65_536)
+                    file.flush()
+            except OSError:
+                pass
+        with filler.open("ab", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"\0" * 512)
+            except OSError:
+                pass
+        answer = await chat.person.ask(
+            "POST", f"{chat.path}send/", {"text": "Full", "client_id": str(os.urandom(16).hex())}
+        )
+        assert answer.status == 503
+        assert "no room left" in answer.text, answer.text[:3_000]
+        assert (await chat.person.ask("GET", chat.path)).status == 200
+        assert len(own_model.bodies()) == asked
+        filler.unlink()
+        await works(rig, chat)
+
+
+async def test_f52_writes_wait_for_another_writer_of_the_embedded_database(
+    own_model: Model, tmp_path: Path
+) -> None:
+    import sqlite3
+
+    with Rig.embedded(tmp_path / "rig", own_model) as rig:
+        chat = await begun(rig)
+        other = sqlite3.connect(rig.folder / "data" / "agentweb.sqlite3", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        sending = asyncio.create_task(chat.send("Wait for me", seconds=60))
+        await asyncio.sleep(1.5)
+        assert (await chat.person.ask("GET", chat.path)).status == 200
+        assert not sending.done()
+        other.execute("COMMIT")
+        other.close()
+        assert (await sending).status == 200
+        assert await chat.ended(2) == "done"
+        await works(rig, chat)
