@@ -1,0 +1,167 @@
+"""Sessions that end: pages and posts at once, open sockets within seconds, on every process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from conversations import watch
+from conversations.db import db
+from conversations.models import Conversation, Turn, User
+from tests import records, work
+from tests.web.test_sockets import closed_with, connected, socket
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+PASSWORD = "correct horse battery"
+#: How a session ends: what is done by whom (the same browser, another of the person's, staff).
+Change = Callable[[Client, Client, User], Any]
+
+
+def log_out(client: Client, other: Client, user: User) -> Any:
+    return client.post("/accounts/logout/")
+
+
+def log_out_elsewhere(client: Client, other: Client, user: User) -> Any:
+    return other.post("/settings/account/others/")
+
+
+def change_password(client: Client, other: Client, user: User) -> Any:
+    new = "another horse battery"
+    sent = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    return other.post("/settings/account/", sent)
+
+
+def staff_deactivate(client: Client, other: Client, user: User) -> Any:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def staff_set_a_password(client: Client, other: Client, user: User) -> Any:
+    root = Client()
+    root.force_login(work.person("root", is_staff=True, is_superuser=True))
+    new = "yet another horse battery"
+    sent = {"usable_password": "true", "password1": new, "password2": new}
+    return root.post(f"/admin/conversations/user/{user.pk}/password/", sent)
+
+
+def delete_the_session(client: Client, other: Client, user: User) -> Any:
+    Session.objects.filter(session_key=key_of(client)).delete()
+
+
+ENDS = (log_out, log_out_elsewhere, change_password, staff_deactivate, staff_set_a_password,
+        delete_the_session)  # fmt: skip
+
+
+def key_of(client: Client) -> str:
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+def entered() -> tuple[Client, Client, User, Conversation]:
+    """One person in two browsers."""
+    place = records.played()
+    place.user.set_password(PASSWORD)
+    place.user.save()
+    clients = []
+    for _ in range(2):
+        client = Client()
+        client.post("/accounts/login/", {"username": "ada", "password": PASSWORD})
+        clients.append(client)
+    return clients[0], clients[1], place.user, place.conversation
+
+
+@pytest.mark.parametrize("change", ENDS)
+async def test_a_session_that_ends_closes_its_socket_and_its_posts_are_refused(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert watch.SECONDS <= 5
+    monkeypatch.setattr(watch, "SECONDS", 0.1)
+    client, other, user, conversation = await db(entered)
+    async with connected(conversation, key_of(client)) as found:
+        await found.receive_from(timeout=5)
+        done = await db(change, client, other, user)
+        assert done is None or done.status_code == 302
+        assert await asyncio.wait_for(closed_with(found), 5) == 4401
+    before = await db(Turn.objects.count)
+
+    def posted() -> list[int]:
+        chat = f"/c/{conversation.public_id}/"
+        return [
+            client.post(f"{chat}send/", {"text": "Hello"}).status_code,
+            client.post(f"{chat}send/", {"text": "x"}, headers={"HX-Request": "true"}).status_code,
+            client.get(chat).status_code,
+        ]
+
+    assert await db(posted) == [302, 401, 302]
+    assert await db(Turn.objects.count) == before
+    again = socket(f"/ws/c/{conversation.public_id}/", key_of(client))
+    accepted, _ = await again.connect(timeout=5)
+    assert not accepted
+
+
+@pytest.mark.parametrize("change", [log_out, log_out_elsewhere, change_password])
+async def test_the_other_browser_stays_where_only_one_was_meant(
+    change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "SECONDS", 0.1)
+    client, other, user, conversation = await db(entered)
+    await db(change, client, other, user)
+    async with connected(conversation, await db(key_of, other)) as found:
+        await found.receive_from(timeout=5)
+        await asyncio.sleep(0.5)
+        status = await db(lambda: other.get("/c/new/").status_code)
+        assert status == 200
+        closing = asyncio.create_task(closed_with(found))
+        await asyncio.sleep(0.3)
+        assert not closing.done()
+        closing.cancel()
+
+
+async def test_who_is_no_longer_staff_reads_nobodys_content_with_the_same_session() -> None:
+    def reviewed() -> list[int]:
+        place = records.played()
+        zoe = work.person("zoe", is_staff=True, is_superuser=True)
+        client = Client()
+        client.force_login(zoe)
+        page = f"/admin/conversations/conversation/{place.conversation.pk}/read/"
+        before = client.get(page).status_code
+        User.objects.filter(pk=zoe.pk).update(is_superuser=False)
+        without = client.get(page).status_code
+        User.objects.filter(pk=zoe.pk).update(is_staff=False)
+        return [before, without, client.get(page).status_code]
+
+    assert await db(reviewed) == [200, 403, 302]
+
+
+async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_for_it() -> None:
+    def people() -> tuple[Conversation, Conversation, dict[str, str]]:
+        place, other = records.played("ada"), records.played("eve")
+        keys = {}
+        for kind in ("eve", "bob", "root"):
+            user = User.objects.filter(username=kind).first() or work.person(
+                kind, is_staff=True, is_superuser=kind == "root"
+            )
+            client = Client()
+            client.force_login(user)
+            keys[kind] = key_of(client)
+        return place.conversation, other.conversation, keys
+
+    theirs, own, keys = await db(people)
+    for key in (*keys.values(), "", "x" * 32):
+        for path in (f"/ws/c/{theirs.public_id}/", f"/ws/c/{theirs.public_id}/?after=0"):
+            accepted, _ = await socket(path, key).connect(timeout=5)
+            assert not accepted
+    before = await db(work.everything)
+    named = str(theirs.public_id)
+    async with connected(own, keys["eve"]) as found:
+        await found.receive_from(timeout=5)
+        for kind in ("send", "resume", "stop", "approve", "edit", "retry", "subscribe", "join"):
+            for more in ('"last_seq":0', '"text":"x"', '"turn":1,"generation":9'):
+                frame = f'{{"type":"{kind}","conversation":"{named}",{more}}}'
+                await found.send_to(text_data=frame)
+        assert await found.receive_nothing(0.3)
+    assert await db(work.everything) == before
