@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Iterator
@@ -9,10 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import mailservers, servers
 from tests.environment import DATABASE
 from tests.flush import keep_seed, read_seed
+
+#: Of Django's fixtures; whoever has none of them is refused the connection.
+DATABASE_FIXTURES = {"db", "transactional_db"}
+
+# A busy machine is slow: that is never what a law is about.
+settings.register_profile(
+    "tests", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tests")
 
 
 def pytest_configure() -> None:
@@ -26,12 +37,33 @@ def pytest_report_header() -> str:
     return f"database: {DATABASE}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the browser's tests by their folder, so none is forgotten."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the browser's tests by their folder, so none is forgotten; leave what is not wanted."""
     browser = Path(__file__).parent / "e2e"
     for item in items:
         if item.path.is_relative_to(browser):
             item.add_marker(pytest.mark.e2e)
+    if os.environ.get("AGENTWEB_TEST_ONLY") == "database":
+        config.hook.pytest_deselected(items=[one for one in items if not uses_database(one)])
+        items[:] = [one for one in items if uses_database(one)]
+
+
+def uses_database(item: pytest.Item) -> bool:
+    """Tell whether a test may use Django's connection."""
+    names = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(names & DATABASE_FIXTURES)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Leave the name of the test, for a run that never comes to its end."""
+    if path := os.environ.get("AGENTWEB_TEST_TALLY"):
+        Path(path).with_suffix(".at").write_text(nodeid, encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +76,21 @@ def django_db_keepdb() -> bool:
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> None:
     with django_db_blocker.unblock():
         keep_seed(read_seed())
+
+
+@pytest.fixture(scope="module")
+def module_database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Hold a transaction open for rows that a module makes once; its tests roll back to them.
+
+    Only for modules whose tests all have the plain `django_db` mark.
+    """
+    from django.db import transaction
+
+    block = transaction.atomic()
+    block._from_testcase = True  # type: ignore[attr-defined]
+    with django_db_blocker.unblock(), block:
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture(scope="session")

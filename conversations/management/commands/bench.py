@@ -1,6 +1,8 @@
 """Measure this installation: `context`, the engine beside what others do before each call;
-`stream`, a streamed answer beside a plain relay; `pages`, long conversations beside short ones;
-`budgets`, opening a call beside one INSERT and one UPDATE."""
+`render`, the frames of an answer beside a plain relay's; `pages`, long conversations beside short
+ones; `budgets`, opening a call beside one INSERT and one UPDATE; and, with servers of their own,
+`stream`, answers from the far end to the browser, `load`, what a web process carries, `report`,
+both as the README quotes them, `compare`, a run with the one before it."""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
+from conversations.bench import served
 from conversations.context.policy import PRESETS
 from conversations.lab import bench
 
@@ -23,8 +26,9 @@ LENGTHS = "5000,10000,20000,40000"
 class Command(BaseCommand):
     help = (
         "Measures: `bench context` the context engine's time and memory by length of history,"
-        " `bench stream` a streamed answer, `bench pages` the pages of long conversations,"
-        " `bench budgets` the opening of calls."
+        " `bench render` the frames of an answer, `bench pages` the pages of long conversations,"
+        " `bench budgets` the opening of calls, `bench stream` answers from the far end to the"
+        " browser, `bench load` what a web process carries, `bench report` the README's figures."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -34,26 +38,30 @@ class Command(BaseCommand):
         context.add_argument("--runs", type=int, default=3, metavar="N", help="medians of so many")
         context.add_argument("--policy", default=_default(), metavar="NAME", help="of the session")
         context.add_argument("--window", type=int, default=200_000, metavar="N")
-        stream = subjects.add_parser("stream", help="a streamed answer")
-        stream.add_argument("--lengths", type=_sizes, default=LENGTHS, metavar="N,N,...")
-        stream.add_argument("--step", type=int, default=32, metavar="N", help="characters a frame")
-        stream.add_argument("--tabs", type=int, default=4, metavar="N", help="that watch it")
+        render = subjects.add_parser("render", help="the frames of an answer")
+        render.add_argument("--lengths", type=_sizes, default=LENGTHS, metavar="N,N,...")
+        render.add_argument("--step", type=int, default=32, metavar="N", help="characters a frame")
+        render.add_argument("--tabs", type=int, default=4, metavar="N", help="that watch it")
         pages = subjects.add_parser("pages", help="long conversations, and many")
         pages.add_argument("--entries", type=int, default=10_000, metavar="N")
         pages.add_argument("--conversations", type=int, default=2_000, metavar="N")
         pages.add_argument("--runs", type=int, default=5, metavar="N", help="medians of so many")
         budgets = subjects.add_parser("budgets", help="opening and closing calls")
         budgets.add_argument("--runs", type=int, default=50, metavar="N", help="medians of so many")
-        for subject in (context, stream, pages, budgets):
+        served.add_arguments(subjects)
+        for subject in subjects.choices.values():
             subject.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         measures: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-            "context": self._context, "stream": self._stream, "pages": self._pages,
+            "context": self._context, "render": self._render, "pages": self._pages,
             "budgets": self._budgets,
         }  # fmt: skip
         self._is_quiet = bool(options["json"])
-        found = measures[options["subject"]](options)
+        if options["subject"] in measures:
+            found = measures[options["subject"]](options)
+        else:
+            found = served.measure(options["subject"], options, self._say)
         if options["json"]:
             self.stdout.write(json.dumps(found))
 
@@ -80,8 +88,8 @@ class Command(BaseCommand):
         named = {"policy": policy.name, "window": options["window"], "runs": options["runs"]}
         return named | bench.data(rows)
 
-    def _stream(self, options: dict[str, Any]) -> dict[str, Any]:
-        from conversations.bench import ground, stream, words
+    def _render(self, options: dict[str, Any]) -> dict[str, Any]:
+        from conversations.bench import ground, render, words
 
         if options["step"] < 1 or options["tabs"] < 1:
             raise CommandError("--step and --tabs must be at least 1", returncode=2)
@@ -89,9 +97,9 @@ class Command(BaseCommand):
         with ground.ground():
             for shape in (*words.SHAPES, "thinking"):
                 for length in options["lengths"]:
-                    measured = stream.measure(shape, length, options["step"], options["tabs"])
+                    measured = render.measure(shape, length, options["step"], options["tabs"])
                     rows.append(asyncio.run(measured).data)
-                    self._say(_STREAM_LINE.format(**rows[-1]))
+                    self._say(_RENDER_LINE.format(**rows[-1]))
         return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
 
     def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +139,7 @@ _BUDGET_LINE = (
     " which they add {added_close:5.2f}; opening takes {ratio:.1f} times one INSERT and UPDATE"
     " ({floor:.2f} ms)"
 )
-_STREAM_LINE = (
+_RENDER_LINE = (
     "{shape:15} {characters:7,} characters: {milliseconds_per_1000:6.2f} ms per 1,000,"
     " {processor_ratio:5.1f} times the relay's; {bytes_per_character:5.2f} bytes per character,"
     " {bytes_ratio:4.2f} times; {parsed_per_character:5.1f} parsed; a tab more"

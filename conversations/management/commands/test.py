@@ -1,14 +1,23 @@
 """Everything that must hold, as one command: style, types, layers, migrations, then the tests.
 
 `manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
-SQLite; what touches the database runs again on a real PostgreSQL that it starts itself. Two runs
-are used, against two connections in one run, because Django has one default connection and the
+SQLite. What depends on the database runs again on a real PostgreSQL that it starts itself: of the
+folders in `ON_BOTH_DATABASES` every test that has Django's connection. Nothing else is chosen by
+hand: pytest-django refuses the connection to a test that does not ask for it, so whatever runs
+once (the core, tools, the browser, processes that bring their own database) cannot depend on it.
+There are two databases in two runs, not in one, because Django has one default connection and the
 code under test uses it. The core's own tests are a run of their own, because only they are
-measured for coverage, which takes longer than most of what it watches. The last line sums up.
+measured for coverage, which takes longer than most of what it watches; the browser's, because
+they wait more than they work.
 
-Two runs are too long for every day. `--thorough [COUNT] [FIRST]` lives 100,000 generated
+All of it goes through one queue, the longest first, into as many places as there are processors
+and one more for what waits. A run is shown when it has ended; one that never ends is cut off by
+pytest's time limit for a test, and named. The last line sums up.
+
+Three runs are too long for every day. `--thorough [COUNT] [FIRST]` lives 100,000 generated
 conversations, and shortens texts at every limit, where the suite takes a slice. `--mutations
-[FILE...]` breaks the context engine on purpose and fails unless its tests notice.
+[FILE...]` breaks the context engine on purpose and fails unless its tests notice. `--chaos [KILLS]
+[SEED]` kills 2,000 processes while people talk, where the suite kills ten of each kind.
 """
 
 from __future__ import annotations
@@ -20,18 +29,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from conversations.management.locks import complaints
 
+BROWSER = ("tests/e2e",)
 OF_THE_CORE = ("tests/context", "tests/runner")
-ON_BOTH_DATABASES = ("tests/services", "tests/turns", "tests/web", "tests/faults")
+ON_BOTH_DATABASES = (
+    "tests/services", "tests/turns", "tests/web", "tests/faults",
+    "tests/edge", "tests/attacks", "tests/rig", "tests/scaled",
+)  # fmt: skip
 WHOLLY_COVERED = "conversations/context/*,conversations/runner.py"
 #: The programs of a run: pytest, and pytest watched for what it covers.
 PLAIN, MEASURED = ("pytest",), ("coverage", "run", "--parallel-mode", "-m", "pytest")
@@ -46,6 +58,7 @@ _SETTINGS = "--ds=tests.settings"
 LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--thorough": ("tests.context.thorough", ("tests/context/test_shortened.py",)),
     "--mutations": ("tests.mutations", ()),
+    "--chaos": ("tests.rig.chaos", ()),
 }
 _LINT = str(Path(sys.executable).with_name("lint-imports"))
 
@@ -54,6 +67,39 @@ _LINT = str(Path(sys.executable).with_name("lint-imports"))
 class Check:
     name: str
     run: Callable[[Path], tuple[bool, str]]
+    #: What it says is shown when it is good, too.
+    is_shown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A run of pytest: folders, left-out folders, a database, a program."""
+
+    name: str
+    folders: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    database: str = "sqlite"
+    only: str = ""
+    program: tuple[str, ...] = PLAIN
+
+    def tally(self, data: Path) -> Path:
+        return data / f"{self.name.replace(' ', '-')}.json"
+
+    def run(self, data: Path) -> tuple[bool, str]:
+        """Run it, and say which test it died in if it did not come to its end."""
+        tally = self.tally(data)
+        environment = {
+            "AGENTWEB_TEST_DATABASE": self.database,
+            "AGENTWEB_TEST_ONLY": self.only,
+            "AGENTWEB_TEST_TALLY": str(tally),
+            "COVERAGE_FILE": str(data / "coverage"),
+        }
+        paths = (*_present(self.folders), *(f"--ignore={one}" for one in _present(self.without)))
+        pytest = (*_PYTHON, *self.program, _SETTINGS, "-q", "--durations=12", *paths)
+        good, said = command(*pytest, **environment)(data)
+        if not tally.exists() and (last := tally.with_suffix(".at")).exists():
+            said += f"\nIt ended in the middle of {last.read_text(encoding='utf-8')}\n"
+        return good, said
 
 
 def command(*words: str, **environment: str) -> Callable[[Path], tuple[bool, str]]:
@@ -61,11 +107,14 @@ def command(*words: str, **environment: str) -> Callable[[Path], tuple[bool, str
 
     def run(data: Path) -> tuple[bool, str]:
         env = os.environ | {"AGENTWEB_DATA_DIR": str(data)} | environment
-        done = subprocess.run(
-            words, check=False, cwd=settings.BASE_DIR, env=env, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        return done.returncode == 0, done.stdout
+        # A file: whoever outlives the command would keep a pipe open for ever.
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", dir=data) as said:
+            done = subprocess.run(
+                words, check=False, cwd=settings.BASE_DIR, env=env,
+                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            said.seek(0)
+            return done.returncode == 0, said.read()
 
     return run
 
@@ -90,6 +139,15 @@ CHECKS = (
 )
 
 
+#: The longest first, so that the last ones end at about the same time.
+SUITES = (
+    Suite("tests on postgres", ON_BOTH_DATABASES, database="postgres", only="database"),
+    Suite("tests on sqlite", without=(*OF_THE_CORE, *BROWSER)),
+    Suite("tests of the core", OF_THE_CORE, program=MEASURED),
+    Suite("tests in the browser", BROWSER),
+)
+
+
 class Command(BaseCommand):
     help = "Checks and tests everything; with arguments, runs pytest with them."
 
@@ -99,7 +157,8 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"{self.help}\nTry `manage.py test --co -q` or `-k WORD`.\n"
                 "--thorough [COUNT] [FIRST] lives 100,000 generated conversations, "
-                "--mutations [FILE...] breaks the engine on purpose."
+                "--mutations [FILE...] breaks the engine on purpose, "
+                "--chaos [KILLS] [SEED] kills processes while people talk."
             )
             return
         if argv[2:3] and argv[2] in LONG_RUNS:
@@ -116,11 +175,10 @@ class Command(BaseCommand):
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="agentweb-check-") as folder:
             data = Path(folder)
-            broken = self._checks(data)
-            tallies = [data / f"{name}.json" for name in ("core", "sqlite", "postgres")]
-            broken += self._suites(data, tallies)
+            suites = [Check(suite.name, suite.run, is_shown=True) for suite in SUITES]
+            broken = self._all(data, (*suites, *CHECKS))
             broken += self._coverage(data)
-            passed, failed, skipped = summed(tallies)
+            passed, failed, skipped = summed([suite.tally(data) for suite in SUITES])
         if broken:
             self.stdout.write(f"not good: {', '.join(broken)}")
         self.stdout.write(f"{time.monotonic() - started:.0f} s in all")
@@ -130,63 +188,23 @@ class Command(BaseCommand):
         self.stdout.write(f"{closing}, {skipped} skipped" if skipped else closing)
         return 1 if failed else 0
 
-    def _checks(self, data: Path) -> list[str]:
-        def timed(check: Check) -> tuple[bool, str, float]:
+    def _all(self, data: Path, checks: tuple[Check, ...]) -> list[str]:
+        """Run them side by side, show each when it has ended and name those that are broken."""
+
+        def timed(check: Check) -> tuple[Check, bool, str, float]:
             started = time.monotonic()
-            return (*check.run(data), time.monotonic() - started)
+            return (check, *check.run(data), time.monotonic() - started)
 
         broken = []
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            for check, (good, output, took) in zip(CHECKS, pool.map(timed, CHECKS), strict=True):
+        with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+            for ended in as_completed([pool.submit(timed, check) for check in checks]):
+                check, good, said, took = ended.result()
+                if check.is_shown or not good:
+                    self.stdout.write(said)
                 self._line(check.name, good, took)
                 if not good:
-                    self.stdout.write(output)
                     broken.append(check.name)
         return broken
-
-    def _suites(self, data: Path, tallies: list[Path]) -> list[str]:
-        """Run the tests on both databases side by side; the second is shown when both are done."""
-        words = data / "postgres.txt"
-        core, sqlite, postgres = tallies
-        both = _present(ON_BOTH_DATABASES)
-        others = [f"--ignore={folder}" for folder in _present(OF_THE_CORE)]
-        with words.open("w+", encoding="utf-8") as told, ThreadPoolExecutor(1) as pool:
-            other = pool.submit(self._suite, PLAIN, "postgres", data, postgres, told, *both)
-            broken = self._ended(
-                "core", self._suite(MEASURED, "sqlite", data, core, None, *_present(OF_THE_CORE))
-            )
-            broken += self._ended(
-                "sqlite", self._suite(PLAIN, "sqlite", data, sqlite, None, *others)
-            )
-            outcome = other.result()
-        self.stdout.write(words.read_text(encoding="utf-8", errors="replace"))
-        return broken + self._ended("postgres", outcome)
-
-    def _ended(self, name: str, outcome: tuple[int, float]) -> list[str]:
-        code, took = outcome
-        name = f"tests of the {name}" if name == "core" else f"tests on {name}"
-        self._line(name, code == 0, took)
-        return [name] if code else []
-
-    def _suite(
-        self,
-        program: tuple[str, ...],
-        database: str,
-        data: Path,
-        tally: Path,
-        told: IO[str] | None,
-        *paths: str,
-    ) -> tuple[int, float]:
-        """Run pytest on one database; give its exit code and seconds."""
-        environment = {
-            "AGENTWEB_TEST_DATABASE": database,
-            "AGENTWEB_TEST_TALLY": str(tally),
-            "COVERAGE_FILE": str(data / "coverage"),
-        }
-        started = time.monotonic()
-        run = (*_PYTHON, *program, _SETTINGS, "-q", "--durations=12", *paths)
-        code = self._stream(*run, told=told, **environment)
-        return code, time.monotonic() - started
 
     def _pytest(self, *arguments: str) -> int:
         return self._stream(*_PYTHON, "pytest", _SETTINGS, *arguments)
@@ -203,14 +221,11 @@ class Command(BaseCommand):
             self.stdout.write(report)
         return [] if good else ["coverage"]
 
-    def _stream(self, *words: str, told: IO[str] | None = None, **environment: str) -> int:
-        """Run a program; what it says goes to the terminal or to `told`."""
+    def _stream(self, *words: str, **environment: str) -> int:
+        """Run a program in this one's terminal."""
         self.stdout.flush()
-        done = subprocess.run(
-            words, check=False, cwd=settings.BASE_DIR, env=os.environ | environment,
-            stdout=told, stderr=subprocess.STDOUT if told else None,
-        )  # fmt: skip
-        return done.returncode
+        env = os.environ | environment
+        return subprocess.run(words, check=False, cwd=settings.BASE_DIR, env=env).returncode
 
     def _line(self, name: str, good: bool, took: float | None) -> None:
         mark = self.style.SUCCESS("ok    ") if good else self.style.ERROR("FAILED")
@@ -219,7 +234,7 @@ class Command(BaseCommand):
 
 
 def _present(folders: tuple[str, ...]) -> list[str]:
-    return [folder for folder in folders if (settings.BASE_DIR / folder).is_dir()]
+    return [folder for folder in folders if (settings.BASE_DIR / folder).exists()]
 
 
 def summed(tallies: list[Path]) -> tuple[int, int, int]:
