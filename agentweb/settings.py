@@ -37,7 +37,16 @@ CSRF_TRUSTED_ORIGINS = list(env.words("AGENTWEB_ORIGINS"))
 HTTPS = env.flag("AGENTWEB_HTTPS")
 
 _url = env.text("DATABASE_URL")
-DATABASES = {"default": env.database(_url) if _url else env.sqlite(DATA_DIR / "agentweb.sqlite3")}
+#: Connections of one process to PostgreSQL.
+DATABASE_POOL = env.number("AGENTWEB_DATABASE_POOL", 16)
+DATABASES = {
+    "default": env.database(_url, pool=DATABASE_POOL)
+    if _url
+    else env.sqlite(DATA_DIR / "agentweb.sqlite3")
+}
+#: The role that owns the tables and migrates them, where the application runs as another one.
+_owner_url = env.text("AGENTWEB_MIGRATE_DATABASE_URL")
+MIGRATE_DATABASE = env.owner_database(_owner_url) if _owner_url else None
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -77,16 +86,20 @@ INSTALLED_APPS = [
     "tools",
 ]
 MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
+    "agentweb.tracking.identified",
+    # Before the redirect to HTTPS, so that it has the policy too.
     "csp.middleware.CSPMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
+    "agentweb.middleware.NotStored",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "agentweb.tracking.WhoAsks",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.middleware.PersonLanguage",
     "agentweb.middleware.LogInFirst",
@@ -143,6 +156,11 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+if HTTPS:
+    # A neighbouring host cannot set cookies of these names for us.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+# What asks for health asks the process itself, without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz/", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if HTTPS:
@@ -151,25 +169,32 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
 # The admin's page of a person has some 120 fields, and one value for each permission.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 
-REDIS_URL = env.text("REDIS_URL")
-# channels_redis blocks longer than redis-py's default socket timeout, which kills idle sockets.
+REDIS_URL = env.redis("REDIS_URL")
+# A Redis that does not answer must not hold up what is told; pages find out by themselves.
 CHANNEL_LAYERS = (
     {
         "default": {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": None}]},
+            "CONFIG": {
+                "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}]
+            },
         }
     }
     if REDIS_URL
     else {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 )
 CELERY_BROKER_URL = REDIS_URL or "memory://"
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TASK_IGNORE_RESULT = True
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# A task is the id of a turn; the database says whether it is still to be run, and who runs it.
+CELERY_TASK_DEFAULT_QUEUE = "agentweb"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "conversations.reap", "schedule": 15.0},
     "erase": {"task": "conversations.erase", "schedule": 3_600.0},
+    "anchor": {"task": "conversations.anchor", "schedule": 600.0},
     "verify": {"task": "conversations.verify", "schedule": 86_400.0},
 }
 
@@ -182,20 +207,35 @@ for _name, _default in defaults().items():
     if env.text(PREFIX + _name.upper()):
         globals()[PREFIX + _name.upper()] = env.typed(PREFIX + _name.upper(), _default)
 
+#: Figures for Prometheus: whether there are any, who may read them, and a worker's port for them.
+METRICS = env.flag("AGENTWEB_METRICS")
+METRICS_TOKEN = env.text("AGENTWEB_METRICS_TOKEN")
+METRICS_PORT = env.number("AGENTWEB_METRICS_PORT")
+#: Where a process shows its container that it lives; empty: nowhere.
+ALIVE_DIR = env.text("AGENTWEB_ALIVE_DIR")
+#: Whether every request is a line of the log.
+LOG_REQUESTS = env.flag("AGENTWEB_LOG_REQUESTS")
+_log_format = env.choice("AGENTWEB_LOG_FORMAT", ("line", "json"))
+_log_level = env.choice("AGENTWEB_LOG_LEVEL", ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"))
 # Pinned: at DEBUG the HTTP client would write whole prompts into the log.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "agentweb.logs.LineFormatter"},
+        "json": {"()": "agentweb.logs.JsonFormatter"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": _log_format}},
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
-        "agentweb": {"level": env.text("AGENTWEB_LOG_LEVEL", "INFO")},
+        "agentweb": {"level": _log_level},
         "anthropic": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
         # Its lines quote what servers write, which may be what people wrote.
         "mcp": {"level": "CRITICAL"},
+        # A Redis that is away is told by the relay, once, not by each try with a traceback.
+        "channels_redis": {"level": "CRITICAL"},
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

@@ -1,11 +1,16 @@
-"""URLs: the app's pages, the admin, accounts."""
+"""URLs: the app's pages, the admin, accounts, figures; and the page of an error."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from agentweb.figures import figures
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
+    path("metrics", figures, name="metrics"),
     path("", include("conversations.urls")),
 ]
+handler400 = "agentweb.failing.bad_request"
+handler500 = "agentweb.failing.server_error"

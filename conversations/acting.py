@@ -21,7 +21,7 @@ from conversations.events import MeterMoved, TurnClosed
 from conversations.queries.conversations import conversation_for
 from conversations.queries.shapes import Keep
 from conversations.services.handmade import HandError
-from conversations.stage import announce
+from conversations.telling import announce
 from conversations.views import person
 
 if TYPE_CHECKING:

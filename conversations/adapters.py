@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from conversations.answer import ToolUse
 from conversations.asking import Ask
@@ -35,9 +35,12 @@ from conversations.services import calls, log, toolcalls
 from conversations.services.admission import demand_next
 from conversations.services.approvals import ask_person
 from conversations.services.calls import Timing
+from conversations.services.counted import refusals_counted
 from conversations.services.leases import Lease
 from conversations.services.workspace import UserWorkspace
 from conversations.signals import veto_of
+from conversations.telemetry import spans
+from conversations.telemetry.ids import tell
 from tools.access import WebAccess
 from tools.base import Tool, ToolContext
 from tools.kept import Shelves
@@ -68,7 +71,9 @@ class TurnLog:
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
-        return await db(self._record, transformation, policy, summary_call)
+        kind, outcome = transformation.kind, transformation.outcome
+        with spans.span("reduction", kind=kind, outcome=outcome):
+            return await db(self._record, transformation, policy, summary_call)
 
     def _record(
         self, change: Transformation, policy: Policy, summary_call: int | None
@@ -99,14 +104,19 @@ class TurnCalls:
         self._lease, self._claude, self._tools = lease, claude, tools
         self._opened = 0.0
         self._first: float | None = None
+        self._span: Any = None
 
     async def open(self, sending: Sending) -> Sent:
-        sent = await db(calls.open_call, lease=self._lease, sending=sending)
+        with refusals_counted():
+            sent = await db(calls.open_call, lease=self._lease, sending=sending)
+        tell(call=sent.call)
+        self._span = spans.begin("model call", purpose=sending.purpose, model=sent.model)
         self._begin()
         return sent
 
     async def demand(self, sent: Sent) -> None:
-        await db(demand_next, lease=self._lease, call_id=sent.call)
+        with refusals_counted():
+            await db(demand_next, lease=self._lease, call_id=sent.call)
 
     def _begin(self) -> None:
         self._opened, self._first = time.monotonic(), None
@@ -129,6 +139,8 @@ class TurnCalls:
                 yield item
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
+        failure = ending.failure.code if ending.failure else ""
+        spans.end(self._span, error=failure, status=ending.status)
         row = await db(
             calls.close_call,
             lease=self._lease,
@@ -137,6 +149,7 @@ class TurnCalls:
             timing=self._timing(),
             effects=self._tools.effects,
         )
+        tell(call=None)
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
 
 
@@ -179,8 +192,10 @@ class TurnTools:
         key, progress = self._keys.pop(use.id, ""), self._progress.begin(use.id)
         web = await self._reach(self._tools.tools.get(use.name))
         context = replace(self._context, key=key, progress=progress, web=web)
+        name = use.name if use.name in self._tools.tools else "unknown"
         try:
-            result = await self._tools.run(use.name, wire.decode(use.input), context)
+            with spans.span("tool call", tool=name):
+                result = await self._tools.run(use.name, wire.decode(use.input), context)
         finally:
             self._progress.end(use.id)
         content = wire.encode(result.content)

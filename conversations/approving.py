@@ -9,13 +9,13 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
+from conversations import dispatch
 from conversations.events import TurnChanged
 from conversations.forms import DecisionForm, problem
 from conversations.queries.conversations import conversation_for
 from conversations.services.approvals import ApprovalError
 from conversations.services.approvals import decide as decide_question
-from conversations.stage import announce
-from conversations.turns import supervisor
+from conversations.telling import announce
 from conversations.views import back, person, refused
 
 _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
@@ -36,5 +36,5 @@ def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return refused(request, conversation, error.text, _STATUS[error.code])
     async_to_sync(announce)(conversation.pk, TurnChanged(turn.number))
     if turn.state == "tool_wait":
-        supervisor.wake(turn.pk)
+        dispatch.wake(turn.pk)
     return back(request, conversation)

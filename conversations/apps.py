@@ -1,10 +1,10 @@
-"""The app's start: guards and search index follow every migration, checks are registered."""
+"""The app's start: guards, rights and index follow every migration; checks are registered."""
 
 from __future__ import annotations
 
 from django.apps import AppConfig
 from django.db.backends.signals import connection_created
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class ConversationsConfig(AppConfig):
@@ -13,9 +13,16 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
-        from conversations.services.guards import install_guards, provide_door
+        from conversations.services.doors import install_doors
+        from conversations.services.guards import install_guards, lift_places, provide_door
+        from conversations.services.rights import grant_rights
         from conversations.services.search import install_index
+        from conversations.services.soundness import watch_statements
 
+        pre_migrate.connect(lift_places, sender=self, dispatch_uid="agentweb-places")
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")
         post_migrate.connect(install_index, sender=self, dispatch_uid="agentweb-search")
+        post_migrate.connect(install_doors, sender=self, dispatch_uid="agentweb-doors")
+        post_migrate.connect(grant_rights, sender=self, dispatch_uid="agentweb-rights")
         connection_created.connect(provide_door, dispatch_uid="agentweb-door")
+        connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

@@ -17,6 +17,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations import dispatch
 from conversations.forms import EditForm, VersionForm, problem
 from conversations.queries.branches import is_near
 from conversations.queries.conversations import turn_for
@@ -25,8 +26,7 @@ from conversations.services.continuing import continue_turn
 from conversations.services.forks import fork_conversation
 from conversations.services.prompts import SendError
 from conversations.services.versions import edit_prompt, regenerate, show_version
-from conversations.stage import renew
-from conversations.turns import supervisor
+from conversations.telling import renew
 from conversations.views import back, person, refused
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) 
         return refused(request, conversation, error.text, 409)
     async_to_sync(renew)(conversation.pk)
     if found.is_live:
-        supervisor.wake(found.pk)
+        dispatch.wake(found.pk)
     conversation.refresh_from_db()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(_address(goal or found))

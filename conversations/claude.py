@@ -33,6 +33,9 @@ _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _JSON = {"content-type": "application/json"}
 #: Longest request id that is kept.
 _MOST_ID = 100
+#: Seconds for which words that trickle in are gathered: waking up costs the same for one as for
+#: many, and nobody reads so fast.
+GATHER_SECONDS = 0.05
 #: Where an administrator's attention is asked for, at most once in so many seconds for each code.
 alerts = logging.getLogger("agentweb.alerts")
 QUIET_SECONDS = 600
@@ -83,17 +86,13 @@ class Claude:
         # A line feed from a file would break the header, and the error would show the key.
         self._key = api_key.strip()
         timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
-        self._client = anthropic.AsyncAnthropic(
-            api_key=self._key,
-            base_url=base_url or None,
-            max_retries=0,
-            timeout=timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                follow_redirects=False,
-                timeout=timeout,
-                mounts=dict.fromkeys(_HERE),
-            ),
+        http = anthropic.DefaultAsyncHttpxClient(
+            follow_redirects=False, timeout=timeout, mounts=dict.fromkeys(_HERE)
         )
+        self._client = anthropic.AsyncAnthropic(
+            api_key=self._key, base_url=base_url or None, max_retries=0, timeout=timeout,
+            http_client=http,
+        )  # fmt: skip
 
     @property
     def _has_key(self) -> bool:
@@ -161,14 +160,16 @@ class Claude:
             raise failed("protocol_error", may_retry=True) from error
 
     async def _items(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
-        now = asyncio.get_running_loop().time
+        loop, now = asyncio.get_running_loop(), asyncio.get_running_loop().time
         last, silent = now() + self.deadlines.attempt, now() + self.deadlines.first_event
         async with asyncio.timeout_at(min(last, silent)):
             response = await self._send(body, headers)
         async with aclosing(response):
             yield _head(response)
-            reader, chunks = EventReader(), response.aiter_bytes()
+            reader, chunks, kind = EventReader(), response.aiter_bytes(), None
             while True:
+                turned = asyncio.Event()
+                loop.call_soon(turned.set)
                 async with asyncio.timeout_at(min(last, silent)):
                     chunk = await anext(chunks, None)
                 if chunk is None:
@@ -180,6 +181,9 @@ class Claude:
                     if kind != "ping":
                         silent = now() + self.deadlines.silence
                         yield Piece(event)
+                # Went the loop round meanwhile, nothing more had come yet.
+                if kind == "content_block_delta" and turned.is_set():
+                    await asyncio.sleep(GATHER_SECONDS)
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(
@@ -242,9 +246,5 @@ def _request_id(response: httpx2.Response) -> str:
 def _broke(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:
     """Map an `error` event in mid-stream; its HTTP status was 200."""
     code, may_retry = broken_off(event.get("error"))
-    return failed(
-        code,
-        may_retry=may_retry,
-        http_status=response.status_code,
-        request_id=_request_id(response),
-    )
+    at: Any = {"http_status": response.status_code, "request_id": _request_id(response)}
+    return failed(code, may_retry=may_retry, **at)

@@ -48,6 +48,16 @@ class Conf:
     max_tool_seconds: int = 300
     #: Bytes of one tool result that are kept; its tool may declare fewer.
     max_tool_bytes: int = 2_000_000
+    #: Where turns run: web, in the process that serves the pages, or worker, in Celery workers
+    #: (`manage.py worker`; needs REDIS_URL and PostgreSQL).
+    run_turns_in: str = "web"
+    #: Turns that one process runs at the same time; more of them wait.
+    process_turns: int = 150
+    #: Seconds that running turns are given to end, or to come to where another process can go on,
+    #: when their process is told to stop.
+    drain_seconds: int = 10
+    #: Seconds a process may say nothing of a turn before another takes it from it.
+    lease_seconds: int = 30
     #: Hours a question whether a tool may act waits for an answer; then it counts as no.
     approval_hours: int = 24
     #: Attempts at one model call before the turn fails.
@@ -115,6 +125,17 @@ class Conf:
     mcp_commands: bool = True
     #: Seconds between two looks at the list of tools of a connected MCP server.
     mcp_check_seconds: int = 300
+    #: Addresses or networks of your own proxies, like 10.0.0.0/8: from them the visitor's address
+    #: (X-Forwarded-For) and the scheme (X-Forwarded-Proto) are taken; empty: no address is, and the
+    #: scheme only from private networks.
+    trusted_proxies: tuple[str, ...] = ()
+    #: Tabs that one person may have open at one web process; further ones are told to wait.
+    max_sockets_per_user: int = 20
+    #: Failed log-ins of one name from one address within five minutes until further ones must wait;
+    #: 0: none do.
+    log_in_attempts: int = 5
+    #: Failed log-ins from one address within ten minutes, whatever the names; 0: none do.
+    log_in_attempts_of_address: int = 30
     #: host:port pairs of mail servers that may be loopback or private.
     mail_private: tuple[str, ...] = ()
     #: A file of certificate authorities that mail servers may have besides the machine's own.
@@ -124,6 +145,9 @@ class Conf:
     mail_providers: tuple[str, ...] = ()
     #: Bytes of one mail that are read.
     mail_bytes: int = 25_000_000
+    #: File in which the ends of all chains are anchored every hour, best on another disk or on
+    #: storage that is written once; empty: anchors.jsonl in the data folder; off: none.
+    anchor_file: str = ""
     #: Milliseconds the built-in emulator waits between two pieces of an answer.
     emulator_delay_ms: int = 12
 

@@ -1,23 +1,25 @@
 """The pages of a person's own settings: how pages look, how the chat acts, keys, the account.
 
 What is chosen is stored with the person and rendered by the server, so no page flashes and every
-device is the same. Here too is the log-in that comes to a page whose session is over, so that
-nothing of the page is lost.
+device is the same.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from conversations.doors import answered
 from conversations.history.frame import frame, notice
+from conversations.log_in_form import NewPasswordForm, peer_of
 from conversations.preference_forms import (
     AppearanceForm,
     ChatForm,
@@ -26,7 +28,7 @@ from conversations.preference_forms import (
 )
 from conversations.preferences import preferences
 from conversations.queries.policies import policy_of_person
-from conversations.services.people import keep_preferences
+from conversations.services.people import end_sessions, keep_preferences
 from conversations.views import person
 
 changing = require_http_methods(["GET", "HEAD", "POST"])
@@ -87,6 +89,13 @@ class Account(PasswordChangeView):
     http_method_names = ["get", "head", "post"]
     template_name = "conversations/settings/account.html"
     success_url = reverse_lazy("account_settings")
+    form_class = NewPasswordForm
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"peer": peer_of(self.request)}
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return answered(super().form_invalid(form))
 
     def form_valid(self, form: Any) -> HttpResponse:
         notice(self.request, _("The password was changed. Other devices are logged out."))
@@ -96,12 +105,11 @@ class Account(PasswordChangeView):
         return super().get_context_data(**kwargs) | frame(self.request) | {"tab": "account"}
 
 
-class LogInAgain(LoginView):
-    """A log-in without leaving the page; who is logged in already only gets a new token."""
-
-    http_method_names = ["get", "head", "post"]
-    template_name = "registration/again.html"
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        super().form_valid(form)
-        return render(self.request, self.template_name)
+@login_required
+@require_POST
+def log_out_elsewhere(request: HttpRequest) -> HttpResponse:
+    """End every session of the person but this one; sockets of the others close by themselves."""
+    user = end_sessions(user_id=person(request).pk)
+    update_session_auth_hash(request, user)
+    notice(request, _("Other devices are logged out."))
+    return redirect("account_settings")

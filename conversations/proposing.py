@@ -18,8 +18,8 @@ from conversations.queries.jobs import job_facts
 from conversations.services import proposals as services
 from conversations.services.handmade import HandError
 from conversations.services.proposals import Errand
-from conversations.stage import announce
 from conversations.switch import Stopped, Switch
+from conversations.telling import announce
 
 logger = logging.getLogger("agentweb.turns")
 _STOPPED = "The server was stopped while it was being written. Ask again."

@@ -12,13 +12,12 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
-from conversations import views
+from conversations import dispatch, views
 from conversations.events import QueueChanged
 from conversations.queries.conversations import conversation_for
 from conversations.services.prompts import SendError
 from conversations.services.queue import send_next, take_back
-from conversations.stage import announce
-from conversations.turns import supervisor
+from conversations.telling import announce
 
 
 @login_required
@@ -31,7 +30,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except SendError as error:
         return views.refused(request, conversation, error.text, 409)
     if turn is not None:
-        supervisor.wake(turn.pk)
+        dispatch.wake(turn.pk)
     async_to_sync(announce)(conversation.pk, QueueChanged())
     return views.back(request, conversation)
 

@@ -15,6 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations import dispatch
 from conversations.acting import answered_original, refused, tell
 from conversations.queries.conversations import conversation_for
 from conversations.queries.previews import WANTED, offer
@@ -22,7 +23,6 @@ from conversations.queries.reductions import reduction
 from conversations.queries.shapes import Keep
 from conversations.services import byhand, proposals
 from conversations.services.handmade import HandError
-from conversations.turns import supervisor
 from conversations.views import person
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
     except HandError as error:
         return refused(request, conversation, error)
     if is_new:
-        supervisor.propose(key)
+        dispatch.propose(key)
     return _to_summary(conversation)
 
 

@@ -1,7 +1,8 @@
 """First run: a one-time link in which the first administrator is created.
 
 The token lies in the data folder, readable by its owner only, and goes with its use; once there is
-an administrator the page is not found, whatever the token.
+an administrator the page is not found, whatever the token. Wrong tokens are counted like wrong
+passwords.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from django.shortcuts import redirect, render
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.debug import sensitive_post_parameters
 
+from conversations.doors import too_many
 from conversations.forms import SetupForm
+from conversations.log_in_form import peer_of
 from conversations.queries.people import has_administrator
+from conversations.services.log_ins import LogInThrottled, admit_log_in, forgive_log_in
 
 
 def _path() -> Path:
@@ -64,8 +68,15 @@ def _is_used_up() -> bool:
 def page(request: HttpRequest, token: str) -> HttpResponse:
     # Read, never made here: a token made beside a post could be used up by that same post's twin.
     known = "" if has_administrator() else _read()
-    if not known or not constant_time_compare(token, known):
+    if not known:
         raise Http404("no such page")
+    try:
+        admit_log_in(peer=peer_of(request))
+    except LogInThrottled as error:
+        return too_many(request, error.seconds)
+    if not constant_time_compare(token, known):
+        raise Http404("no such page")
+    forgive_log_in(peer=peer_of(request))
     form = SetupForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if _is_used_up():

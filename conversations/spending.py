@@ -10,7 +10,7 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
@@ -29,7 +29,7 @@ from conversations.queries.spending.groups import model_name
 from conversations.queries.spending.statement import statement
 from conversations.queries.spending.usage import usage_of
 from conversations.services.notices import put_notice_away
-from conversations.stage import tell_spending
+from conversations.telling import tell_spending
 from conversations.views import person
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_safe
-def calls(request: HttpRequest) -> StreamingHttpResponse:
+def calls(request: HttpRequest) -> HttpResponseBase:
     """Give the calls of the span as CSV, written while it is read."""
     span = span_of(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"

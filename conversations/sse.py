@@ -25,23 +25,21 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> Iterator[dict[str, Any]]:
         *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            self._rest += line
-            whole = bytes(self._rest.removesuffix(b"\r"))
+        if lines and self._rest:
+            lines[0] = bytes(self._rest + lines[0])
             self._rest.clear()
-            yield from self._line(whole)
+        for line in lines:
+            whole = line.removesuffix(b"\r")
+            if whole.startswith(b"data:"):
+                self._data.append(whole[5:].removeprefix(b" "))
+                self._size += len(whole)
+                self._bound(0)
+            elif not whole and self._data:
+                data = b"\n".join(self._data)
+                self._data, self._size = [], 0
+                yield _decode(data)
         self._rest += rest
         self._bound(len(self._rest))
-
-    def _line(self, line: bytes) -> Iterator[dict[str, Any]]:
-        if line.startswith(b"data:"):
-            self._data.append(line[5:].removeprefix(b" "))
-            self._size += len(line)
-            self._bound(0)
-        elif not line and self._data:
-            data = b"\n".join(self._data)
-            self._data, self._size = [], 0
-            yield _decode(data)
 
     def _bound(self, unfinished: int) -> None:
         if self._size + unfinished > MOST_BYTES:

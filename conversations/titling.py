@@ -18,8 +18,8 @@ from conversations.ports import Sending, Sent
 from conversations.queries.titles import Opening, opening
 from conversations.services import titles as services
 from conversations.services.leases import Lease
-from conversations.stage import announce
 from conversations.switch import Stopped, Switch
+from conversations.telling import announce
 
 logger = logging.getLogger("agentweb.turns")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, path
 from django.views.generic import RedirectView
 
 from conversations import (
     approving,
     branching,
+    doors,
     health,
     mailing,
     personal,
@@ -104,6 +105,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/mail/<uuid:account_id>/", mailing.change, name="change_mail"),
     path("settings/mail/<uuid:account_id>/remove/", mailing.remove, name="remove_mail"),
     path("settings/account/", personal.Account.as_view(), name="account_settings"),
+    path("settings/account/others/", personal.log_out_elsewhere, name="log_out_elsewhere"),
     path("usage/", spending.page, name="usage"),
     path("usage/calls.csv", spending.calls, name="usage_csv"),
     path("usage/notices/", spending.notices, name="budget_notices"),
@@ -112,8 +114,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/data/export.zip", exports.everything, name="export_all"),
     path("settings/data/import/", imports.upload, name="import"),
     path("settings/data/delete/", data.delete, name="delete_data"),
-    path("accounts/login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("accounts/again/", personal.LogInAgain.as_view(), name="log_in_again"),
+    path("accounts/login/", doors.LogIn.as_view(), name="login"),
+    path("accounts/again/", doors.LogInAgain.as_view(), name="log_in_again"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("setup/<str:token>/", setup.page, name="setup"),
     path("favicon.ico", RedirectView.as_view(url="/static/agentweb.svg"), name="favicon"),

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations import dispatch
 from conversations.conf import conf
 from conversations.events import QueueChanged
 from conversations.forms import PromptForm, StartForm, problem
@@ -30,7 +31,7 @@ from conversations.queries.listing import listing
 from conversations.queries.notices import limits, limits_of
 from conversations.queries.originals import original, original_images
 from conversations.queries.reductions import reduction as reduction_of
-from conversations.queries.shapes import Transcript
+from conversations.queries.shapes import Bookmark, Transcript
 from conversations.queries.standings import standing
 from conversations.queries.toolbox import at_hand
 from conversations.queries.words import not_sent
@@ -38,8 +39,7 @@ from conversations.services import turns as services
 from conversations.services.attachments import AttachmentError, store_uploads
 from conversations.services.prompts import SendError
 from conversations.services.queue import waits
-from conversations.stage import announce
-from conversations.turns import supervisor
+from conversations.telling import announce
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -92,7 +92,7 @@ def _page(
         "tools": [] if conversation else at_hand(user.pk),
         "can_review": user.is_staff,
         "example_prompts": EXAMPLES,
-        "after": 0,
+        "bookmark": Bookmark(),
         "client_id": uuid4(),
         "draft": request.GET.get("prompt", ""),
     }
@@ -103,12 +103,12 @@ def _page(
         page = transcripts.transcript(conversation)
     else:
         page = paging.whole(conversation, page)
-    ended, running, after = paging.halves(page)
+    ended, running, bookmark = paging.halves(conversation, page)
     meter = meters.meter(conversation)
     return context | {
         "transcript": ended,
         "live_turns": running,
-        "after": after,
+        "bookmark": bookmark,
         "queue": waiting.queue(conversation),
         "meter": meter,
         "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
@@ -143,7 +143,7 @@ def start(request: HttpRequest) -> HttpResponse:
         )
     except (SendError, AttachmentError) as error:
         return _new_chat_error(request, error.text)
-    supervisor.wake(turn.pk)
+    dispatch.wake(turn.pk)
     if request.htmx:  # type: ignore[attr-defined]
         begun = HttpResponse(status=204)
         begun["HX-Redirect"] = reverse("chat", args=[turn.conversation.public_id])
@@ -180,7 +180,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if waits(sent):
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
-        supervisor.wake(sent.pk)
+        dispatch.wake(sent.pk)
     return back(request, conversation, trigger="sent")
 
 
@@ -199,7 +199,7 @@ def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
     turn = live_turn(conversation)
     if turn is not None:
         services.request_stop(turn=turn)
-        supervisor.stop(turn)
+        dispatch.stop(turn)
     return back(request, conversation)
 
 

@@ -29,6 +29,8 @@ def prepare() -> Path:
     os.environ["AGENTWEB_DATA_DIR"] = str(folder)
     # One call more after a first answer; the tests of titles turn it on.
     os.environ["AGENTWEB_TITLE_MODEL"] = "off"
+    # Tests empty the database; those of anchors have a file each.
+    os.environ["AGENTWEB_ANCHOR_FILE"] = "off"
     os.environ["SECRET_KEY"] = "only for tests, " * 4
     if DATABASE == "postgres":
         os.environ["DATABASE_URL"] = servers.shared_postgres().url

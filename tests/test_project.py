@@ -207,4 +207,6 @@ def test_every_variable_that_the_settings_read_is_in_the_readme() -> None:
 def names_read() -> set[str]:
     """Give the variables that settings.py reads by name."""
     text = (ROOT / "agentweb" / "settings.py").read_text(encoding="utf-8")
-    return set(re.findall(r'env\.(?:text|flag|number|words|storage)\(\s*"([A-Z_]+)"', text))
+    return set(
+        re.findall(r'env\.(?:text|flag|number|words|storage|redis|choice)\(\s*"([A-Z_]+)"', text)
+    )

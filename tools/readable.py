@@ -17,7 +17,7 @@ from tools.page import Page, absolute, squeeze
 
 MOST_TOKENS = 300_000
 INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-REFRESH = re.compile(r"\s*\d*\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
+REFRESH = re.compile(r"\s*(?:\d+\s*)?[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 SKIPPED = frozenset({"nav", "template", "svg", "math", "noscript", "object", "select", "button"})
 #: Elements that must be closed, so that a hidden one ends where it says.

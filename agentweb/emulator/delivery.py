@@ -25,6 +25,7 @@ from agentweb.emulator.meter import Meter
 from agentweb.emulator.outcome import Outcome
 from agentweb.emulator.prepare import Prepared
 from agentweb.emulator.streaming import frames
+from agentweb.emulator.streaming.openloop import by_words, write_open_loop
 from agentweb.emulator.streaming.steps import PING, Steps
 from agentweb.emulator.streaming.writer import pause, watched, write_steps
 from agentweb.emulator.usage import Usage
@@ -122,7 +123,8 @@ class Delivery:
         ]
         exchange.note(200)
         pace = choose_pace(exchange, self.prepared.view)
-        steps = self._steps(together=1 if pace or self.fault is not None else _TOGETHER)
+        rate = exchange.emulator.rate
+        steps = self._steps(together=1 if pace or rate or self.fault is not None else _TOGETHER)
         if self.fault is not None:
             steps = change_steps(steps, self.fault)
         meter = Meter()
@@ -138,7 +140,10 @@ class Delivery:
         try:
             async with watched(exchange.receive) as gone:
                 await start(exchange.send, 200, [*headers, ("cache-control", "no-cache")])
-                await write_steps(steps, send, gone, pace)
+                if rate:
+                    await write_open_loop(steps, send, gone, rate, Random(self.nonce))  # noqa: S311
+                else:
+                    await write_steps(steps, send, gone, pace)
         finally:
             self._settle(meter)
             exchange.emulator.open_streams -= 1
@@ -168,8 +173,9 @@ class Delivery:
         yield frames.open_message(self._message(first))
         yield PING
         dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
+        cut = by_words if self.exchange.emulator.rate else frames.chunks
         for index, piece in enumerate(outcome.answer.pieces):
-            yield from frames.piece_frames(index, piece, dice, together)
+            yield from frames.piece_frames(index, piece, dice, together, cut)
         self._bill(final, complete=True, searches=told.searches(outcome.answer))
         usage = final.delta() | told.server_uses(outcome.answer) | outcome.iterations()
         yield from frames.close_message(outcome.answer, usage, self._container(), self._extra())

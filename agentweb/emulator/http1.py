@@ -3,7 +3,8 @@ ways.
 
 Chosen against Daphne (its reactor cannot run twice in one process) and uvicorn (not a dependency).
 An app that returns before its last body message has the connection closed on it, which is how the
-emulator cuts a stream; the message type `emulator.reset` sends a TCP reset instead.
+emulator cuts a stream; the message type `emulator.reset` sends a TCP reset instead, and after
+`emulator.unbounded` no write waits for the peer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from agentweb.emulator.http_head import BadHead, Head, parse_head
 
 _MAX_HEAD = 65_536
 _HIGH_WATER = 1_048_576
+_UNBOUNDED = 1 << 40
 _LINGER_BYTES = 64 * 1_048_576
 _logger = logging.getLogger(__name__)
 
@@ -85,6 +87,10 @@ class Connection(asyncio.Protocol):
             self._transport.write(data)
         if not self._drained.is_set():
             await self._drained.wait()
+
+    def never_wait(self) -> None:
+        """Take whatever is written, however slowly the peer reads."""
+        self._transport.set_write_buffer_limits(high=_UNBOUNDED)
 
     def reset(self) -> None:
         """Close with a TCP reset."""
@@ -172,6 +178,8 @@ class _Exchange:
                 self._start(message)
             case "http.response.body":
                 await self._body(message.get("body", b""), last=not message.get("more_body", False))
+            case "emulator.unbounded":
+                self._connection.never_wait()
             case "emulator.reset":
                 await asyncio.sleep(0)
                 self._connection.reset()

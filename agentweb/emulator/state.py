@@ -56,6 +56,8 @@ class Emulator:
     seed: int = 0
     #: Seconds between two deltas.
     pace: float = 0.0
+    #: Deltas a second, whoever reads them, each stamped with its moment; 0: they go by the pace.
+    rate: float = 0.0
     record: bool = False
     limits: Limits = field(default_factory=Limits)
     #: What a changed prefix does when the request does not say; older accounts drop.

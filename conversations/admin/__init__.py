@@ -17,6 +17,7 @@ from conversations.admin import (  # noqa: F401
     conversations,
     erasures,
     ledger,
+    log_ins,
     mail,
     mcp,
     pins,

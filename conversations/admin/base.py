@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import Group
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from conversations.models import ApiModel, Conversation, User
+from conversations.rendering.visible import visible
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -22,6 +24,22 @@ else:
 
 #: Names offered by the filter by user; the search finds the others.
 MOST_NAMES = 100
+
+
+class Chooser(AutocompleteSelect):
+    """A choice by search; what can be no key is shown as not chosen instead of being looked up."""
+
+    def optgroups(self, name: str, value: Any, attr: Any = None) -> Any:
+        return super().optgroups(name, [each for each in value if not each or is_key(each)], attr)
+
+
+class Choosing(ModelAdmin):
+    """Forms whose people and groups are found by search."""
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", Chooser(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 
 class ReadOnly(ModelAdmin):
@@ -97,12 +115,12 @@ def listing(model: type[Model], text: str, **where: Any) -> str:
 
 
 def pretty(text: str) -> str:
-    """Show JSON text indented, and text that is none as it is."""
+    """Show JSON text indented, and text that is none as it is; hidden characters by number."""
     try:
         shown = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except ValueError:
         shown = text
-    return format_html('<pre class="record" tabindex="0">{}</pre>', shown)
+    return format_html('<pre class="record" tabindex="0">{}</pre>', visible(shown))
 
 
 def step(before: int, after: int) -> str:
@@ -112,10 +130,14 @@ def step(before: int, after: int) -> str:
     return f"{before:,} → {after:,}{share}"
 
 
+def is_key(value: str) -> bool:
+    """Say whether a text can be the key of a row."""
+    return value.isdecimal() and len(value) < 19
+
+
 def by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
     """Filter by a key as it stands in an address; an odd one finds nothing."""
-    is_key = value.isdecimal() and len(value) < 19
-    return rows.filter(**{path: int(value)}) if is_key else rows.none()
+    return rows.filter(**{path: int(value)}) if is_key(value) else rows.none()
 
 
 class OwnerFilter(admin.SimpleListFilter):

@@ -10,15 +10,15 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 
 from conversations.admin import changes, imports
 from conversations.admin.base import (
     MOST_NAMES,
+    Choosing,
     GroupFilter,
-    ModelAdmin,
     OwnerFilter,
     ReadOnly,
     link,
@@ -65,7 +65,7 @@ class Standings(ChangeList):
 
 
 @admin.register(Budget)
-class BudgetAdmin(ModelAdmin):
+class BudgetAdmin(Choosing):
     actions = None
     form = BudgetForm
     list_display = ("__str__", "whose", "kind", "stands", "starts_anew", "is_active")
@@ -131,7 +131,7 @@ class BudgetAdmin(ModelAdmin):
             *super().get_urls(),
         ]
 
-    def export(self, request: HttpRequest) -> StreamingHttpResponse:
+    def export(self, request: HttpRequest) -> HttpResponseBase:
         """Give the budgets of the list as CSV, in the form in which they are taken in."""
         return exported(self, request, budgets_sheet, "agentweb-budgets.csv")
 
@@ -193,7 +193,7 @@ class GrantAdmin(ReadOnly):
 
 
 @admin.register(TurnCap)
-class TurnCapAdmin(ModelAdmin):
+class TurnCapAdmin(Choosing):
     actions = None
     form = TurnCapForm
     list_display = ("group", "user", "money", "rounds", "tool_calls", "seconds")

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
 
 from conversations.admin import changes
@@ -188,7 +188,7 @@ class LedgerEntryAdmin(Movement):
         view = self.admin_site.admin_view(self.export)
         return [path("export.csv", view, name="ledger_export"), *super().get_urls()]
 
-    def export(self, request: HttpRequest) -> StreamingHttpResponse:
+    def export(self, request: HttpRequest) -> HttpResponseBase:
         """Give the entries of the list as CSV."""
         return exported(self, request, ledger_sheet, "agentweb-ledger.csv")
 

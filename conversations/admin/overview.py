@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
@@ -43,7 +43,7 @@ def page(request: HttpRequest) -> HttpResponse:
     return TemplateResponse(request, "admin/overview.html", context)
 
 
-def table(request: HttpRequest, name: str) -> StreamingHttpResponse:
+def table(request: HttpRequest, name: str) -> HttpResponseBase:
     """Give one of the tables as CSV."""
     if not may_see(request):
         raise PermissionDenied

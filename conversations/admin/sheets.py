@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from conversations.history.streams import download
@@ -39,7 +39,7 @@ def exported(
     request: HttpRequest,
     sheet: Callable[[QuerySet[Any]], Rows],
     file: str,
-) -> StreamingHttpResponse:
+) -> HttpResponseBase:
     """Send what the list shows, for those who may see it."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied

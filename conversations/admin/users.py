@@ -98,7 +98,9 @@ class UserAdmin(_UserAdmin):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
         told = super().construct_change_message(request, form, formsets, add)
-        return told if add else [*told, *person.told(form, formsets)]
+        # The form of a new password is not this one.
+        is_ours = isinstance(form, UserForm)
+        return [*told, *person.told(form, formsets)] if is_ours and not add else told
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = tuple(super().get_readonly_fields(request, obj))

@@ -23,7 +23,7 @@ from conversations import frames
 from conversations.bench.ground import Queries, person
 from conversations.bench.words import record
 from conversations.conf import conf
-from conversations.queries import path
+from conversations.queries import paging, path
 from conversations.services import turns
 from conversations.services.exchange import import_recording
 from conversations.services.recordings import recording_of
@@ -107,7 +107,7 @@ def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
 
 
 def _snapshot(conversation: Conversation, after: int) -> str:
-    return frames.snapshot(conversation.pk, after, None)[0]
+    return frames.snapshot(conversation.pk, paging.bookmark(conversation, after), None)[0]
 
 
 def list_pages(conversations: int, runs: int) -> list[Page]:

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations import dispatch
 from conversations.adapters import workspace_of
 from conversations.conf import conf
 from conversations.history.frame import frame, notice
@@ -16,7 +17,6 @@ from conversations.services.attachments import drop_unsent
 from conversations.services.conversations import delete_everything
 from conversations.services.erase import erase_due
 from conversations.services.mail import remove_mail_accounts
-from conversations.turns import supervisor
 from conversations.views import person
 
 
@@ -46,7 +46,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     if request.POST.get("name", "").strip() != user.get_username():
         return shown(request, {"delete_error": _("Type your user name to confirm.")}, 400)
     for turn in delete_everything(owner_id=user.pk):
-        supervisor.stop(turn)
+        dispatch.stop(turn)
     erase_due(owner_id=user.pk)
     drop_unsent(owner_id=user.pk)
     workspace_of(user.pk).clear()

@@ -12,13 +12,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations import dispatch
 from conversations.conf import conf
 from conversations.history.frame import answered, frame, notice, still_there
 from conversations.queries.conversations import conversation_for, is_stored
 from conversations.queries.listing import deleted_for, row_of
 from conversations.services import conversations as services
 from conversations.services.erase import erase_due
-from conversations.turns import supervisor
 from conversations.views import person
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     conversation = conversation_for(person(request), public_id)
     turn = services.delete_conversation(conversation=conversation)
     if turn is not None:
-        supervisor.stop(turn)
+        dispatch.stop(turn)
     notice(
         request,
         _("“%s” was deleted.") % row_of(conversation).title,

@@ -1,28 +1,66 @@
-"""Answers that are made while they are sent."""
+"""Answers that are made while they are sent, a few at a time for each person.
+
+Each holds a thread and the database while it is written, so one person's downloads are bounded in
+every process; others are not held up.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from threading import Lock
 
 from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import render
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
 
 #: Bytes that are collected before they are sent.
 PIECE = 32_768
+#: Downloads of one person that a process makes at the same time.
+MOST_AT_ONCE = 3
+
+_lock = Lock()
+_running: Counter[int] = Counter()
+
+
+class TooManyDownloads(Exception):
+    """More began at the very same moment than a person may have: this one is broken off."""
+
+    code = "too_many_downloads"
 
 
 def download(
     request: HttpRequest, pieces: Iterator[bytes], name: str, content_type: str
-) -> StreamingHttpResponse:
-    """Send pieces as a file to keep, never as a page of this site."""
-    lumps = _lumps(pieces)
+) -> HttpResponseBase:
+    """Send pieces as a file to keep, never as a page of this site; 429 when too many are sent."""
+    key = request.user.pk or 0
+    if _running[key] >= MOST_AT_ONCE:
+        words = _("Other downloads of yours are still on their way. Try again when they are done.")
+        return render(request, "429.html", {"words": words}, status=429)
+    lumps = _placed(key, _lumps(pieces))
     content = _awaited(lumps) if isinstance(request, ASGIRequest) else lumps
     response = StreamingHttpResponse(content, content_type=content_type)
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _placed(key: int, lumps: Iterator[bytes]) -> Iterator[bytes]:
+    """Hold one of a person's places from the first piece to the last, or until nobody reads on."""
+    with _lock:
+        if _running[key] >= MOST_AT_ONCE:
+            raise TooManyDownloads
+        _running[key] += 1
+    try:
+        yield from lumps
+    finally:
+        with _lock:
+            _running[key] -= 1
+            if not _running[key]:
+                del _running[key]
 
 
 def _lumps(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -2,9 +2,10 @@
 
 A top-level block is closed when the next one has begun on a whole line: what can still come cannot
 change it (a reference definition can, which is why the finished answer is rendered once in full).
-The total cost is linear in the answer whatever its shape: a long code block is closed in slices, a
-long list item by item, any other long tail is rendered again only when it has grown by a sixteenth
-(by a half when it is of the costly kind), and past `MAX_BLOCK` it is shown as it was written.
+The total cost is linear in the answer whatever its shape: a long code block is closed in slices and
+coloured as they close, a long list item by item, any other long tail is rendered again only when it
+has grown by a sixteenth (by a half when it is of the costly kind), and past `MAX_BLOCK` it is shown
+as it was written.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from conversations.rendering.sanitise import clean
 #: Tails up to this many characters are rendered each time; longer ones wait.
 SHORT = 800
 #: Code and lists of more characters are closed in part.
-WHOLE = 400
+WHOLE = 300
 _EMPTY = SafeString("")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -40,6 +41,11 @@ class Incremental:
         self._is_continued = False
         #: Characters parsed so far: the measure of the cost.
         self.parsed = 0
+
+    @property
+    def unfinished(self) -> int:
+        """Characters of the tail: what is rendered again with the next text."""
+        return len(self._text)
 
     def feed(self, text: str) -> tuple[SafeString, SafeString]:
         """Take more text; the tail is the same as before when there was too little of it."""
@@ -71,6 +77,7 @@ class Incremental:
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())
+        env["is_coloured"] = not _is_open(tokens[last:], lines[line:])
         self._tail = _safe(to_html(tokens[last:], env))
         return closed
 
@@ -87,16 +94,17 @@ class Incremental:
             return _EMPTY
         try:
             closed = self._slice(head, is_continued=self._is_continued)
-            self._tail = self._slice(tail, is_continued=is_continued)
+            is_code = block.type == "fence"
+            self._tail = self._slice(tail, is_continued=is_continued, is_coloured=not is_code)
         except TooCostly:
             return _EMPTY
         self._text, self._is_continued = tail, is_continued
         return closed
 
-    def _slice(self, text: str, *, is_continued: bool) -> SafeString:
+    def _slice(self, text: str, *, is_continued: bool, is_coloured: bool = True) -> SafeString:
         self.parsed += len(text)
         tokens, env = parse(text)
-        env["is_continued"] = is_continued
+        env["is_continued"], env["is_coloured"] = is_continued, is_coloured
         return _safe(to_html(tokens, env))
 
     def _as_written(self) -> SafeString:
@@ -121,11 +129,19 @@ def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:
     return whole[-1] if whole else (0, 0)
 
 
+def _is_open(tokens: list[Token], lines: list[str]) -> bool:
+    """Say whether a text is one code block that goes on."""
+    return bool(tokens) and tokens[0].type == "fence" and not _is_closed(tokens[0], lines)
+
+
+def _is_closed(block: Token, lines: list[str]) -> bool:
+    closing = re.compile(rf" {{0,3}}{re.escape(block.markup)}{re.escape(block.markup[0])}*\s*")
+    return any(closing.fullmatch(line) for line in lines[1:])
+
+
 def _open_fence(block: Token, lines: list[str]) -> str:
     """Give what an open code block goes on with: its opening line and the line being written."""
-    closing = re.compile(rf" {{0,3}}{re.escape(block.markup)}{re.escape(block.markup[0])}*\s*")
-    has_closed = any(closing.fullmatch(line) for line in lines[1:])
-    return "" if has_closed or len(lines) < 3 else lines[0] + lines[-1]
+    return "" if _is_closed(block, lines) or len(lines) < 3 else lines[0] + lines[-1]
 
 
 def _last_item(tokens: list[Token], lines: list[str]) -> int:

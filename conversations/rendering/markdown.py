@@ -83,7 +83,8 @@ def _fence(
 ) -> str:
     words = tokens[at].info.lower().split()
     language = words[0] if words and words[0] in LANGUAGES else "text"
-    code = highlighted(tokens[at].content, language, env["allowance"])
+    shown = language if env.get("is_coloured", True) else "text"
+    code = highlighted(tokens[at].content, shown, env["allowance"])
     opening = '<pre class="more">' if env.pop("is_continued", False) else "<pre>"
     return f'{opening}<code class="language-{language}">{code}</code></pre>\n'
 

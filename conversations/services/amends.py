@@ -12,18 +12,20 @@ from django.db.models.functions import Greatest
 from conversations.models import BudgetWindow, Conversation, LedgerEntry, Reservation
 
 
-def close_accounts(*, conversation: Conversation) -> None:
-    """Replace what its calls entered by one correction a window; the door is open."""
+def close_accounts(*, conversation: Conversation) -> list[LedgerEntry]:
+    """Close what its calls hold; give a correction for each window, which replaces their entries.
+
+    The corrections are still to be entered, and the entries to be erased.
+    """
     mine = Reservation.objects.filter(call__conversation=conversation)
     keys = mine.order_by("window_id").values_list("window_id", flat=True).distinct()
     windows = BudgetWindow.objects.select_for_update().filter(pk__in=list(keys)).order_by("pk")
-    for window in list(windows):
-        _close(window, conversation)
-    LedgerEntry.objects.filter(call__conversation=conversation)._raw_delete("default")
+    corrections = [_close(window, conversation) for window in list(windows)]
     mine._raw_delete("default")
+    return corrections
 
 
-def _close(window: BudgetWindow, conversation: Conversation) -> None:
+def _close(window: BudgetWindow, conversation: Conversation) -> LedgerEntry:
     final = LedgerEntry.objects.filter(window=window, call__conversation=conversation)
     costs = dict(final.filter(kind__in=("settle", "release")).values_list("call_id", "amount"))
     total = held = over = 0
@@ -40,7 +42,7 @@ def _close(window: BudgetWindow, conversation: Conversation) -> None:
         overrun=F("overrun") - over,
         limit=Greatest("limit", F("spent") + F("held") + over),
     )
-    LedgerEntry.objects.create(
+    return LedgerEntry(
         window=window,
         kind=LedgerEntry.Kind.ADJUST,
         amount=total,

@@ -26,10 +26,10 @@ from conversations.context.media import Media, MediaError
 from conversations.context.view import Message as ViewMessage
 from conversations.models import ApiModel, Attachment, Conversation, User
 from conversations.queries.attachments import whole
+from conversations.services.doors import erase_texts
 from conversations.services.file_words import display_name, sentence
-from conversations.services.guards import erasing
 from conversations.services.log import keep_blob
-from conversations.services.texts import claim_texts, orphaned_blobs
+from conversations.services.texts import claim_texts
 
 #: How long a file waits for its message.
 UNSENT_FOR = timedelta(days=1)
@@ -221,12 +221,11 @@ def sweep_unsent(*, now: datetime | None = None) -> int:
 
 
 def _drop(rows: QuerySet[Attachment]) -> int:
-    with erasing(), transaction.atomic():
+    with transaction.atomic():
         # One that is just being sent is left alone.
         waiting = rows.filter(conversation=None).select_for_update(skip_locked=True)
         facts = dict(waiting.values_list("pk", "data_id"))
         claim_texts()
         Attachment.objects.filter(pk__in=facts).delete()
-        gone: QuerySet[Any] = orphaned_blobs(set(facts.values()))
-        gone._raw_delete(gone.db)
+        erase_texts(digests=set(facts.values()))
         return len(facts)

@@ -1,6 +1,7 @@
 """Holding and settling: what a call may use at most is held before it, what it used settles it.
 
-Both happen in the transaction of their fact, under the lock of every window they touch. A window
+Both happen in the transaction of their fact, under the lock of every window they touch; the call's
+conversation was locked before those. A window
 takes a hold only where spent, held and overrun stay within what is allowed at that moment, so what
 is spent plus what is held never passes the limit, whatever runs in parallel; a constraint of the
 database says the same. What settles above its reservation goes to `overrun`: never lost, never in
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from django.db.models import Exists, F, OuterRef, Q
 
 from conversations.models import ApiCall, BudgetWindow, LedgerEntry, Reservation
+from conversations.services.chain import extend, locked
 from conversations.services.crossings import tell_crossings
 from conversations.services.refusals import over_limit
 from conversations.services.windows import Slot, move
@@ -121,6 +123,7 @@ def _close(call: ApiCall, kind: Kind, amount_of: Callable[[Reservation], int]) -
 
 
 def _enter(call: ApiCall, kind: Kind, rows: Iterable[tuple[BudgetWindow, int]]) -> None:
-    LedgerEntry.objects.bulk_create(
+    entries = [
         LedgerEntry(window=window, call=call, kind=kind, amount=amount) for window, amount in rows
-    )
+    ]
+    extend(entries, locked(call.conversation_id))

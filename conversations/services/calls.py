@@ -25,6 +25,7 @@ from conversations.queries.prices import price_list
 from conversations.services.admission import admission, inactive, worst_cost
 from conversations.services.budgets import Amounts, hold_amounts, settle, settle_in_full
 from conversations.services.chain import append, locked
+from conversations.services.counted import count_call
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, keep_blob, storable
@@ -169,6 +170,7 @@ def lose_call(*, call: ApiCall) -> None:
     )
     append(result, locked(call.conversation_id))
     settle_in_full(call=call)
+    count_call(call=call, result=result)
 
 
 def _store_answer(lease: Lease, ending: Ending) -> Message | None:
@@ -241,3 +243,4 @@ def _record_result(
         duration_ms=timing.duration,
     )
     append(row, locked(call.conversation_id))
+    count_call(call=call, result=row)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from conversations.allowances import Standing
 from conversations.models import Crossing
 from conversations.queries.allowances import places, standing, windows_of
+from conversations.services.chain import extend, locked_site
 
 
 def tell_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
@@ -29,11 +30,10 @@ def tell_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
         return
     told = Crossing.objects.filter(window__in={window for window, _ in passed})
     known = set(told.values_list("window", "percent"))
-    Crossing.objects.bulk_create(
-        (
-            Crossing(window_id=window, percent=percent, spent=one.spent, limit=one.limit)
-            for (window, percent), one in passed.items()
-            if (window, percent) not in known
-        ),
-        ignore_conflicts=True,
-    )
+    rows = [
+        Crossing(window_id=window, percent=percent, spent=one.spent, limit=one.limit)
+        for (window, percent), one in passed.items()
+        if (window, percent) not in known
+    ]
+    if rows:
+        extend(rows, locked_site())

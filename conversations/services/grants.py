@@ -23,6 +23,7 @@ from conversations.conf import conf
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
 from conversations.models.budgets import MOST
 from conversations.services.audit.accounts import due
+from conversations.services.chain import append, locked_site
 from conversations.templatetags.agentweb import worth
 
 
@@ -97,7 +98,7 @@ def grant_more(
         raise BudgetError("A grant ends later than now.")
     if user is not None and budget.kind == Budget.Kind.POOL:
         raise BudgetError("A pool has no members: its grants are for all of them.")
-    return Grant.objects.create(
+    grant = Grant(
         budget=budget,
         user=user,
         amount=amount,
@@ -107,6 +108,8 @@ def grant_more(
         actor=actor,
         form=form,
     )
+    append(grant, locked_site())
+    return grant
 
 
 @transaction.atomic
@@ -191,7 +194,7 @@ def _locked(window_id: int) -> BudgetWindow:
 def _entered(
     window: BudgetWindow, amount: int, reason: str, actor: User | None, form: UUID | None = None
 ) -> LedgerEntry:
-    return LedgerEntry.objects.create(
+    entry = LedgerEntry(
         window=window,
         kind=LedgerEntry.Kind.ADJUST,
         amount=amount,
@@ -199,3 +202,5 @@ def _entered(
         actor=actor,
         form=form,
     )
+    append(entry, locked_site())
+    return entry

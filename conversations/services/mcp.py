@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.models import McpDecision, McpServer, McpTool, User
+from conversations.services.chain import append, locked_site
 from conversations.services.secrets import seal
 from tools.mcp.connection import Standing
 from tools.mcp.definitions import Listed
@@ -47,11 +48,14 @@ def save_server(
         server.sealed_headers = seal(json.dumps(headers)) if headers else ""
     server.save()
     kind = Kind.ADDED if is_new else Kind.CHANGED
+    is_other = not is_new and bool(set(names) & set(PLACE))
+    # Locked before the log of decisions is, as everywhere.
+    approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
+    tools = list(approved)
     if names or is_new:
         _decide(server, kind, actor, note=", ".join(names)[:300])
-    if not is_new and set(names) & set(PLACE):
-        for tool in server.tools.select_for_update().exclude(approved=""):
-            _withdraw(tool, actor, "the server is another one now")
+    for tool in tools:
+        _withdraw(tool, actor, "the server is another one now")
 
 
 @transaction.atomic
@@ -168,7 +172,7 @@ def _decide(
     definition: str = "",
     digest: str = "",
 ) -> None:
-    McpDecision.objects.create(
+    row = McpDecision(
         server=server,
         tool=tool,
         kind=kind,
@@ -177,3 +181,4 @@ def _decide(
         definition=definition,
         digest=digest,
     )
+    append(row, locked_site())

@@ -27,3 +27,12 @@ def keep_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
     user = User.objects.select_for_update().only("preferences").get(pk=user_id)
     user.preferences = merged(user.preferences, changes)
     user.save(update_fields=["preferences"])
+
+
+@transaction.atomic
+def end_sessions(*, user_id: int) -> User:
+    """End every session of the person; the one that goes on is given the new hash by its view."""
+    user = User.objects.select_for_update().get(pk=user_id)
+    user.session_epoch += 1
+    user.save(update_fields=["session_epoch"])
+    return user

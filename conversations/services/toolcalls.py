@@ -14,21 +14,25 @@ from django.db.models.functions import Now
 
 from conversations.models import ToolCall
 from conversations.ports import ToolDone
+from conversations.services.counted import count_tool
 from conversations.services.leases import Lease, hold
 from conversations.services.log import keep_blob
 from conversations.switch import Stopped
+from conversations.telemetry.metrics import is_on
 
 
 @transaction.atomic
 def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> str:
-    """Commit that the call leaves, and give its key."""
+    """Commit that the call leaves, and give its key; none leaves once a stop was asked for."""
     hold(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
     left = {"state": "started", "started_at": Now(), "is_private": is_private}
     if not calls.filter(may_leave).update(**left):
         raise Stopped("lease")
-    turn = calls.values_list("turn__public_id", flat=True).get()
+    turn, stop = calls.values_list("turn__public_id", "turn__stop_requested_at").get()
+    if stop is not None:
+        raise Stopped("user")
     return sha256(f"{turn} {tool_use_id}".encode()).hexdigest()
 
 
@@ -36,11 +40,12 @@ def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> s
 def finish_tool(*, lease: Lease, tool_use_id: str, done: ToolDone) -> None:
     """Store the whole original result and how the call ended."""
     hold(lease)
-    ToolCall.objects.filter(
-        turn_id=lease.turn_id, tool_use_id=tool_use_id, state__in=("planned", "started")
-    ).update(
+    calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
+    is_closed = calls.filter(state__in=("planned", "started")).update(
         state=done.state,
         output_id=keep_blob(done.content),
         details=dict(done.details),
         ended_at=Now(),
     )
+    if is_closed and is_on():
+        count_tool(name=calls.values_list("name", flat=True).get(), state=done.state)

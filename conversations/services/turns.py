@@ -18,6 +18,7 @@ from conversations.models import (
 from conversations.ports import Finish
 from conversations.services.attachments import first_name
 from conversations.services.chain import locked
+from conversations.services.counted import count_turn
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.leftovers import tidy
@@ -96,6 +97,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
         retry_at=None,
         ended_at=Now(),
     )
+    count_turn(state=finish.state, reason=finish.reason or finish.code)
     if finish.state == "done":
         drop_draft(lease.turn_id)
         return start_next(conversation_id=lease.conversation_id)
@@ -110,8 +112,10 @@ def request_stop(*, turn: Turn) -> None:
         stop_requested_at=Now()
     )
     ended = {"finish_reason": "stopped", "ended_at": Now()}
-    Turn.objects.filter(pk=turn.pk, state="queued").update(state="cancelled", **ended)
+    if Turn.objects.filter(pk=turn.pk, state="queued").update(state="cancelled", **ended):
+        count_turn(state="cancelled", reason="stopped")
     waiting = Turn.objects.filter(pk=turn.pk, state="approval_wait")
     if waiting.update(state="cancelling"):
         tidy(turn)
         Turn.objects.filter(pk=turn.pk).update(state="cancelled", **ended)
+        count_turn(state="cancelled", reason="stopped")

@@ -18,6 +18,7 @@ from django.utils.translation import ngettext
 from conversations.conf import conf
 from conversations.context import images, media
 from conversations.rendering import clean
+from conversations.rendering.visible import visible as _visible
 
 register = template.Library()
 
@@ -34,6 +35,9 @@ _TOOL_ICONS = {
     "recall": "recall",
     "current_time": "clock",
 }
+
+
+register.filter("visible", _visible)
 
 
 class _Turn(Protocol):

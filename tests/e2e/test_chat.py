@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from agentweb.serving import MOST_FRAME
+from agentweb.edge.sockets import MOST_FRAME
 from tests.e2e.conftest import Serve, Snap, Watch, observe
 from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served

@@ -22,6 +22,7 @@ from conversations.models import (
 from conversations.ports import Ending, ModelFailed
 from conversations.queries.allowances import standings
 from conversations.services import calls
+from conversations.services.chain import append, locked_site
 from conversations.usage import Usage
 from tests import records, work
 from tests.allowing import PLENTY, clean, group, member, padded, play, refusal, site, worst
@@ -164,14 +165,15 @@ def test_a_grant_adds_to_the_limit_while_it_lasts() -> None:
     budget = site(1)
     now = timezone.now()
     for user, days in ((ada, 1), (bea, -1)):
-        Grant.objects.create(
+        grant = Grant(
             budget=budget, user=user, amount=PLENTY, starts_at=now - timedelta(days=2),
             expires_at=now + timedelta(days=days), reason="a trial",
         )  # fmt: skip
+        append(grant, locked_site())
     play(work.begun(ada))
     assert [one.limit for one in standings(ada.pk)] == [PLENTY + 1]
     assert "does not allow" in refusal(work.begun(bea))
-    Grant.objects.create(budget=budget, amount=PLENTY, reason="for all")
+    append(Grant(budget=budget, amount=PLENTY, reason="for all"), locked_site())
     play(work.begun(bea, "Now"))
     assert clean()
 
@@ -179,7 +181,7 @@ def test_a_grant_adds_to_the_limit_while_it_lasts() -> None:
 def test_a_grant_that_ends_touches_no_window_and_refuses_the_next_call() -> None:
     user = work.person()
     budget = work.limited(user, 1)
-    Grant.objects.create(budget=budget, amount=PLENTY, reason="a trial")
+    append(Grant(budget=budget, amount=PLENTY, reason="a trial"), locked_site())
     lease = work.begun(user)
     sent = work.opened(lease)
     later = timezone.now() + timedelta(days=365)
@@ -252,7 +254,7 @@ def test_admission_asks_the_same_number_of_times_whatever_budgets_there_are() ->
     assert counts[0][1] <= 22
 
 
-def test_budgets_add_four_statements_to_the_opening_of_a_call_however_many_they_are() -> None:
+def test_budgets_add_six_statements_to_the_opening_of_a_call_however_many_they_are() -> None:
     people = {count: work.person(f"ada-{count}") for count in (0, 1, 5)}
     for count, user in people.items():
         for period in list(Budget.Period)[:count]:
@@ -265,5 +267,5 @@ def test_budgets_add_four_statements_to_the_opening_of_a_call_however_many_they_
         with CaptureQueriesContext(connection) as opening:
             calls.open_call(lease=lease, sending=asked)
         found[count] = len(opening)
-    # The lock of the windows, their numbers, the reservations and the entries.
-    assert [found[count] - found[0] for count in (1, 5)] == [4, 4]
+    # The lock of the windows, their numbers, the reservations; the entries as links of the chain.
+    assert [found[count] - found[0] for count in (1, 5)] == [6, 6]

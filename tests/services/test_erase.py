@@ -45,6 +45,7 @@ from tests.records import Played
 
 pytestmark = pytest.mark.django_db
 KEPT = {"User", "ApiModel", "ModelPrice", "Budget", "BudgetWindow", "LedgerEntry", "Erasure"}
+KEPT |= {"SiteChain", "AnchorMark"}
 
 
 def rows() -> dict[str, int]:
@@ -109,7 +110,7 @@ def test_the_erasure_says_what_went_and_nothing_of_what_was_said() -> None:
     assert erasure.owner == played.user
     assert erasure.conversation == conversation.public_id
     assert (erasure.messages, erasure.transformations, erasure.calls) == (*counts, calls_made)
-    assert (erasure.links, erasure.chain) == links
+    assert (erasure.links, erasure.tail) == links
     assert erasure.due_at - erasure.deleted_at == timedelta(days=30)
     assert erasure.cost_micros == cost > 0
     (day,) = erasure.usage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,17 +15,20 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import ProtectedError
 
 from conversations import models
-from conversations.models import AppendOnly
+from conversations.models import AppendOnly, Chained
+from conversations.services.chain import OWNED, locked_site
 from conversations.services.guards import (
     erasing,
+    guarded_models,
     guarded_tables,
     install_guards,
     missing_guards,
+    verbs,
 )
 from tests.environment import DATABASE
 
 VERBS = ("update", "delete", "truncate" if DATABASE == "postgres" else "replace")
-TRIGGERS = ("update", "delete", "truncate" if DATABASE == "postgres" else "insert")
+TRIGGERS = ("update", "delete", "truncate" if DATABASE == "postgres" else "insert", "place")
 REFUSED = (DatabaseError, sqlite3.DatabaseError, psycopg.DatabaseError)
 pytestmark = pytest.mark.django_db
 
@@ -40,44 +44,46 @@ def write_rows() -> list[AppendOnly]:
     envelope = models.Envelope.objects.create(digest="sha256:e", text="{}")
     message = models.Message.objects.create(
         conversation=conversation, seq=1, parent=0, turn=turn, kind="answer", content="[]",
-        estimate=1,
+        estimate=1, link=1,
     )  # fmt: skip
     transformation = models.Transformation.objects.create(
         conversation=conversation, seq=2, parent=1, kind="compaction", outcome="applied", number=2,
         threshold=1, source="reported", edits="[]", policy="{}", tokens_before=2, tokens_after=1,
-        bytes_before=2, bytes_after=1, note="",
+        bytes_before=2, bytes_after=1, note="", link=2,
     )  # fmt: skip
     call = models.ApiCall.objects.create(
         conversation=conversation, turn=turn, number=1, purpose="reply", model="claude-sonnet-5-5",
         envelope=envelope, tip=1, body_digest="sha256:r", body_bytes=2, estimated_tokens=1,
-        binding="sha256:x", max_tokens=1,
+        binding="sha256:x", max_tokens=1, link=3,
     )  # fmt: skip
     result = models.ApiResult.objects.create(
-        call=call, status="complete", cost_micros=1, cost_basis="exact", duration_ms=1
+        call=call, status="complete", cost_micros=1, cost_basis="exact", duration_ms=1, link=4
     )
-    grant = models.Grant.objects.create(budget=budget, amount=1, reason="trial", actor=user)
-    crossing = models.Crossing.objects.create(window=window, percent=50, spent=1, limit=2)
-    entry = models.LedgerEntry.objects.create(window=window, call=call, kind="settle", amount=1)
+    grant = models.Grant.objects.create(budget=budget, amount=1, reason="x", actor=user, link=1)
+    crossing = models.Crossing.objects.create(window=window, percent=50, spent=1, limit=2, link=2)
+    entry = models.LedgerEntry.objects.create(
+        window=window, call=call, kind="settle", amount=1, link=5
+    )
     pin = models.Pin.objects.create(
-        conversation=conversation, tool_use_id="toolu_1", is_pinned=True, actor=user
+        conversation=conversation, tool_use_id="toolu_1", is_pinned=True, actor=user, link=6
     )
     erasure = models.Erasure.objects.create(
         owner=user, conversation=conversation.public_id, begun_at=datetime.now(UTC),
         deleted_at=datetime.now(UTC), due_at=datetime.now(UTC), messages=1, transformations=1,
-        calls=1, links=1, cost_micros=1,
+        calls=1, links=1, cost_micros=1, link=3,
     )  # fmt: skip
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
-    decided = models.McpDecision.objects.create(server=server, kind="added", actor=user)
+    decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
     used = models.ToolCall.objects.create(
         turn=turn, answer=message, position=0, tool_use_id="toolu_1", name="x", input="{}",
         effect="write",
     )  # fmt: skip
     question = models.Approval.objects.create(
         conversation=conversation, call=used, arguments_digest="sha256:a", reason="write",
-        expires_at=datetime.now(UTC),
+        expires_at=datetime.now(UTC), link=7,
     )  # fmt: skip
     decision = models.Decision.objects.create(
-        conversation=conversation, approval=question, verdict="once", actor=user
+        conversation=conversation, approval=question, verdict="once", actor=user, link=8
     )
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
@@ -113,7 +119,11 @@ def test_every_guarded_table_is_tried_here() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_sql_is_refused_on_every_guarded_table(verb: str) -> None:
     for row in write_rows():
-        refused(lambda row=row: execute(sentence(verb, row)))
+        if verb == "replace" and not isinstance(row, Chained):
+            # A text that is there already stays as it is.
+            execute(sentence(verb, row))
+        else:
+            refused(lambda row=row: execute(sentence(verb, row)))
         assert type(row)._base_manager.filter(pk=row.pk).exists()
 
 
@@ -180,8 +190,12 @@ def test_the_door_closes_after_an_error() -> None:
 @pytest.mark.parametrize("verb", TRIGGERS)
 def test_a_dropped_trigger_is_missed_and_comes_back_with_migrate(verb: str) -> None:
     assert missing_guards() == []
-    for table in guarded_tables():
-        where = f' ON "{table}"' if DATABASE == "postgres" else ""
+    for kind in guarded_models():
+        table, where = kind._meta.db_table, ""
+        if verb not in verbs(kind):
+            continue
+        if DATABASE == "postgres":
+            where = f' ON "{table}"'
         execute(f'DROP TRIGGER "{table}_keep_{verb}"{where}')
         assert missing_guards() == [table]
         call_command("migrate", verbosity=0)
@@ -211,3 +225,61 @@ def test_the_catalogue_outlives_the_flush() -> None:
     assert not models.Blob.objects.exists()
     assert models.ApiModel.objects.filter(pk="claude-sonnet-5-5").exists()
     assert models.ModelPrice.objects.filter(model="claude-sonnet-5-5").count() >= 5
+
+
+def test_rows_put_in_past_the_services_are_refused_where_the_chain_has_been() -> None:
+    for row in write_rows():
+        if not isinstance(row, Chained):
+            continue
+        kind = type(row)
+        with transaction.atomic():
+            end: models.Conversation | models.SiteChain = locked_site()
+            if kind in OWNED and getattr(row, "call_id", 1) is not None:
+                end = models.Conversation.objects.get()
+            end.links = row.link
+            end.save()
+        copy = kind(
+            **{one.attname: getattr(row, one.attname) for one in kind._meta.concrete_fields}
+        )
+        copy.pk = None
+        refused(lambda kind=kind, copy=copy: kind._base_manager.bulk_create([copy]))
+        refused(lambda kind=kind, copy=copy: kind._base_manager.bulk_create([copy] * 2, 1))
+
+
+@pytest.mark.skipif(DATABASE != "sqlite", reason="SQLite alone replaces rows")
+@pytest.mark.parametrize("pragma", ["ON", "OFF"])
+def test_sqlite_replaces_nothing_whatever_its_pragmas(pragma: str) -> None:
+    for row in write_rows():
+        table, key = row._meta.db_table, row._meta.pk.column  # type: ignore[union-attr]
+        before = type(row)._base_manager.filter(pk=row.pk).values().get()
+        execute(f"PRAGMA recursive_triggers = {pragma}")
+        try:
+            with contextlib.suppress(DatabaseError), transaction.atomic():
+                execute(sentence("replace", row))
+            refused(
+                lambda table=table, key=key: execute(
+                    f'UPDATE OR REPLACE "{table}" SET "{key}" = "{key}"'
+                )
+            )
+        finally:
+            execute("PRAGMA recursive_triggers = ON")
+        assert type(row)._base_manager.filter(pk=row.pk).values().get() == before
+
+
+@pytest.mark.skipif(DATABASE != "sqlite", reason="SQLite alone replaces rows")
+def test_sqlite_lets_no_other_row_take_a_unique_place() -> None:
+    rows = write_rows()
+    message = next(row for row in rows if isinstance(row, models.Message))
+    execute("PRAGMA recursive_triggers = OFF")
+    try:
+        columns = "conversation_id, seq, parent, kind, estimate, created_at, chain"
+        refused(
+            lambda: execute(
+                f"INSERT OR REPLACE INTO conversations_message ({columns}, link, content)"
+                f" SELECT {columns}, 99, 'other' FROM conversations_message"
+            )
+        )
+    finally:
+        execute("PRAGMA recursive_triggers = ON")
+    message.refresh_from_db()
+    assert message.content == "[]"

@@ -9,12 +9,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Group
 
 from conversations.asking import Ask
 from conversations.context import wire
-from conversations.models import ApprovalRule
+from conversations.models import ApprovalRule, ToolRule, User
 from conversations.ports import Finish, ToolDone
-from conversations.queries.approvals import NEVER
+from conversations.queries.approvals import LOST, NEVER
 from conversations.queries.web_search import has_read_privately
 from conversations.services import forks, log, toolcalls, turns, versions
 from conversations.services.attachments import store_attachment
@@ -51,6 +52,20 @@ def test_telling_a_host_asks_once_something_private_was_read() -> None:
     assert judge(lease, (visit,)) == {
         "v": Ask(visit, "private", "evil.example:443", ("read_diary",))
     }
+
+
+@pytest.mark.parametrize("others", [(), (FIRE,)], ids=["alone", "beside one that asks"])
+def test_a_tool_that_its_person_has_lost_since_the_turn_began_does_not_run(others: Any) -> None:
+    lease = work.begun()
+    found = calling(lease, ("k", "peek", {}), *others)
+    asked = [use.id for use in found[1:]]
+    assert list(judge(lease, found)) == asked
+    group = Group.objects.create(name="Trainees")
+    User.objects.get().groups.add(group)
+    ToolRule.objects.create(tool="peek", group=group, is_allowed=False)
+    verdicts = judge(lease, found)
+    assert verdicts.pop("k") == ToolDone(wire.encode(LOST), "denied", {"code": "lost"})
+    assert list(verdicts) == asked
 
 
 def test_a_private_reading_earlier_in_the_same_answer_counts() -> None:

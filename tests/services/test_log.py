@@ -13,6 +13,7 @@ from conversations.models import (
     Blob,
     Chained,
     Conversation,
+    LedgerEntry,
     Message,
     Transformation,
 )
@@ -28,7 +29,8 @@ def links(conversation: Conversation) -> list[Chained]:
     rows: list[Any] = []
     for kind in (Message, Transformation, ApiCall):
         rows += kind._base_manager.filter(conversation=conversation)
-    rows += ApiResult.objects.filter(call__conversation=conversation)
+    for kind in (ApiResult, LedgerEntry):
+        rows += kind._base_manager.filter(call__conversation=conversation)
     return sorted(rows, key=lambda row: row.link)
 
 
@@ -65,7 +67,7 @@ def test_the_chain_can_be_computed_again_from_the_stored_rows() -> None:
     conversation.refresh_from_db()
     assert recomputed(conversation) == conversation.chain
     kinds = {type(row).__name__ for row in links(conversation)}
-    assert kinds == {"Message", "Transformation", "ApiCall", "ApiResult"}
+    assert kinds == {"Message", "Transformation", "ApiCall", "ApiResult", "LedgerEntry"}
 
 
 def test_an_append_that_is_rolled_back_leaves_no_gap() -> None:

@@ -16,6 +16,7 @@ from conversations.prices import LEAST_OUTPUT
 from conversations.queries.meters import meter
 from conversations.queries.notices import Limits, limits, limits_of, notices
 from conversations.queries.prices import price_list
+from conversations.services.chain import append, locked_site
 from conversations.services.grants import grant_more
 from conversations.services.notices import put_notice_away
 from tests import records, work
@@ -42,7 +43,8 @@ def spend(budget: Budget, amount: int, overrun: int = 0, *percents: int) -> Budg
         defaults={"limit": max(amount, budget.limit), "spent": amount, "overrun": overrun},
     )  # fmt: skip
     for percent in percents:
-        Crossing.objects.create(window=window, percent=percent, spent=amount, limit=budget.limit)
+        crossing = Crossing(window=window, percent=percent, spent=amount, limit=budget.limit)
+        append(crossing, locked_site())
     return window
 
 

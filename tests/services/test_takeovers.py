@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from conversations.begun import Begun
-from conversations.models import Draft, ToolCall, Turn
+from conversations.models import ApiResult, Draft, ToolCall, Turn
 from conversations.ports import Finish, ToolDone
 from conversations.queries.begun import begun
 from conversations.services import calls, drafts, leases, log, takeovers, toolcalls, turns
@@ -85,13 +85,29 @@ def test_a_turn_that_waits_to_ask_again_goes_on_at_once() -> None:
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_turn_that_died_in_a_call_is_interrupted(is_first: bool) -> None:
+def test_a_turn_that_died_while_it_showed_an_answer_is_interrupted(is_first: bool) -> None:
     lease = work.begun() if is_first else asking("t1")
     if not is_first:
         log.store_results(lease=lease, content=work.results("t1"), estimate=1)
     work.opened(lease)
+    drafts.save_draft(lease=lease, text="Here", thinking="")
     assert died(lease).state == "interrupted"
     assert takeovers.claimable_turns() == []
+
+
+def test_a_turn_that_died_before_its_first_answer_is_interrupted() -> None:
+    lease = work.begun()
+    work.opened(lease)
+    assert died(lease).state == "interrupted"
+
+
+def test_a_turn_asks_again_behind_its_tools_where_nothing_of_the_answer_was_shown() -> None:
+    lease = asking("t1")
+    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    sent = work.opened(lease)
+    assert died(lease).state == "running"
+    assert ApiResult.objects.get(call_id=sent.call).status == "lost"
+    work.opened(gone_on(lease))
 
 
 def test_what_is_known_of_each_call_is_known_to_the_next_worker() -> None:
@@ -174,7 +190,7 @@ def test_the_time_of_dead_workers_counts_and_the_time_between_does_not() -> None
     now = timezone.now()
     Turn.objects.update(
         claimed_at=now - timedelta(hours=2),
-        lease_until=now - timedelta(hours=2) + timedelta(seconds=100) + leases.TTL,
+        lease_until=now - timedelta(hours=2) + timedelta(seconds=100) + leases.ttl(),
     )
     died(lease)
     again = gone_on(lease)

@@ -6,7 +6,7 @@ import pytest
 
 from conversations.models import Blob, ToolCall
 from conversations.ports import ToolDone
-from conversations.services import calls, toolcalls
+from conversations.services import calls, toolcalls, turns
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease
 from conversations.switch import Stopped
@@ -56,6 +56,15 @@ def test_a_call_that_writes_starts_once() -> None:
     with pytest.raises(Stopped):
         toolcalls.start_tool(lease=lease, tool_use_id="a")
     assert call("a").started_at == started
+
+
+def test_no_call_starts_once_a_stop_was_asked_for() -> None:
+    lease = planned("a")
+    turns.request_stop(turn=work.turn_of(lease))
+    with pytest.raises(Stopped) as stopped:
+        toolcalls.start_tool(lease=lease, tool_use_id="a")
+    assert stopped.value.reason == "user"
+    assert (call("a").state, call("a").started_at) == ("planned", None)
 
 
 def test_the_whole_result_is_kept_and_ends_the_call_once() -> None:

@@ -16,6 +16,7 @@ from conversations.ports import Finish, ToolDone
 from conversations.queries import transcripts
 from conversations.queries.attachments import shown_files
 from conversations.queries.listing import listing
+from conversations.queries.shapes import Bookmark
 from conversations.queries.words import can_continue, chip, hint
 from conversations.services import drafts, log, toolcalls, turns
 from conversations.services.exchange import import_recording
@@ -103,7 +104,7 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
         counts.append(
             [
                 queries(lambda c=conversation: transcripts.transcript(c)),
-                queries(lambda c=conversation: frames.snapshot(c.pk, 0, None)),
+                queries(lambda c=conversation: frames.snapshot(c.pk, Bookmark(), None)),
                 queries(lambda c=conversation, u=user: listing(u, c)),
             ]
         )
@@ -167,6 +168,25 @@ def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry
     turns.finish_turn(lease=lease, finish=finish)
     (turn,) = transcripts.transcript(work.conversation_of(lease)).turns
     assert (turn.chip, turn.can_retry, turn.error) == (words, can_retry, finish.text)
+
+
+@pytest.mark.parametrize(
+    ("finish", "words"),
+    [
+        (Finish("done", "loop_limit", "turn_rounds"), "limit of model calls for one turn"),
+        (Finish("done", "loop_limit", "turn_tools"), "limit of tool calls for one turn"),
+        (Finish("done", "loop_limit", "wrong_calls"), "tool calls that could not run"),
+        (Finish("failed", "loop_limit", "turn_money"), "limit of cost for one turn"),
+        (Finish("failed", "loop_limit", "turn_time"), "limit of time for one turn"),
+        (Finish("done", "loop_limit"), "at a limit for one turn"),
+    ],
+)
+def test_a_turn_that_used_up_a_cap_says_which(finish: Finish, words: str) -> None:
+    lease = work.begun()
+    turns.finish_turn(lease=lease, finish=finish)
+    (turn,) = transcripts.transcript(work.conversation_of(lease)).turns
+    assert words in turn.chip
+    assert "it can go on from here" in hint(finish.state, finish.reason, has_answer=True)
 
 
 def test_every_reason_of_a_failure_has_words() -> None:

@@ -87,7 +87,7 @@ def test_an_imported_conversation_is_replayed_on_the_clock_of_the_lab() -> None:
     conversation = Conversation.objects.create(owner=work.person(), model=records.MODEL)
     for seq, (kind, text) in enumerate((("prompt", "Hi"), ("answer", "Hello")), 1):
         Message.objects.create(
-            conversation=conversation, seq=seq, parent=seq - 1, kind=kind, estimate=9,
+            conversation=conversation, seq=seq, parent=seq - 1, kind=kind, estimate=9, link=seq,
             content=json.dumps([{"type": "text", "text": text}]),
         )  # fmt: skip
     Conversation.objects.filter(pk=conversation.pk).update(tip=2, head=2)
@@ -123,11 +123,11 @@ def test_a_log_that_makes_no_request_is_said() -> None:
     conversation.tip = Message.objects.get(kind="results").seq
     answer = Message.objects.filter(kind="answer").latest("seq")
     orphan = Message.objects.create(
-        conversation=conversation, seq=99, parent=answer.seq, kind="results", estimate=1,
+        conversation=conversation, seq=99, parent=answer.seq, kind="results", estimate=1, link=99,
         content='[{"type":"tool_result","tool_use_id":"nobody","content":"x"}]',
     )  # fmt: skip
     last = Message.objects.create(
-        conversation=conversation, seq=100, parent=orphan.seq, kind="answer", estimate=1,
+        conversation=conversation, seq=100, parent=orphan.seq, kind="answer", estimate=1, link=99,
         content='[{"type":"text","text":"x"}]',
     )  # fmt: skip
     conversation.tip = last.seq

@@ -160,7 +160,7 @@ async def test_a_stop_ends_a_turn_that_waits(emulator: EmulatorServer, ran: Path
     async with supervising() as supervisor:
         turn = await waiting(supervisor, "please fire")
         await db(turns.request_stop, turn=turn)
-        supervisor.stop(turn)
+        supervisor.stop(turn.pk)
         row = await ended(turn, 5)
     assert (row.state, row.finish_reason) == ("cancelled", "stopped")
     await accounted(emulator, row)

@@ -13,8 +13,8 @@ from django.utils import timezone
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations import frames
+from conversations import run as running_module
 from conversations import stage as staging
-from conversations import turns as supervising_module
 from conversations.db import db
 from conversations.hub import hub
 from conversations.models import (
@@ -47,7 +47,7 @@ def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterat
     emulator.emulator.reset()
     settings.ANTHROPIC_BASE_URL = emulator.url
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 1
-    monkeypatch.setattr(supervising_module, "TTL", timedelta(seconds=0.3))
+    monkeypatch.setattr(running_module, "RENEWALS", 100)
     monkeypatch.setattr(staging, "DRAFT_SECONDS", 0.05)
     yield
     assert hub._topics == {}
@@ -120,7 +120,7 @@ async def test_a_stop_before_the_first_event_leaves_only_the_prompt(
         supervisor.wake(turn.pk)
         await until(ApiCall.objects.exists)
         await db(turns.request_stop, turn=turn)
-        supervisor.stop(turn)
+        supervisor.stop(turn.pk)
         done = await ended(turn)
     assert (done.state, done.finish_reason) == ("cancelled", "stopped")
     assert await db(Message.objects.count) == 1
@@ -134,7 +134,7 @@ async def test_a_stop_in_mid_answer_keeps_what_was_said(emulator: EmulatorServer
         supervisor.wake(turn.pk)
         await until(lambda: Draft.objects.exclude(text="").exists())
         await db(turns.request_stop, turn=turn)
-        supervisor.stop(turn)
+        supervisor.stop(turn.pk)
         done = await ended(turn)
     assert done.state == "cancelled"
     text = await db(said, done)
@@ -188,7 +188,7 @@ async def test_a_stop_works_during_the_wait(emulator: EmulatorServer, settings: 
         supervisor.wake(turn.pk)
         await until(lambda: Turn.objects.filter(state="backoff").exists())
         await db(turns.request_stop, turn=turn)
-        supervisor.stop(turn)
+        supervisor.stop(turn.pk)
         done = await ended(turn, 2)
     assert done.state == "cancelled"
     assert len(emulator.emulator.log) == 1
@@ -235,7 +235,7 @@ def broken(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("where", "name", "prompt"),
     [
-        (supervising_module, "job", "Hello"),
+        (running_module, "job", "Hello"),
         (calls, "open_call", "Hello"),
         (calls, "close_call", "Answer in 200 words emulator:pace=0.003"),
         (toolcalls, "finish_tool", "List my files"),
@@ -359,6 +359,57 @@ async def test_a_drain_lets_short_turns_end_and_interrupts_long_ones(
         assert (row.state, row.finish_reason) == ("interrupted", "shutdown")
         assert await db(said, row)
         await db(is_valid, row.conversation)
+    await accounted(emulator)
+
+
+async def test_a_drain_leaves_a_turn_between_two_calls_to_the_next_process(
+    emulator: EmulatorServer, monkeypatch: Any
+) -> None:
+    """Its tools have run once, its text is whole, and nobody is told that it was interrupted."""
+    started, go = asyncio.Event(), asyncio.Event()
+    runs = []
+    plain = Toolset.run
+
+    async def slow(self: Toolset, name: str, *arguments: Any) -> Any:
+        runs.append(name)
+        started.set()
+        await go.wait()
+        return await plain(self, name, *arguments)
+
+    monkeypatch.setattr(Toolset, "run", slow)
+    async with supervising() as supervisor:
+        turn = await queue("List my files")
+        supervisor.wake(turn.pk)
+        await started.wait()
+        draining = asyncio.create_task(supervisor.drain(20))
+        await asyncio.sleep(0.05)
+        go.set()
+        await draining
+        row = await db(Turn.objects.get)
+        assert (row.state, row.lease_until, row.takeovers) == ("running", None, 0)
+        assert len(emulator.emulator.log) == 1
+    async with supervising(is_alone=False):
+        done = await ended(turn)
+    assert (done.state, done.finish_reason) == ("done", "end_turn")
+    assert runs == ["list_files"]
+    await db(is_valid, done.conversation)
+    await accounted(emulator)
+
+
+async def test_a_process_runs_no_more_turns_at_once_than_it_may(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_PROCESS_TURNS = 2
+    async with supervising() as supervisor:
+        queued = [await queue("Answer in 40 words emulator:pace=0.005") for _ in range(5)]
+        for turn in queued:
+            supervisor.wake(turn.pk)
+            supervisor.wake(turn.pk)
+        most = 0
+        while await db(lambda: Turn.objects.exclude(state="done").exists()):
+            most = max(most, supervisor.running)
+            await asyncio.sleep(0.01)
+    assert most == 2
     await accounted(emulator)
 
 

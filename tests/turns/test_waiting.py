@@ -60,7 +60,7 @@ async def test_behind_a_stopped_answer_they_wait_until_they_are_sent() -> None:
         await until(lambda: Draft.objects.exclude(text="").exists())
         await wait_behind(turn, "Hello again")
         await db(turns.request_stop, turn=turn)
-        supervisor.stop(turn)
+        supervisor.stop(turn.pk)
         assert (await ended(turn)).state == "cancelled"
         await supervisor.sweep()
         assert await db(QueuedPrompt.objects.count) == 1

@@ -78,6 +78,7 @@ FACTS = {
     "Decision": "chain",
     "Envelope": "digest headers",
     "Erasure": "chain usage",
+    "FailedLogIns": "name_digest peer",
     "Grant": "reason",
     "LedgerEntry": "reason",
     "McpDecision": "definition digest note tool",
@@ -120,6 +121,7 @@ def plant(conversation: Conversation) -> None:
         conversation=conversation,
         call=ToolCall.objects.filter(turn__conversation=conversation).latest("pk"),
         expires_at=conversation.created_at,
+        link=conversation.links + 1,
     )
     QueuedPrompt.objects.create(conversation=conversation, client_id=uuid4(), payload_digest="x")
     call = ApiCall.objects.filter(conversation=conversation).latest("pk")

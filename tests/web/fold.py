@@ -81,7 +81,8 @@ class Page:
     """The regions of a chat page; `missed` names the targets that were not there."""
 
     def __init__(self, html: str = "") -> None:
-        names = ("history", "live", "composer-state", "queue", "meter", "budget", "limits", "title")
+        names = ("history", "live", "composer-state", "queue", "meter", "budget", "limits", "title",
+                 "restarting")  # fmt: skip
         regions: list[Node | str] = [Node("div", {"id": name}) for name in names]
         self.root = parsed(html) if html else Node("page", {}, regions)
         self.missed: list[str] = []
@@ -108,10 +109,11 @@ class Page:
                     target.children.append(child)
 
     @property
-    def after(self) -> str:
-        """Name the turn this page ends with, as its script tells the server."""
+    def bookmark(self) -> str:
+        """Name where this page ends, as its script tells the server."""
         history = self.root.find("history")
-        return history.attributes["data-after"] if history else ""
+        found = history.attributes if history else {}
+        return f"after={found.get('data-after', 0)}&mark={found.get('data-mark', '')}"
 
     @property
     def turns(self) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from conversations.models import Conversation
 from conversations.queries.notices import Limits, Notice
 from conversations.queries.reduced import Change, Reduction
 from conversations.queries.shapes import (
+    Bookmark,
     BudgetPill,
     ConversationRow,
     Keep,
@@ -176,7 +177,7 @@ def chat(words: str = "notes.md") -> dict[str, Any]:
         "transcript": Transcript((turn(words), turn(words, number=2, state="failed")), 1),
         "meter": meter(words),
         "limits": limits(words),
-        "after": 2,
+        "bookmark": Bookmark(2, "0123456789ab"),
         "queue": queue(words),
         "live_turns": (turn(words, number=3, state="running"),),
         "models": [words, "claude-sonnet-5-5"],

@@ -243,7 +243,7 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
         await run(supervisor, "List my files", conversation)
         late = await opened(conversation)
         pages = [old, new, late]
-        assert [page.after for page in pages] == ["2", "2", "3"]
+        assert [page.bookmark.partition("&")[0][6:] for page in pages] == ["2", "2", "3"]
 
         async def done(tail: str, **data: Any) -> None:
             response = await db(post, conversation, tail, **data)
@@ -262,9 +262,9 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
             ("show/5/", {}),
         ]
         async with (
-            connected(conversation, after=int(old.after)) as one,
-            connected(conversation, after=int(new.after)) as two,
-            connected(conversation, after=int(late.after)) as three,
+            connected(conversation, query=old.bookmark) as one,
+            connected(conversation, query=new.bookmark) as two,
+            connected(conversation, query=late.bookmark) as three,
         ):
             tabs = list(zip((one, two, three), pages, strict=True))
             for tail, data in acts:
@@ -278,7 +278,7 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
         # A tab that lost its connection long ago says where it ends, and is shown the present.
         late.root = new.root
         await db(post, conversation, "show/1/")
-        async with connected(conversation, after=int(late.after)) as again_:
+        async with connected(conversation, query=late.bookmark) as again_:
             await catch_up(again_, late, await opened(conversation))
 
 
@@ -296,7 +296,10 @@ async def test_a_second_tab_sends_under_an_answer_and_both_show_it_until_it_is_s
             text="Answer in 120 words emulator:pace=0.01",
             client_id=uuid4(),
         )
-        async with connected(conversation, after=1) as one, connected(conversation, after=1) as two:
+        async with (
+            connected(conversation, query=pages[0].bookmark) as one,
+            connected(conversation, query=pages[1].bookmark) as two,
+        ):
             tabs = list(zip((one, two), pages, strict=True))
             supervisor.wake(running.pk)
             await until(Turn.objects.filter(pk=running.pk, state="running").exists)

@@ -13,6 +13,7 @@ from conversations import frames
 from conversations.events import BudgetMoved, MeterMoved, TurnClosed
 from conversations.models import Budget, BudgetWindow, Conversation, Crossing, Turn, User
 from conversations.periods import bounds
+from conversations.queries.shapes import Bookmark
 from conversations.services.grants import grant_more
 from tests import records, work
 from tests.allowing import group, member
@@ -171,6 +172,6 @@ def test_frames_say_what_pages_say() -> None:
     at(100, budget, user)
     for event in (MeterMoved(), BudgetMoved(), TurnClosed(1)):
         assert "Not now: " in frames.render(conversation.pk, event)
-    html, _ = frames.snapshot(conversation.pk, 0, None)
+    html, _ = frames.snapshot(conversation.pk, Bookmark(), None)
     assert "Today&#x27;s budget is used up." in html
     assert 'id="limits"' in html

@@ -21,8 +21,9 @@ from urllib.parse import urlencode
 import pytest
 from django.core.management import CommandError
 
+from agentweb.edge.sockets import MOST_FRAME
 from agentweb.management.commands.serve import port_number
-from agentweb.serving import MOST_FRAME, _demand_free, only_one
+from agentweb.serving import _demand_free, only_one
 from tests.e2e import served
 from tests.e2e.served import PROJECT, Served
 from tests.environment import DATABASE
@@ -34,6 +35,9 @@ PASSWORD = "quite a long password 7"
 class Visitor:
     """A browser without a page: cookies, forms and raw sockets."""
 
+    #: How long it waits for an answer.
+    seconds = 10
+
     def __init__(self, port: int) -> None:
         self.port = port
         self.cookies: dict[str, str] = {}
@@ -41,7 +45,7 @@ class Visitor:
     def ask(
         self, method: str, path: str, form: dict[str, str] | None = None, **headers: str
     ) -> tuple[int, dict[str, str], str]:
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.seconds)
         sent = {"Cookie": self.cookie, **{n.replace("_", "-"): v for n, v in headers.items()}}
         body = None
         if form is not None:
@@ -118,6 +122,13 @@ def begin(visitor: Visitor, text: str) -> str:
     return headers["location"]
 
 
+def socket_path(visitor: Visitor, path: str) -> str:
+    """Give the path of a conversation's socket, with the token of its page."""
+    token = re.search(r'data-token="(\w+)"', visitor.ask("GET", path)[2])
+    assert token is not None
+    return f"/ws{path}?token={token[1]}"
+
+
 def until(happened: Callable[[], bool], seconds: float = 15) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
@@ -181,7 +192,7 @@ def test_a_client_does_not_bend_our_links(running: Served, root: str) -> None:
 def test_a_frame_that_breaks_the_rules_closes_its_socket_only(
     running: Served, visitor: Visitor
 ) -> None:
-    path = f"/ws{begin(visitor, 'Hello there')}"
+    path = socket_path(visitor, begin(visitor, "Hello there"))
     for sent in (
         frame(1, b"x" * (MOST_FRAME + 1)),
         frame(1, b"x" * 100_000, first=0) + frame(0, b"x" * 100_000),

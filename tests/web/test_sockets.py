@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -14,17 +15,24 @@ from channels.testing import WebsocketCommunicator
 from django.conf import settings as django_settings
 from django.contrib.auth import HASH_SESSION_KEY
 from django.contrib.sessions.models import Session
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from agentweb.asgi import application
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import consumers, frames
+from conversations import consumers, dispatch, frames
+from conversations import watch as watching
 from conversations.db import db
 from conversations.hub import KEPT, hub
 from conversations.models import Conversation, Draft, Turn, User
+from conversations.queries import paging
+from conversations.queries.shapes import Bookmark
+from conversations.queries.standing import good_sessions, marks
 from conversations.services import turns
 from conversations.services.conversations import delete_conversation
+from conversations.tokens import socket_token
 from tests import records, work
 from tests.running import ended, queue, said, supervising, until
 from tests.web.fold import Page
@@ -55,8 +63,11 @@ def session_of(user: User) -> str:
 
 
 def socket(
-    path: str, session: str = "", *, origin: str | None = ORIGIN, host: str = HOST
-) -> WebsocketCommunicator:
+    path: str, session: str = "", *, origin: str | None = ORIGIN, host: str = HOST,
+    token: str | None = None,
+) -> WebsocketCommunicator:  # fmt: skip
+    named = urlencode({"token": socket_token(session) if token is None else token})
+    path += ("&" if "?" in path else "?") + named
     headers = [(b"host", host.encode()), (b"cookie", f"sessionid={session}".encode())]
     if origin is not None:
         headers.append((b"origin", origin.encode()))
@@ -72,11 +83,11 @@ async def is_accepted(found: WebsocketCommunicator) -> bool:
 
 @asynccontextmanager
 async def connected(
-    conversation: Conversation, session: str = "", after: int = 0
+    conversation: Conversation, session: str = "", query: str = ""
 ) -> AsyncIterator[WebsocketCommunicator]:
     owner = await db(User.objects.get, pk=conversation.owner_id)
     key = session or await db(session_of, owner)
-    found = socket(f"/ws/c/{conversation.public_id}/?after={after}", key)
+    found = socket(f"/ws/c/{conversation.public_id}/?{query}", key)
     accepted, _ = await found.connect(timeout=5)
     assert accepted
     try:
@@ -132,6 +143,16 @@ async def test_a_host_that_is_not_ours_is_refused_even_with_its_own_origin() -> 
         assert await is_accepted(found) == is_ours, host
 
 
+async def test_a_page_of_another_session_is_refused() -> None:
+    user, conversation = await ada_and_her_conversation()
+    mine, older = [await db(session_of, user) for _ in range(2)]
+    path = f"/ws/c/{conversation.public_id}/"
+    assert await is_accepted(socket(path, mine))
+    tokens = ["", "é", socket_token(older), socket_token(mine)[:-1], f"{socket_token(mine)}x"]
+    for token in tokens:
+        assert not await is_accepted(socket(path, mine, token=token)), token
+
+
 async def test_an_unknown_path_is_closed() -> None:
     user, _ = await ada_and_her_conversation()
     session = await db(session_of, user)
@@ -147,10 +168,15 @@ async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() ->
     async with connected(conversation) as found:
         first = await found.receive_from(timeout=5)
     assert 'id="turn-1"' in first
-    for after in ("1", "9999999999999", "-1", "x", "1&after=0", "%31"):
-        async with connected(conversation, after=after) as found:  # type: ignore[arg-type]
+    mark = (await db(paging.bookmark, conversation, 1)).mark
+    known = f"after=1&mark={mark}"
+    for query in (known, "after=1", "after=1&mark=", f"after=1&mark={mark}0",
+                  f"after=2&mark={mark}", f"after=9999999999999&mark={mark}", "after=-1",
+                  "after=x", f"{known}&after=0", "=", "&&&", "after", "%ff=%ff",
+                  "after=%D9%A1"):  # fmt: skip
+        async with connected(conversation, query=query) as found:
             again = await found.receive_from(timeout=5)
-        assert ('id="turn-1"' in again) == (after != "1")
+        assert ('id="turn-1"' in again) == (query != known)
 
 
 async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[str]:
@@ -172,7 +198,7 @@ def answer_of(page: Page, number: int, round_: int = 1) -> str:
 
 def final(conversation: Conversation) -> Page:
     page = Page()
-    page.take(frames.snapshot(conversation.pk, 0, None)[0])
+    page.take(frames.snapshot(conversation.pk, Bookmark(), None)[0])
     return page
 
 
@@ -242,13 +268,13 @@ async def test_a_page_that_fell_behind_is_given_a_snapshot() -> None:
 
 
 async def test_a_turn_stopped_before_anybody_ran_it_is_shown() -> None:
-    async with supervising() as supervisor:
+    async with supervising():
         turn = await queue("Hello")
         async with connected(turn.conversation) as found:
             page = Page()
             page.take(await found.receive_from(timeout=5))
             await db(turns.request_stop, turn=turn)
-            supervisor.stop(turn)
+            await db(dispatch.stop, turn)
             await listen(found, page, turn)
     assert "Stopped" in page.text("turn-1")
 
@@ -296,6 +322,19 @@ async def test_one_that_talks_on_and_on_is_closed() -> None:
         for _ in range(consumers.MOST_RECEIVED + 1):
             await found.send_to(text_data="{}")
         assert await closed_with(found) == 4008
+
+
+async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
+    settings.AGENTWEB_MAX_SOCKETS_PER_USER = 2
+    _, conversation = await ada_and_her_conversation()
+    lease = await db(lambda: work.begun(work.person("eve")))
+    others = await db(work.conversation_of, lease)
+    async with connected(conversation), connected(others):
+        async with connected(conversation) as last, connected(conversation) as crowded:
+            assert await closed_with(crowded) == consumers.CROWDED
+            await last.receive_from(timeout=5)
+        async with connected(conversation) as again:
+            assert 'id="turn-1"' in await again.receive_from(timeout=5)
 
 
 async def closed_with(found: WebsocketCommunicator) -> int:
@@ -347,7 +386,7 @@ def become_another(user: User) -> None:
 async def test_who_may_no_longer_read_is_closed_within_a_period(
     change: Any, code: int, is_busy: bool, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.15)
+    monkeypatch.setattr(watching, "SECONDS", 0.15)
     user, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         await found.receive_from(timeout=5)
@@ -369,11 +408,47 @@ async def test_who_may_no_longer_read_is_closed_within_a_period(
 
 
 async def test_who_may_still_read_stays(monkeypatch: Any) -> None:
-    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.05)
+    monkeypatch.setattr(watching, "SECONDS", 0.05)
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         await found.receive_from(timeout=5)
-        assert await found.receive_nothing(0.3)
+        # All it hears is that the server lives.
+        assert {await found.receive_from(timeout=5) for _ in range(4)} == {watching.ALIVE}
+
+
+async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -> None:
+    """A hint between processes may be lost, and somebody may change a conversation from outside."""
+    monkeypatch.setattr(watching, "SECONDS", 0.05)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        await asyncio.sleep(0.2)
+        await db(lambda: work.next_turn(conversation))
+        page = Page()
+        while not page.root.find("turn-2"):
+            page.take(await found.receive_from(timeout=5))
+
+
+async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
+    user, first = await ada_and_her_conversation()
+    others = [await db(lambda: work.conversation_of(work.begun(user))) for _ in range(3)]
+    session = await db(session_of, user)
+    counts = []
+    async with AsyncExitStack() as stack:
+        for conversation in (first, *others):
+            found = await stack.enter_async_context(connected(conversation, session))
+            await found.receive_from(timeout=5)
+            if conversation in (first, others[-1]):
+                counts.append(await db(_statements_of_a_look))
+    assert counts[0] == counts[1] <= 4
+
+
+def _statements_of_a_look() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        keys = {each.session_key: each.conversation.owner_id for each in watching.watch._sockets}
+        good_sessions(keys, {})
+        marks([each.conversation.pk for each in watching.watch._sockets])
+    return len(captured)
 
 
 async def test_many_sockets_leave_nothing_behind() -> None:

@@ -14,7 +14,7 @@ from agentweb.emulator.scenes.view import ASKED, Request
 _ID = re.compile(r"toolu_[\w-]+")
 _URL = re.compile(r"https?://[^\s\"'<>)\]\\|,]+")
 _FILE = re.compile(
-    r"(?<![\w/.])[\w./-]*\w\.(?:md|txt|py|json|csv|html?|ya?ml|toml|cs|js|ts|sql|log|pdf|sh|go|rs)\b"
+    r"(?<![\w/.-])[\w./-]*\w\.(?:md|txt|py|json|csv|html?|ya?ml|toml|cs|js|ts|sql|log|pdf|sh|go|rs)\b"
 )
 _TICKET = re.compile(
     r"\b(?:[A-Z]{2,}-\d+(?:-\d+)*|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{12,40})\b"

@@ -1,5 +1,5 @@
 """Answers of an exact length, for long streams: "Answer in 5000 words", "Answer in 20,000
-characters".
+characters"; "in 5000 words of Markdown" has lists, code and tables between the paragraphs.
 """
 
 from __future__ import annotations
@@ -11,10 +11,26 @@ from agentweb.emulator.scenes.scene import Reply, say
 from agentweb.emulator.scenes.view import Request
 
 _ORDER = re.compile(
-    r"\b(?:answer|reply|write|respond)\b[^.\n]{0,40}?\bin\s+([\d,]+)\s+(words?|characters?|chars?)",
+    r"\b(?:answer|reply|write|respond)\b[^.\n]{0,40}?\bin\s+([\d,]+)\s+(words?|characters?|chars?)(\s+of\s+markdown)?",
     re.IGNORECASE,
 )
 _MOST = 5_000_000
+_WORD = re.compile(r"\S+")
+_MARKUP = """## Part {n}
+
+{words}
+
+- the first of **two** points, with `code`
+- the second, with a [link](https://example.org/{n})
+
+```python
+def part_{n}(value: int) -> int:
+    return value + {n}  # one more
+```
+
+| name | value |
+|---|---:|
+| part | {n} |"""
 _SENTENCES = (
     "A stream is only as calm as the slowest reader behind it.",
     "Every delta carries a few characters, and none of them may be lost.",
@@ -31,7 +47,7 @@ def long_answer(request: Request) -> Reply | None:
         return None
     size = min(int(found[1].replace(",", "")), _MOST)
     if found[2].lower().startswith("w"):
-        return say(_words(size))
+        return say(_marked_up(size) if found[3] else _words(size))
     return say(_characters(size))
 
 
@@ -45,6 +61,12 @@ def _words(size: int) -> str:
     if size % 80:
         lines[-1] = " ".join(words[size - size % 80 : size])
     return "\n\n".join(lines)
+
+
+def _marked_up(size: int) -> str:
+    text = "\n\n".join(_MARKUP.format(n=n, words=_paragraph(n)) for n in range(size // 60 + 1))
+    found = list(_WORD.finditer(text))
+    return text[: found[size - 1].end()] if size <= len(found) else text
 
 
 def _characters(size: int) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 from json.encoder import encode_basestring
 from random import Random
+from typing import TypeAlias
 
 from agentweb.emulator import wire
 from agentweb.emulator.answer import Answer, Piece
 from agentweb.emulator.streaming.steps import PING, STOP, Frame, event
+
+#: How a text is cut into deltas.
+Cut: TypeAlias = Callable[[str, Random], list[str]]
 
 _SIZES = (1, 2, 3, 4, 4, 5, 6, 7, 9, 12, 17, 26)
 _MEAN = sum(_SIZES) // len(_SIZES)
@@ -29,7 +33,9 @@ def open_message(message: wire.Object) -> Frame:
     return event("message_start", {"type": "message_start", "message": message})
 
 
-def piece_frames(index: int, piece: Piece, dice: Random, together: int = 1) -> Iterator[Frame]:
+def piece_frames(
+    index: int, piece: Piece, dice: Random, together: int = 1, cut: Cut | None = None
+) -> Iterator[Frame]:
     """Everything of one block; where nobody looks at single deltas, so many make one frame."""
     yield event(
         "content_block_start",
@@ -38,7 +44,8 @@ def piece_frames(index: int, piece: Piece, dice: Random, together: int = 1) -> I
     if piece.block["type"] == "compaction" and piece.text is not None:
         yield _compaction_delta(index, piece.block)
     elif piece.text is not None:
-        yield from _deltas(index, piece, piece.text, dice, together)
+        parts = (cut or chunks)(piece.text, dice)
+        yield from _deltas(index, piece, parts, dice, together)
         for citation in piece.block.get("citations") or ():
             yield _delta(index, {"type": "citations_delta", "citation": citation})
     if piece.signature and piece.block["type"] == "thinking":
@@ -67,15 +74,17 @@ def chunks(text: str, dice: Random) -> list[str]:
     return [text[start:end] for start, end in pairwise(ends[: last + 1])]
 
 
-def _deltas(index: int, piece: Piece, text: str, dice: Random, together: int) -> Iterator[Frame]:
+def _deltas(
+    index: int, piece: Piece, parts: list[str], dice: Random, together: int
+) -> Iterator[Frame]:
     kind, field = _DELTAS[piece.block["type"]]
     head = (
         f'event: content_block_delta\ndata: {{"type":"content_block_delta","index":{index},'
         f'"delta":{{"type":"{kind}","{field}":'
     )
-    if kind == "input_json_delta" or (not text and kind == "text_delta"):
+    if kind == "input_json_delta" or (not parts and kind == "text_delta"):
         yield Frame("content_block_delta", f'{head}""}}}}\n\n'.encode())
-    parts, at = chunks(text, dice), 0
+    at = 0
     ping = dice.randrange(_PING_WITHIN)
     while at < len(parts):
         end = min(at + together, ping + 1)

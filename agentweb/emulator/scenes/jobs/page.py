@@ -7,12 +7,12 @@ from html import unescape
 
 _CODE = re.compile(r"<(script|style|svg)\b.*?</\1>", re.IGNORECASE | re.DOTALL)
 _BLOCK = re.compile(
-    r"</?(?:p|li|h\d|div|section|tr|br|ul|ol|title|header|main|footer|nav|aside)\b[^>]*>",
+    r"</?(?:p|li|h\d|div|section|tr|br|ul|ol|title|header|main|footer|nav|aside)\b[^<>]*>",
     re.IGNORECASE,
 )
-_TAG = re.compile(r"<[^>]+>")
+_TAG = re.compile(r"<[^<>]+>")
 _HREF = re.compile(r"href=[\"']([^\"']+)[\"']", re.IGNORECASE)
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
 _BARE = re.compile(r"https?://[^\s<>\"')\]|,]+")
 _CUT = re.compile(r"recall\s+\"?(toolu_[\w-]+)|truncated for context management", re.IGNORECASE)
 

@@ -1,0 +1,55 @@
+"""Deltas at a rate that no reader slows, each with the moment it was written: for load tests.
+
+A source that waits for its reader hides what the reader costs: its queue is then the source's own
+silence. This one writes what is due, into a buffer without an end if need be, and ends each delta
+with a word of sixteen digits, `t1763789012345678`: microseconds of the machine's clock. Deltas are
+cut between words, so the stamp breaks nothing of the Markdown around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from random import Random
+
+from agentweb.emulator.asgi import Send
+from agentweb.emulator.streaming.steps import Frame, Steps
+
+_WORDS = re.compile(r"(?:\S+\s*){1,3}")
+#: A delta of text, and how it ends on the wire; the stamp comes before that.
+_TEXT = b'"text_delta"'
+_END = b'"}}\n\n'
+
+
+def by_words(text: str, dice: Random) -> list[str]:
+    """Cut a text where a stamp can stand: behind a few words and their space."""
+    return _WORDS.findall(text)
+
+
+async def write_open_loop(
+    steps: Steps, send: Send, gone: asyncio.Event, rate: float, dice: Random
+) -> None:
+    """Write so many deltas a second, their gaps uneven by half; one that is late is not skipped."""
+    await send({"type": "emulator.unbounded", "more_body": True})
+    clock = asyncio.get_running_loop().time
+    due = clock()
+    for step in steps:
+        if gone.is_set():
+            return
+        if not isinstance(step, Frame):
+            continue
+        data = step.data
+        if step.paced:
+            due += dice.uniform(0.5, 1.5) / rate
+            if (wait := due - clock()) > 0:
+                await asyncio.sleep(wait)
+            data = _stamped(data)
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _stamped(data: bytes) -> bytes:
+    if _TEXT not in data:
+        return data
+    return data.removesuffix(_END) + b"t%016d " % (time.time_ns() // 1_000) + _END

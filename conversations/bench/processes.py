@@ -1,0 +1,195 @@
+"""The processes of a load test: each started by its own command, counted with all its children.
+
+Time is the processor's as the kernel tells it, so PostgreSQL's short-lived backends count, and what
+else the machine does counts little.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LIBC = ctypes.CDLL(None)
+_PARENT_DEATH = 1
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+#: What a process under test must not take over from whoever measures it.
+_OWN = ("DATABASE_URL", "REDIS_URL", "ANTHROPIC_", "AGENTWEB_", "DJANGO_SETTINGS_MODULE")
+
+
+class NotStarted(RuntimeError):
+    """A process of the run did not come up; the text ends with what it said."""
+
+
+@dataclass(slots=True)
+class Process:
+    """A running command and its children."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+    #: Where its own part of the log begins; a process of this name may have been there before.
+    begun: int = 0
+
+    @property
+    def processor(self) -> float:
+        """Seconds of processor time so far, children that ended included."""
+        return sum(_spent(pid) for pid in _tree(self.popen.pid))
+
+    @property
+    def memory(self) -> int:
+        """Bytes in memory, shared pages counted in each process."""
+        return sum(_resident(pid) for pid in _tree(self.popen.pid))
+
+    @property
+    def files(self) -> int:
+        return len(list(Path(f"/proc/{self.popen.pid}/fd").iterdir()))
+
+    def said(self) -> str:
+        """Give what it printed."""
+        return self.log.read_bytes()[self.begun :].decode(errors="replace")
+
+    def stop(self, seconds: float = 30) -> None:
+        if self.popen.poll() is None:
+            self.popen.terminate()
+            try:
+                self.popen.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait(seconds)
+
+
+def start(
+    name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> Process:
+    """Start a command of this Python; what it prints goes to a log in the folder."""
+    log = folder / f"{name}.log"
+    begun = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as output:
+        popen = subprocess.Popen(
+            [sys.executable, "-u", *command],
+            cwd=ROOT,
+            env=dict(environment or clean()),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509
+        )
+    return Process(name, popen, log, begun)
+
+
+def wait_for(process: Process, word: str, seconds: float = 240) -> str:
+    """Wait until the process printed a word, and give the line."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.popen.poll() is None:
+        for line in process.said().splitlines():
+            if word in line:
+                return line
+        time.sleep(0.05)
+    process.stop(1)
+    raise NotStarted(f"{process.name} did not start:\n{process.said()[-3_000:]}")
+
+
+class Talk:
+    """A process that is told one JSON line after another and answers each with one."""
+
+    def __init__(self, module: str) -> None:
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", module],
+            cwd=ROOT,
+            env=clean(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509
+        )
+
+    def tell(self, line: str) -> None:
+        assert self._popen.stdin is not None  # noqa: S101  (a pipe was asked for)
+        self._popen.stdin.write(line.encode() + b"\n")
+        self._popen.stdin.flush()
+
+    def hear(self, seconds: float) -> str:
+        """Give the next line; a client that says nothing for so long is lost."""
+        assert self._popen.stdout is not None  # noqa: S101
+        if not select.select([self._popen.stdout], [], [], seconds)[0]:
+            raise NotStarted("the measuring client did not answer in time")
+        line = self._popen.stdout.readline().decode()
+        if not line:
+            raise NotStarted("the measuring client ended early")
+        return line
+
+    def stop(self) -> None:
+        self._popen.kill()
+        self._popen.wait(10)
+
+
+def clean(**extra: str) -> dict[str, str]:
+    """Give the environment of a process that knows nothing of the one which started it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    return kept | extra
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def machine() -> dict[str, Any]:
+    """Say what the machine was like meanwhile, without naming it."""
+    return {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": sys.version.split()[0],
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+    }
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end a child whose parent was killed; elsewhere than on Linux it lives on."""
+    if sys.platform.startswith("linux"):
+        _LIBC.prctl(_PARENT_DEATH, int(signal.SIGTERM))
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return
+    for task in tasks:
+        try:
+            children = (task / "children").read_text(encoding="ascii").split()
+        except OSError:
+            continue
+        for child in children:
+            yield from _tree(int(child))
+
+
+def _spent(pid: int) -> float:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    # Own time and that of children which were waited for, user and system.
+    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+    except OSError:
+        return 0

@@ -1,0 +1,47 @@
+"""The floor of a streamed answer: a plain Starlette relay on uvicorn by the SDK's own helper.
+
+It keeps nothing, checks nothing and renders nothing: each delta of `messages.stream` goes to the
+page as one server-sent event. (A WebSocket library for uvicorn is not among the dependencies.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+
+import anthropic
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+MOST_TOKENS = 16_000
+
+
+def application(model: str) -> Starlette:
+    claude = anthropic.AsyncAnthropic()
+
+    async def deltas(prompt: str) -> AsyncIterator[str]:
+        asked = claude.messages.stream(
+            model=model,
+            max_tokens=MOST_TOKENS,
+            messages=[{"role": "user", "content": prompt}],
+        )
+        async with asked as stream:
+            async for text in stream.text_stream:
+                yield f"data: {json.dumps(text)}\n\n"
+
+    async def ask(request: Request) -> StreamingResponse:
+        prompt = (await request.body()).decode()
+        return StreamingResponse(deltas(prompt), media_type="text/event-stream")
+
+    return Starlette(routes=[Route("/ask", ask, methods=["POST"])])
+
+
+if __name__ == "__main__":
+    port = int(sys.argv[1])
+    app = application(os.environ["RELAY_MODEL"])
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="info", access_log=False)

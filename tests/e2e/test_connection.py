@@ -1,0 +1,230 @@
+"""A connection that is lost, in a real browser: what the pill says, and a page that is whole again.
+
+Servers are killed and paused by their process ids. Where a page would wait for half a minute its
+clock is put forward.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Locator, Page, WebSocketRoute, expect
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from tests.e2e import served as app
+from tests.e2e.people import ended, say, set_up, start_chat, turn
+from tests.e2e.served import Served
+from tests.e2e.talks import SCRIPT, begun, shown, stored
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+PHONE = {"width": 390, "height": 844}
+LEAVES = '<div id="restarting" hidden data-within="10" hx-swap-oob="outerHTML"></div>'
+#: How often the page was told something; the beat of the server is not told on.
+COUNT = """() => {
+  window.told = 0;
+  document.addEventListener("htmx:wsAfterMessage", () => { window.told += 1; });
+}"""
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[EmulatorServer]:
+    """A model of about 3,000 characters in six seconds."""
+    with server.start(pace=0.02, script=SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def settings(api: EmulatorServer) -> dict[str, str]:
+    return {
+        "ANTHROPIC_API_KEY": "sk-slow",
+        "ANTHROPIC_BASE_URL": api.url,
+        "AGENTWEB_TITLE_MODEL": "off",
+    }
+
+
+@pytest.fixture(scope="module")
+def served(settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = app.start(tmp_path_factory.mktemp("connection") / "data", **settings)
+    yield running
+    if running.process.poll() is None:
+        running.process.send_signal(signal.SIGCONT)
+    running.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
+    """Give a page that may lose its server, which the console calls an error."""
+    context = await browser.new_context(
+        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
+    )
+    context.set_default_timeout(20_000)
+    page = await context.new_page()
+    await set_up(page, served)
+    yield page
+    await context.close()
+
+
+def pill(page: Page) -> Locator:
+    return page.locator("#connection")
+
+
+async def fits(page: Page) -> bool:
+    """Say whether nothing stands out at the side."""
+    return bool(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+async def test_a_killed_server_takes_nothing_along_that_it_had_taken(
+    tab: Page, served: Served, settings: dict[str, str]
+) -> None:
+    await start_chat(tab, served, "Write a long one")
+    other = await tab.context.new_page()
+    await other.goto(tab.url)
+    await other.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    for page in (tab, other):
+        await begun(page)
+    os.kill(served.process.pid, signal.SIGKILL)
+    served.process.wait(timeout=10)
+    for page in (tab, other):
+        await expect(pill(page)).to_have_text("Reconnecting…")
+        assert await fits(page)
+    kept = await turn(tab, 1).locator(".answer .prose").first.inner_text()
+    assert kept.strip()
+    await say(tab, "Are you back?")
+    outbox = tab.get_by_text("It goes when the connection is back")
+    await expect(outbox).to_be_visible()
+    again = app.start(served.data, port=served.port, **settings)
+    served.process = again.process
+    for page in (tab, other):
+        await expect(pill(page)).to_be_hidden(timeout=30_000)
+        await expect(await ended(page, 1)).to_contain_text("Interrupted. Partial answer kept.")
+        await expect(await ended(page, 2)).to_contain_text("Yes.")
+        assert await page.locator(".turn").count() == 2
+        for number in (1, 2):
+            assert await shown(page, number) == await stored(page, number)
+    await expect(outbox).to_have_count(0)
+    with closing(sqlite3.connect(served.database, timeout=20)) as rows:
+        found = rows.execute("SELECT content FROM conversations_message WHERE kind = 'prompt'")
+        assert [("Are you back?" in text) for (text,) in found].count(True) == 1
+
+
+async def test_a_frozen_server_is_given_up_and_met_again_when_it_goes_on(
+    tab: Page, served: Served
+) -> None:
+    await tab.clock.install()
+    await start_chat(tab, served, "Write a long one, frozen")
+    await begun(tab)
+    served.process.send_signal(signal.SIGSTOP)
+    try:
+        await tab.clock.fast_forward(20_000)
+        await expect(pill(tab)).to_be_hidden()
+        await tab.clock.fast_forward(20_000)
+        await expect(pill(tab)).to_have_text("Reconnecting…")
+    finally:
+        served.process.send_signal(signal.SIGCONT)
+    await expect(pill(tab)).to_be_hidden(timeout=30_000)
+    await expect(await ended(tab, 1)).to_contain_text("the last word")
+    assert await shown(tab) == await stored(tab)
+
+
+async def test_every_way_to_lose_a_connection_has_words_and_a_way_on(
+    tab: Page, served: Served
+) -> None:
+    sockets: list[WebSocketRoute] = []
+
+    async def pass_on(socket: WebSocketRoute) -> None:
+        sockets.append(socket)
+        socket.connect_to_server()
+
+    await tab.route_web_socket(re.compile("/ws/"), pass_on)
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    await tab.evaluate(COUNT)
+
+    async def lose(code: int, words: str) -> None:
+        await sockets[-1].close(code=code)
+        await expect(pill(tab)).to_have_text(words)
+
+    async def look() -> None:
+        """Look at the tab again."""
+        await tab.evaluate("window.dispatchEvent(new Event('focus'))")
+
+    # A sign of life is no news.
+    sockets[-1].send("<!-- alive -->")
+    sockets[-1].send('<div id="restarting" hidden hx-swap-oob="outerHTML"></div>')
+    await tab.wait_for_function("window.told === 1")
+
+    # Cut off as too slow: it comes back by itself.
+    await tab.evaluate("Math.random = () => 0.5")
+    await lose(4008, "Reconnecting…")
+    await expect(pill(tab)).to_be_hidden(timeout=30_000)
+    # The server restarts: a page that nobody looks at takes its time.
+    sockets[-1].send(LEAVES)
+    await tab.wait_for_function("document.querySelector('#restarting').dataset.within === '10'")
+    await lose(1012, "The server restarts. Reconnecting…")
+    await look()
+    await expect(pill(tab)).to_be_hidden()
+    assert await tab.evaluate("document.querySelector('#restarting').dataset.within") is None
+    # Too many tabs: nothing is tried until somebody looks.
+    count = len(sockets)
+    await lose(4429, "You have too many tabs open. Close some, then come back to this one.")
+    await tab.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    assert await fits(tab)
+    await tab.set_viewport_size({"width": 1100, "height": 700})
+    assert len(sockets) == count
+    await look()
+    await expect(pill(tab)).to_be_hidden()
+    # The page ends with a turn of another history: it is built anew.
+    await tab.reload()
+    await expect(tab.locator("#history .turn")).to_have_count(1)
+    before = await tab.locator("#history").get_attribute("data-mark")
+    await tab.evaluate(
+        "document.querySelector('#history').dataset.mark = 'x';"
+        "window.dispatchEvent(new Event('online'))"
+    )
+    await expect(tab.locator("#history")).to_have_attribute("data-mark", str(before))
+    await expect(tab.locator(".turn")).to_have_count(1)
+    assert await shown(tab) == await stored(tab)
+    # Gone: nothing is tried any more.
+    count = len(sockets)
+    await lose(4404, "This chat is not here any more.")
+    await look()
+    await tab.evaluate("window.dispatchEvent(new Event('online'))")
+    await say(tab, "Still, something can be sent")
+    await expect(tab.locator("#text")).to_have_value("")
+    assert len(sockets) == count
+
+
+async def test_a_handshake_that_is_refused_is_asked_why(tab: Page, served: Served) -> None:
+    """A chat that was deleted elsewhere, while this page had no connection."""
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+
+    other = await tab.context.new_page()
+    await other.goto(tab.url)
+    await tab.evaluate("Math.random = () => 0.1")
+    await tab.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
+    await tab.evaluate("window.dispatchEvent(new Event('online'))")
+    await expect(pill(tab)).to_have_text("Reconnecting…")
+    with closing(sqlite3.connect(served.database, timeout=20)) as rows, rows:
+        rows.execute("UPDATE conversations_conversation SET deleted_at = CURRENT_TIMESTAMP")
+    await expect(pill(tab)).to_have_text("This chat is not here any more.", timeout=40_000)
+    await expect(pill(other)).to_have_text("This chat is not here any more.", timeout=40_000)
+
+
+async def test_a_stop_that_did_not_leave_is_asked_for_again(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Write a long one to stop")
+    await begun(tab)
+    await tab.route("**/stop/", lambda route: route.abort(), times=1)
+    await tab.locator("#stop").click()
+    section = await ended(tab, 1)
+    await expect(section).to_contain_text("Stopped")
+    assert "the last word" not in await section.inner_text()
+    assert await shown(tab) == await stored(tab)

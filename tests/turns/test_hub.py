@@ -1,0 +1,105 @@
+"""What a process makes of what others tell it: in order, once, whole, or it asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.events import (
+    Event,
+    MeterMoved,
+    RoundChanged,
+    RoundOpened,
+    TextGrew,
+    ToolMoved,
+    TurnClosed,
+    TurnOpened,
+)
+from conversations.hub import Live, Place, Topic
+
+OPENED = RoundOpened(1, 1)
+
+
+def grew(closed: str, tail: str = "") -> TextGrew:
+    return TextGrew(1, 1, "", closed, tail)
+
+
+def told(*events: tuple[Event, Place | None]) -> tuple[Topic, list[str]]:
+    topic = Topic()
+    return topic, [topic.take(event, place) for event, place in events]
+
+
+def test_text_is_put_together_in_its_order() -> None:
+    topic, took = told(
+        (OPENED, (1, 1, 1)), (grew("a", "b"), (1, 1, 2)), (grew("b", "c"), (1, 1, 3))
+    )
+    assert took == ["new", "new", "new"]
+    assert topic.live == Live(1, 1, "", "ab", "c")
+
+
+def test_what_comes_twice_is_taken_once() -> None:
+    topic, took = told((OPENED, (1, 1, 1)), (grew("a"), (1, 1, 2)), (grew("a"), (1, 1, 2)))
+    assert took[-1] == "old"
+    assert topic.live == Live(1, 1, "", "a")
+
+
+def test_a_worker_that_lost_its_turn_is_not_heard() -> None:
+    events: list[tuple[Event, Place]] = [(OPENED, (1, 2, 1)), (grew("stale"), (1, 1, 9))]
+    topic, took = told(*events, (TurnClosed(1), (1, 1, 10)))
+    assert took == ["new", "old", "old"]
+    assert topic.live == Live(1, 1)
+
+
+@pytest.mark.parametrize("event", [grew("c"), ToolMoved("toolu_1", "far", None)])
+def test_words_behind_a_gap_are_not_taken(event: Event) -> None:
+    topic, took = told((OPENED, (1, 1, 1)), (event, (1, 1, 3)))
+    assert took == ["new", "gap"]
+    assert topic.is_behind
+    assert topic.live == Live(1, 1)
+
+
+@pytest.mark.parametrize("event", [RoundChanged(1, 1), TurnClosed(1), RoundOpened(1, 2)])
+def test_what_says_a_state_closes_a_gap_and_says_that_others_were_missed(event: Event) -> None:
+    topic, took = told((OPENED, (1, 1, 1)), (grew("c"), (1, 1, 3)), (event, (1, 1, 7)))
+    assert took == ["new", "gap", "missed"]
+    assert not topic.is_behind
+    assert topic.take(grew("d"), (1, 1, 8)) == "new"
+
+
+def test_a_turn_whose_end_was_not_told_was_missed_when_another_begins() -> None:
+    _, took = told((OPENED, (1, 1, 1)), (TurnOpened(2), (2, 1, 1)))
+    assert took == ["new", "missed"]
+    _, took = told((OPENED, (1, 1, 1)), (TurnClosed(1), (1, 1, 2)), (TurnOpened(2), (2, 1, 1)))
+    assert took == ["new", "new", "new"]
+
+
+def test_who_comes_in_the_middle_missed_nothing() -> None:
+    """Its first page was a snapshot."""
+    _, took = told((RoundChanged(1, 1), (1, 1, 30)), (MeterMoved(), (1, 1, 31)))
+    assert took == ["new", "new"]
+
+
+def test_what_nobodys_turn_tells_is_always_taken() -> None:
+    _, took = told((MeterMoved(), None), (OPENED, (1, 1, 1)), (MeterMoved(), None))
+    assert took == ["new"] * 3
+
+
+def test_the_answer_so_far_is_taken_over_by_who_comes_late() -> None:
+    topic, took = told((grew("c"), (1, 1, 5)))
+    assert took == ["gap"]
+    assert topic.adopt((1, 1, 5), Live(1, 1, "", "abc"), {"toolu_1": "<i>far</i>"})
+    assert topic.take(grew("d"), (1, 1, 6)) == "new"
+    assert topic.live == Live(1, 1, "", "abcd")
+    assert topic.said == {"toolu_1": "<i>far</i>"}
+
+
+def test_who_is_in_step_takes_over_nothing() -> None:
+    topic, _ = told((OPENED, (1, 1, 1)), (grew("a"), (1, 1, 2)))
+    for place in ((1, 1, 2), (1, 1, 1)):
+        assert not topic.adopt(place, Live(1, 1, "", "other"), {})
+    assert topic.live == Live(1, 1, "", "a")
+
+
+def test_a_later_turn_is_heard_from_its_beginning() -> None:
+    topic, took = told((TurnClosed(1), (1, 1, 40)), (TurnOpened(2), (2, 1, 1)))
+    assert took == ["new", "new"]
+    assert topic.place == (2, 1, 1)

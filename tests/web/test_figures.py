@@ -1,0 +1,132 @@
+"""The figures that the README quotes are those of the newest kept run, and they keep the floors."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from conversations.bench import client, figures, streaming
+from conversations.bench.readers import Reader, quantiles
+from conversations.bench.relay import application
+
+EMPTY = "no run was kept yet; `manage.py bench report` makes one"
+
+
+@pytest.fixture
+def data() -> dict[str, Any]:
+    kept = figures.runs()
+    assert kept, EMPTY
+    return figures.read(kept[-1])
+
+
+def test_the_readme_quotes_the_newest_kept_run(data: dict[str, Any]) -> None:
+    assert figures.quoted() == figures.render(data)
+
+
+@pytest.mark.parametrize("floor", figures.FLOORS, ids=lambda floor: floor.name)
+def test_the_newest_kept_run_keeps_the_floor(floor: figures.Floor, data: dict[str, Any]) -> None:
+    assert floor.holds(data), f"{floor.value(data):g}, the limit is {floor.limit:g}"
+
+
+def test_a_kept_run_names_no_machine() -> None:
+    for path in figures.runs():
+        assert not re.search(r"/home|/root|/tmp|/work|http|localhost|127\.0\.0", path.read_text())
+
+
+def run_of(p95: float = 100.0, spent: float = 0.5) -> dict[str, Any]:
+    """Make up the data of a run."""
+    latency = {"p50": 50.0, "p95": p95, "p99": 200.0, "max": 300.0}
+    row = {
+        "latency": latency, "first": {"p50": 20.0}, "per_second": 2_500.0, "parts": {"web": spent},
+        "processor": spent, "per_socket": 20.0, "missing": 0, "megabytes": {"web": 100.0},
+    }  # fmt: skip
+    sides = {"relay": 0.4, "embedded": spent, "scaled out": spent}
+    rows = [
+        row | {"side": side, "conversations": 50, "processor": each} for side, each in sides.items()
+    ]
+    modes = ("embedded", "scaled out")
+    load = {
+        "idle": [{"mode": "embedded", "sockets": 1_000, "kilobytes": 30, "processor_percent": 1,
+                  "closed": 0}],
+        "ack": [{"mode": mode, "people": 20, "rate": 4} | latency for mode in modes],
+        "again": [{"mode": mode, "clients": 1_000, "seconds_max": 9.0, "unequal": 0}
+                  for mode in modes],
+    }  # fmt: skip
+    machine = {"cores": 2, "load": 0.1, "python": "3.11.7", "date": "2026-11-22 06:10"}
+    return {"machine": machine, "stream": streaming.with_ratios(rows), "load": load}
+
+
+def test_a_run_is_kept_and_quoted_between_the_marks(tmp_path: Path) -> None:
+    path = figures.write(run_of(), tmp_path / "results")
+    assert figures.runs(tmp_path / "results") == [path]
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{figures.BEGIN}\nold\n{figures.END}\nafter\n")
+    assert figures.quote(figures.read(path), readme)
+    assert figures.quoted(readme) == figures.render(run_of())
+    assert "| embedded | 50 | 50 / 100 / 200 | 20 | 0.50 | 1.2 | 20 |" in figures.quoted(readme)
+    assert readme.read_text().startswith("before\n")
+    assert readme.read_text().endswith("after\n")
+    readme.write_text("no marks")
+    assert not figures.quote(run_of(), readme)
+
+
+def test_a_floor_that_is_missed_and_a_figure_that_is_a_fifth_worse_are_named() -> None:
+    before, slow = run_of(), run_of(p95=310.0)
+    assert all(floor.holds(before) for floor in figures.FLOORS)
+    assert sum(not floor.holds(slow) for floor in figures.FLOORS) == 4
+    assert figures.losses(before, run_of(p95=119.0)) == []
+    named = figures.losses(before, run_of(spent=0.7))
+    assert named == [
+        "processor time of the relay's, 50 conversations, embedded: 1.25 before, 1.75 now"
+    ]
+    fewer = copy.deepcopy(before)
+    fewer["load"]["idle"][0]["sockets"] = 700
+    assert figures.losses(before, fewer) == [
+        "idle sockets of one web process: 1000 before, 700 now"
+    ]
+
+
+def test_a_delta_counts_once_however_often_it_is_shown() -> None:
+    now = time.time_ns() // 1_000
+    reader = Reader(4)
+    stamps = [f"t{now - 4_000 + at}" for at in range(4)]
+    reader.take("<p>a snapshot of nothing</p>")
+    again = Reader(1)
+    again.take(f'<p>{stamps[0]}</p><template class="source">{stamps[0]}</template>')
+    assert again.is_single
+    assert again.seen == 1
+    reader.take(f"<p>{stamps[0]} {stamps[1]}</p>")
+    reader.take(f"<p>{stamps[0]} {stamps[1]}</p>\n<p>{' '.join(stamps)}</p>\n<p>{stamps[3]}</p>")
+    assert reader.seen == len(reader.latencies) == 4
+    assert reader.is_done.is_set()
+    assert all(each >= 0 for each in reader.latencies)
+    assert quantiles([3.0, 1.0, 2.0]) == {"p50": 2.0, "p95": 3.0, "p99": 3.0, "max": 3.0}
+
+
+@pytest.mark.asyncio
+async def test_every_delta_of_the_far_end_comes_through_the_relay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The source, the plain relay and the counting reader, as the bench joins them."""
+    with server.start(pace=0, rate=400) as api:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", api.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "bench")
+        plain: Any = application("claude-sonnet-5-5")
+        with server.Server(plain) as relay:
+            relay.start()
+            monkeypatch.setattr(client, "_told", _at_once)
+            job = streaming.job_of([{}, {}], 0.4, "relay") | {"url": relay.url, "ramp": 0.0}
+            said = await client.stream(job)
+    assert said["deltas"] == said["expected"] == 40
+    assert set(said["latency"]) == {"p50", "p95", "p99", "max"}
+
+
+async def _at_once(ready: int) -> None:
+    await asyncio.sleep(0)

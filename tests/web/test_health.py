@@ -1,0 +1,150 @@
+"""Health: the process lives whatever the database does; readiness answers in time, in words."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from agentweb import bounded
+from conversations import health
+from tests import servers
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_look", health._Look())
+
+
+def test_a_site_that_is_well_says_ok() -> None:
+    answer = Client().get("/healthz/ready")
+    assert (answer.status_code, answer.content) == (200, b"ok")
+    assert Client().get("/healthz/live").content == b"ok"
+    assert Client().post("/healthz/live").status_code == 405
+
+
+@pytest.mark.usefixtures("look")
+def test_without_a_database_it_is_not_ready_and_names_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def down() -> tuple[str, ...]:
+        raise OperationalError("could not connect to host 10.0.0.1 as hunter2")
+
+    monkeypatch.setattr(health, "shortcomings", down)
+    answer = Client().get("/healthz/ready")
+    assert (answer.status_code, answer.content) == (503, health.NO_ANSWER.encode())
+    assert Client().get("/healthz/live").status_code == 200
+
+
+@pytest.mark.usefixtures("look")
+def test_a_database_that_hangs_holds_one_thread_however_many_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, began = threading.Event(), []
+
+    def hang() -> tuple[str, ...]:
+        began.append(threading.current_thread())
+        answers.wait(30)
+        return ()
+
+    monkeypatch.setattr(health, "shortcomings", hang)
+    monkeypatch.setattr(health, "LOOK_SECONDS", 0.05)
+    assert [Client().get("/healthz/ready").status_code for _ in range(5)] == [503] * 5
+    assert len(began) == 1
+    answers.set()
+    monkeypatch.setattr(health, "LOOK_SECONDS", 10)
+    assert Client().get("/healthz/ready").status_code == 200
+
+
+@pytest.mark.usefixtures("look")
+def test_without_redis_it_is_ready_and_says_so(settings: Any) -> None:
+    settings.REDIS_URL = f"redis://:hunter2@127.0.0.1:{servers.free_port()}/0"
+    answer = Client().get("/healthz/ready")
+    assert (answer.status_code, answer.content) == (200, f"ok\n{health.NO_REDIS}".encode())
+
+
+@pytest.mark.usefixtures("look")
+def test_with_redis_it_is_ready(settings: Any, redis_url: str) -> None:
+    settings.REDIS_URL = redis_url
+    assert Client().get("/healthz/ready").content == b"ok"
+
+
+@pytest.mark.parametrize("path", ["/healthz/live", "/healthz/ready"])
+def test_a_probe_is_not_sent_on_to_https(path: str, settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    assert Client().get(path).status_code == 200
+    assert Client().get("/").status_code == 301
+
+
+@contextmanager
+def stopped(server: servers.Server) -> Iterator[None]:
+    """Stop every process of the server, as one that hangs: the kernel still answers for it."""
+    assert server.process is not None
+    pids = [server.process.pid, *children(server.process.pid)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            # One whose connection is gone ends while the others go on.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def children(pid: int) -> list[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(one) for one in found]
+
+
+def test_a_statement_ends_although_the_server_hangs(
+    postgres: servers.Server, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded.Connection, "patience", 0.3)
+    with bounded.Connection.connect(postgres_url, autocommit=True) as link:
+        assert link.execute("SELECT 1").fetchone() == (1,)
+        with stopped(postgres), pytest.raises(psycopg.OperationalError, match="did not answer"):
+            link.execute("SELECT 1")
+        assert link.closed
+    with bounded.Connection.connect(postgres_url, autocommit=True) as link:
+        link.patience = None
+        assert link.execute("SELECT pg_sleep(0.4)").fetchone() is not None
+
+
+def test_the_server_is_told_the_limits(postgres_url: str) -> None:
+    with bounded.Connection.connect(postgres_url, **bounded.options()) as link:
+        for name, seconds in (("statement_timeout", 10), ("lock_timeout", 5)):
+            assert link.execute(f"SHOW {name}").fetchone() == (f"{seconds}s",)
+    assert bounded.Connection.patience is not None
+    assert bounded.Connection.patience > bounded.STATEMENT_SECONDS
+
+
+def test_a_pool_that_is_used_up_refuses_in_time(postgres_url: str) -> None:
+    from psycopg_pool import ConnectionPool, PoolTimeout, TooManyRequests
+
+    limits = bounded.pool(1) | {"timeout": 0.2, "max_waiting": 1}
+    with ConnectionPool(postgres_url, **limits) as pool, pool.connection():
+        waiting = threading.Thread(target=lambda: _refused(pool, PoolTimeout))
+        waiting.start()
+        while not pool.get_stats().get("requests_waiting"):
+            time.sleep(0.01)
+        with pytest.raises(TooManyRequests):
+            pool.getconn()
+        waiting.join()
+
+
+def _refused(pool: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        pool.getconn()

@@ -1,0 +1,259 @@
+"""Starts that are refused: each says what is wrong and what to change."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from agentweb import checks, env, starting
+from agentweb.machine import file_system, is_on_network
+from conversations.services.guards import guarded_tables, install_guards
+
+STRONG = "0123456789abcdef" * 4
+MOUNTS = """\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+30 22 0:40 / /srv/shared rw shared:1 - nfs4 server:/export rw
+31 30 0:41 / /srv/shared/local rw - xfs /dev/vdb rw
+32 22 0:42 / /srv/a\\040b rw - cifs //server/share rw
+33 22 0:43 / /srv/shared/twice rw - ext4 /dev/vdc rw
+34 22 0:44 / /srv/shared/twice rw - fuse.sshfs server: rw
+"""
+
+
+def found(id: str) -> list[CheckMessage]:
+    return [one for one in run_checks() if one.id == f"agentweb.{id}"]
+
+
+def says(id: str, *words: str) -> None:
+    messages = found(id)
+    assert messages
+    for message in messages:
+        assert message.hint
+    text = " ".join(f"{one.msg} {one.hint}" for one in messages)
+    for word in words:
+        assert word in text
+
+
+def use(monkeypatch: pytest.MonkeyPatch, settings: Any, kind: str, name: str) -> None:
+    database = settings.DATABASES["default"]
+    monkeypatch.setitem(database, "ENGINE", f"django.db.backends.{kind}")
+    monkeypatch.setitem(database, "NAME", name)
+
+
+def test_a_sound_site_is_not_refused(settings: Any) -> None:
+    settings.HTTPS, settings.SECRET_KEY = True, STRONG
+    settings.ALLOWED_HOSTS = ["chat.example.org"]
+    own = [one for one in run_checks() if (one.id or "").startswith("agentweb.")]
+    assert own == []
+
+
+@pytest.mark.parametrize("key", ["", "short", "a" * 64, "django-insecure-" + STRONG,
+                                 "please-change-me-please-change-me-1234"])  # fmt: skip
+def test_a_weak_key_is_refused_with_https(key: str, settings: Any) -> None:
+    settings.SECRET_KEY_FALLBACKS = []
+    settings.HTTPS = True
+    settings.SECRET_KEY = STRONG
+    assert found("E010") == []
+    if key:
+        settings.SECRET_KEY = key
+        says("E010", "SECRET_KEY", "openssl rand -hex 32")
+        assert key not in str(found("E010"))
+    assert checks.is_weak(key)
+
+
+def test_every_host_is_refused(settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["localhost", "*"]
+    says("E011", "AGENTWEB_HOSTS")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/home/x", "ext4"), ("/srv/shared", "nfs4"), ("/srv/shared/a/b", "nfs4"),
+     ("/srv/shared/local/x", "xfs"), ("/srv/a b/x", "cifs"), ("/srv/shared/twice", "fuse.sshfs"),
+     ("/srv/sharedbutnot", "ext4")],
+)  # fmt: skip
+def test_a_file_system_is_known_by_its_nearest_mount(path: str, kind: str) -> None:
+    assert file_system(Path(path), MOUNTS) == kind
+    assert is_on_network(Path(path), MOUNTS) is (kind not in {"ext4", "xfs"})
+
+
+def test_where_the_machine_names_no_mounts_none_is_a_network(tmp_path: Path) -> None:
+    assert not is_on_network(tmp_path, "")
+    assert not is_on_network(tmp_path, "nonsense\n1 2 3 - x")
+
+
+def test_sqlite_on_a_network_file_system_is_refused(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+    monkeypatch.setattr("agentweb.machine.MOUNTS", mounts)
+    use(monkeypatch, settings, "sqlite3", "/srv/shared/a/b")
+    says("E012", "nfs4", "AGENTWEB_DATA_DIR", "DATABASE_URL")
+
+
+@pytest.fixture
+def loud() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("httpx2")
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    yield logger
+    logger.setLevel(level)
+
+
+def test_a_logger_that_would_tell_prompts_is_refused(loud: logging.Logger) -> None:
+    says("E013", loud.name, "AGENTWEB_LOG_LEVEL")
+
+
+def test_a_root_logger_at_debug_is_refused() -> None:
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.DEBUG)
+    try:
+        says("E013", "root")
+    finally:
+        root.setLevel(level)
+
+
+def test_the_sdks_own_switch_for_debug_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_LOG", "debug")
+    says("E013", "Unset ANTHROPIC_LOG")
+
+
+def test_another_major_version_of_the_sdk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentweb.checks.metadata.version", lambda name: "3.0.1")
+    says("E014", "3.0.1", "requirements.lock")
+
+
+def test_an_extra_that_is_wanted_and_not_there_is_named(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.METRICS = True
+    assert found("E015") == []
+    monkeypatch.setattr("agentweb.checks.util.find_spec", lambda name: None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
+    says("E015", "agentweb[metrics]", "agentweb[telemetry]")
+
+
+def test_turns_in_workers_need_redis_postgresql_and_a_model(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.AGENTWEB_RUN_TURNS_IN = "worker"
+    settings.REDIS_URL = settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
+    use(monkeypatch, settings, "sqlite3", "/x/y")
+    says("E017", "REDIS_URL", "DATABASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+    settings.REDIS_URL, settings.ANTHROPIC_BASE_URL = "redis://localhost", "http://localhost:1"
+    use(monkeypatch, settings, "postgresql", "y")
+    assert found("E017") == []
+    settings.AGENTWEB_RUN_TURNS_IN = "everywhere"
+    says("E016", "everywhere", "web or worker")
+
+
+def test_a_short_token_for_figures_is_warned_of(settings: Any) -> None:
+    settings.METRICS, settings.METRICS_TOKEN = True, "guess"
+    says("W018", "AGENTWEB_METRICS_TOKEN")
+    assert "guess" not in str(found("W018"))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "chat.example.org"])
+def test_a_public_address_is_not_for_debugging_or_a_weak_key(host: str, settings: Any) -> None:
+    settings.SECRET_KEY = STRONG
+    starting.demand_fit_address(host)
+    settings.DEBUG = True
+    with pytest.raises(CommandError, match="AGENTWEB_DEBUG"):
+        starting.demand_fit_address(host)
+    settings.DEBUG, settings.SECRET_KEY = False, "weak"
+    with pytest.raises(CommandError, match="SECRET_KEY"):
+        starting.demand_fit_address(host)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_this_machine_may_be_debugged(host: str, settings: Any) -> None:
+    settings.DEBUG, settings.SECRET_KEY = True, "weak"
+    starting.demand_fit_address(host)
+
+
+@pytest.mark.django_db
+def test_a_worker_refuses_a_database_that_lacks_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    starting.demand_ready_database()
+    from django.db.migrations.recorder import MigrationRecorder
+
+    MigrationRecorder.Migration.objects.filter(app="conversations").order_by("-pk")[0].delete()
+    with pytest.raises(CommandError, match=r"lacks 1 migrations.*`manage.py migrate`"):
+        starting.demand_ready_database()
+
+
+@pytest.mark.django_db
+def test_missing_triggers_are_refused_by_the_names_of_their_tables() -> None:
+    table = guarded_tables()[0]
+    where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(f'DROP TRIGGER "{table}_keep_update"{where}')
+    with pytest.raises(CommandError, match=rf"{table};.*manage.py migrate"):
+        starting.demand_ready_database()
+    install_guards()
+    starting.demand_ready_database()
+
+
+@pytest.mark.django_db
+def test_a_pool_that_the_server_could_not_give_is_refused(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "most_connections", lambda: 20)
+    monkeypatch.setattr(starting.connection, "vendor", "postgresql")
+    settings.DATABASE_POOL = 10
+    starting.demand_room()
+    settings.DATABASE_POOL = 11
+    with pytest.raises(CommandError, match="AGENTWEB_DATABASE_POOL is 11"):
+        starting.demand_room()
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://localhost", "redis://:p%40ss@10.0.0.1:6379/3", "rediss://cache.example/0",
+            "unix:///run/redis.sock"],
+)  # fmt: skip
+def test_an_address_of_redis_is_read(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDIS_URL", url)
+    assert env.redis("REDIS_URL") == url
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:6379", "http://localhost", "redis://", "redis://:hunter2@", "redis:hunter2",
+            "redis://host:hunter2/0", "redis://host:6379/hunter2", "redis://[::1/hunter2", "6379"],
+)  # fmt: skip
+def test_another_address_is_refused_without_its_password(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", url)
+    with pytest.raises(ImproperlyConfigured, match=r"^REDIS_URL: use redis://") as error:
+        env.redis("REDIS_URL")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_word_that_is_no_choice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.choice("AGENTWEB_LOG_FORMAT", ("line", "json")) == "line"
+    monkeypatch.setenv("AGENTWEB_LOG_FORMAT", "xml")
+    with pytest.raises(ImproperlyConfigured, match=r"AGENTWEB_LOG_FORMAT.*line, json"):
+        env.choice("AGENTWEB_LOG_FORMAT", ("line", "json"))
+
+
+def test_a_pool_of_none_is_refused() -> None:
+    with pytest.raises(ImproperlyConfigured, match="AGENTWEB_DATABASE_POOL"):
+        env.database("postgresql://host/site", pool=0)
+
+
+def test_the_deployment_check_has_nothing_to_say(settings: Any) -> None:
+    settings.HTTPS = settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_HSTS_SECONDS = 31_536_000
+    settings.SECURE_HSTS_INCLUDE_SUBDOMAINS = settings.SECURE_HSTS_PRELOAD = True
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
+    settings.SECRET_KEY = STRONG
+    call_command("check", deploy=True, fail_level="WARNING")
