@@ -9,7 +9,7 @@ from conversations.context.decision import Rates
 from conversations.context.envelope import Envelope
 from conversations.context.gauge import Report
 from conversations.context.policy import Policy
-from conversations.context.view import View
+from conversations.context.view import Message, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,18 @@ class Loaded:
     called_at: float = 0.0
     #: The model that made the compaction block in view; "" when there is none or it is not known.
     compacted_by: str = ""
+
+
+def call_ids(view: View) -> set[str]:
+    """Give the ids of all tool calls in view, the API's own among them."""
+    ids: set[str] = view.learn("call ids", _no_ids, _read_ids)
+    return ids
+
+
+def _no_ids() -> set[str]:
+    return set()
+
+
+def _read_ids(ids: set[str], message: Message) -> None:
+    ids.update(call.id for call in message.shape.calls)
+    ids.update(message.shape.server_calls)

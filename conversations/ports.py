@@ -134,8 +134,7 @@ class ToolDone:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How the run ended, or that a person is asked, or that another worker goes on ("running");
-    `code` and `text` say what went wrong."""
+    """How the run ended, or for whom it is left: a person, or another worker ("running")."""
 
     state: Literal["done", "failed", "cancelled", "interrupted", "approval_wait", "running"]
     reason: str = ""

@@ -17,7 +17,7 @@ from conversations.context.errors import ContextError, RuleError
 from conversations.context.gauge import Report, anchored
 from conversations.context.pipeline import Prepared
 from conversations.context.situation import REFUSED
-from conversations.context.view import Message, View
+from conversations.context.view import View
 from conversations.endings import (
     declined,
     failed,
@@ -28,7 +28,7 @@ from conversations.endings import (
     wrong_calls,
 )
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
-from conversations.given import Job, Loaded
+from conversations.given import Job, Loaded, call_ids
 from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent, logger
 from conversations.preparing import Preparing
 from conversations.switch import Stopped
@@ -144,8 +144,7 @@ class Runner:
         left = self.job.window - prepared.gauge.seen
         envelope = self.job.envelope.fitting(left)
         envelope = native.asked(envelope, view, prepared.clearing)
-        in_view: set[str] = view.learn("call ids", _no_ids, _read_ids)
-        taken = self.ids | in_view
+        taken = self.ids | call_ids(view)
         tries, asked = 1, envelope.max_tokens
         await self.ports.tell(MeterMoved())
         while True:
@@ -225,15 +224,6 @@ class Runner:
         except Refused as refused:
             return refused
         return None
-
-
-def _no_ids() -> set[str]:
-    return set()
-
-
-def _read_ids(ids: set[str], message: Message) -> None:
-    ids.update(call.id for call in message.shape.calls)
-    ids.update(message.shape.server_calls)
 
 
 def _report(answer: Answer, view: View, overhead: int) -> Report | None:

@@ -100,7 +100,10 @@ class Watch:
         for socket in sockets:
             key, topic = socket.conversation.pk, socket.topic
             mark = present.get(key)
-            if topic is None or mark is None or mark in (topic.shown, socket.shown):
+            if topic is None or mark is None or socket.shown is None:
+                # Gone, or its first snapshot is still on its way.
+                continue
+            if mark in (topic.shown, socket.shown):
                 continue
             is_quiet = before.get(key, (None, topic.position))[1] == topic.position
             if not relay.is_open and key in before and not is_quiet:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import logging
+import threading
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from django.utils import timezone
 
 from conversations import tasks
 from conversations.models import Conversation, Turn, User
+from conversations.process import process
 from conversations.services.guards import guarded_tables
 from tests.records import played
 
@@ -147,6 +151,21 @@ def test_import_with_bad_words_is_bad_usage(words: tuple[str, ...], ada: User) -
     assert not Conversation.objects.exists()
 
 
+@pytest.fixture
+def _of_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give this process the loop that a worker has."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    monkeypatch.setattr(process, "_loop", loop)
+    yield
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.mark.usefixtures("_of_a_worker")
+@pytest.mark.django_db(transaction=True)
 def test_the_task_reaps_turns_whose_worker_is_gone() -> None:
     place = played()
     turn = Turn.objects.create(

@@ -13,6 +13,7 @@ from django.utils import translation
 from conversations.events import RoundOpened, TurnClosed
 from conversations.frames import render, snapshot
 from conversations.models import ApiModel, User
+from conversations.queries.shapes import Bookmark
 from conversations.services.people import keep_preferences
 from tests import records, work
 
@@ -239,5 +240,5 @@ def test_what_comes_by_the_socket_is_in_the_language_of_its_reader(
     keep_preferences(user_id=ada.pk, changes={"language": chosen})
     date = {"en": r">[A-Z]\w+\.? \d+, 2\d{3}", "de": r">\d+\. [A-Z]\w+ 2\d{3}"}[spoken]
     assert re.search(date, render(lease.conversation_id, TurnClosed(1), browser))
-    assert re.search(date, snapshot(lease.conversation_id, 0, None, browser)[0])
+    assert re.search(date, snapshot(lease.conversation_id, Bookmark(), None, browser)[0])
     assert translation.get_language() == "en"

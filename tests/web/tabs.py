@@ -1,0 +1,73 @@
+"""Tabs on a chat, without a browser: sockets as the page opens them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlencode
+
+from channels.testing import WebsocketCommunicator
+from django.conf import settings as django_settings
+from django.test import Client
+
+from agentweb.asgi import application
+from conversations.db import db
+from conversations.models import Conversation, User
+from conversations.tokens import socket_token
+from tests import records
+
+HOST = "127.0.0.1:8000"
+ORIGIN = f"http://{HOST}"
+
+
+def session_of(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return client.cookies[django_settings.SESSION_COOKIE_NAME].value
+
+
+def socket(
+    path: str, session: str = "", *, origin: str | None = ORIGIN, host: str = HOST,
+    token: str | None = None,
+) -> WebsocketCommunicator:  # fmt: skip
+    named = urlencode({"token": socket_token(session) if token is None else token})
+    path += ("&" if "?" in path else "?") + named
+    headers = [(b"host", host.encode()), (b"cookie", f"sessionid={session}".encode())]
+    if origin is not None:
+        headers.append((b"origin", origin.encode()))
+    return WebsocketCommunicator(application, path, headers=headers)
+
+
+async def is_accepted(found: WebsocketCommunicator) -> bool:
+    accepted, _ = await found.connect(timeout=5)
+    if accepted:
+        await found.disconnect()
+    return accepted
+
+
+@asynccontextmanager
+async def connected(
+    conversation: Conversation, session: str = "", query: str = ""
+) -> AsyncIterator[WebsocketCommunicator]:
+    owner = await db(User.objects.get, pk=conversation.owner_id)
+    key = session or await db(session_of, owner)
+    found = socket(f"/ws/c/{conversation.public_id}/?{query}", key)
+    accepted, _ = await found.connect(timeout=5)
+    assert accepted
+    try:
+        yield found
+    finally:
+        await found.disconnect()
+
+
+async def ada_and_her_conversation() -> tuple[User, Conversation]:
+    played = await db(records.played)
+    return played.user, played.conversation
+
+
+async def closed_with(found: WebsocketCommunicator) -> int:
+    """Give the code the server closes with, whatever it still says."""
+    while True:
+        said_last = await found.receive_output(timeout=5)
+        if said_last["type"] == "websocket.close":
+            return int(said_last["code"])

@@ -1,0 +1,138 @@
+"""The watch of a process: who may no longer read is cut off, and what nobody told of is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from django.contrib.auth import HASH_SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conversations import watch as watching
+from conversations.db import db
+from conversations.hub import hub
+from conversations.models import User
+from conversations.queries.standing import good_sessions, marks
+from conversations.services.conversations import delete_conversation
+from tests import work
+from tests.web.fold import Page
+from tests.web.tabs import ada_and_her_conversation, closed_with, connected, session_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture(autouse=True)
+def _left() -> Iterator[None]:
+    yield
+    assert hub._topics == {}
+
+
+def log_out(user: User) -> None:
+    Session.objects.all().delete()
+
+
+def deactivate(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def change_password(user: User) -> None:
+    user.set_password("another")
+    user.save()
+
+
+def delete_the_conversation(user: User) -> None:
+    delete_conversation(conversation=user.conversations.get())
+
+
+def become_another(user: User) -> None:
+    eve = work.person("eve")
+    for session in Session.objects.all():
+        values = session.get_decoded() | {
+            "_auth_user_id": str(eve.pk), HASH_SESSION_KEY: eve.get_session_auth_hash()
+        }  # fmt: skip
+        session.session_data = Session.objects.encode(values)
+        session.save()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (log_out, 4401),
+        (deactivate, 4401),
+        (change_password, 4401),
+        (become_another, 4401),
+        (delete_the_conversation, 4404),
+    ],
+)
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_who_may_no_longer_read_is_closed_within_a_period(
+    change: Any, code: int, is_busy: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(watching, "SECONDS", 0.15)
+    user, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        topic = hub._topics[conversation.pk]
+
+        async def chatter() -> None:
+            while True:
+                topic.publish("<i>more</i>")
+                await asyncio.sleep(0.01)
+
+        noise = asyncio.create_task(chatter()) if is_busy else None
+        await asyncio.sleep(0.4)
+        await db(change, user)
+        try:
+            assert await asyncio.wait_for(closed_with(found), 3) == code
+        finally:
+            if noise is not None:
+                noise.cancel()
+
+
+async def test_who_may_still_read_stays(monkeypatch: Any) -> None:
+    monkeypatch.setattr(watching, "SECONDS", 0.05)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        # All it hears is that the server lives.
+        assert {await found.receive_from(timeout=5) for _ in range(4)} == {watching.ALIVE}
+
+
+async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -> None:
+    """A hint between processes may be lost, and somebody may change a conversation from outside."""
+    monkeypatch.setattr(watching, "SECONDS", 0.05)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await found.receive_from(timeout=5)
+        await asyncio.sleep(0.2)
+        await db(lambda: work.next_turn(conversation))
+        page = Page()
+        while not page.root.find("turn-2"):
+            page.take(await found.receive_from(timeout=5))
+
+
+async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
+    user, first = await ada_and_her_conversation()
+    others = [await db(lambda: work.conversation_of(work.begun(user))) for _ in range(3)]
+    session = await db(session_of, user)
+    counts = []
+    async with AsyncExitStack() as stack:
+        for conversation in (first, *others):
+            found = await stack.enter_async_context(connected(conversation, session))
+            await found.receive_from(timeout=5)
+            if conversation in (first, others[-1]):
+                counts.append(await db(_statements_of_a_look))
+    assert counts[0] == counts[1] <= 4
+
+
+def _statements_of_a_look() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        keys = {each.session_key: each.conversation.owner_id for each in watching.watch._sockets}
+        good_sessions(keys, {})
+        marks([each.conversation.pk for each in watching.watch._sockets])
+    return len(captured)
