@@ -42,6 +42,8 @@ CROWDED = 4429
 class ChatConsumer(AsyncWebsocketConsumer):
     """One tab on one conversation."""
 
+    #: None: the process listens for all its sockets, and Redis may be away when one comes.
+    channel_layer_alias = ""
     conversation: Conversation
     session_key = ""
     topic: Topic | None = None

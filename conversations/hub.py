@@ -105,7 +105,11 @@ class Topic:
             if not (is_next or is_other) or self.open_turn not in (0, place[0]):
                 found = "missed"
             self.place, self.is_behind = place, False
-            self.open_turn = 0 if isinstance(event, TurnClosed) else place[0]
+            if isinstance(event, TurnClosed):
+                self.open_turn = 0
+            elif not is_next:
+                # What follows the end of a turn (its meter, the turn behind it) opens nothing.
+                self.open_turn = place[0]
         self._fold(event)
         return found
 
@@ -113,8 +117,11 @@ class Topic:
         match event:
             case RoundOpened():
                 self.live = Live(event.turn, event.round)
-            case RoundChanged() | TurnClosed():
+            case RoundChanged():
                 self.live = None
+            case TurnClosed():
+                # Whoever died in a tool never said that it had ended.
+                self.live, self.said = None, {}
             case TextGrew() if self.live is not None:
                 self.live = replace(
                     self.live,
@@ -142,6 +149,7 @@ class Topic:
 
     def renew(self) -> None:
         """Have every socket take a snapshot: the frames so far do not lead to what is now."""
+        self.shown = None
         self.frames.clear()
         self.publish("")
         self.frames.clear()

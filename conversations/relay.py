@@ -126,9 +126,8 @@ class Relay:
                     self._joining.set()
                 message = await self._layer.receive(self._channel)
             except Exception as error:
+                # A channel stays subscribed whatever became of one message of it.
                 self._is(good=False, why=str(error) or type(error).__name__)
-                self._channel = ""
-                self._joined.clear()
                 await asyncio.sleep(PAUSE)
                 continue
             if message.get("from") != self.name:

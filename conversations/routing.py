@@ -11,6 +11,8 @@ from conversations.consumers import ChatConsumer
 
 
 class Nowhere(AsyncWebsocketConsumer):
+    channel_layer_alias = ""
+
     async def connect(self) -> None:
         await self.close()
 

@@ -109,8 +109,8 @@ class Watch:
             if not relay.is_open and key in before and not is_quiet:
                 topic.shown = mark
             elif is_quiet and before.get(key, (None,))[0] == mark:
-                topic.shown = mark
                 topic.renew()
+                topic.shown = mark
             else:
                 self._doubts[key] = mark, topic.position
 

@@ -56,8 +56,12 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
         _LineReceiver.dataReceived(self, data)
 
     def rawDataReceived(self, data: bytes) -> None:  # noqa: N802
-        if not self.is_refused:
-            super().rawDataReceived(data)
+        if self.is_refused:
+            return
+        super().rawDataReceived(data)
+        # While its answer waits for the peer Twisted would keep all that the peer sends meanwhile.
+        if self._handlingRequest and sum(map(len, self._dataBuffer)) > self._optimisticEagerReadSize:
+            self._networkProducer.pauseProducing()
 
     def allHeadersReceived(self) -> None:  # noqa: N802
         if self.length is None or self.length > SMALL:

@@ -97,7 +97,11 @@ class Request(_WebRequest):  # type: ignore[misc]
     def process(self) -> Any:
         # Daphne is given an empty body; ours is read through the inbox.
         self.body, self.content = self.content, BytesIO()
-        return super().process()
+        done = super().process()
+        if self.transport is None:
+            # It became a socket, which has no body; nobody will finish this request.
+            self.forget()
+        return done
 
     def inbox(self) -> Inbox:
         self.body.seek(0)

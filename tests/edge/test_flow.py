@@ -72,6 +72,24 @@ async def test_a_download_that_nobody_reads_is_given_up(plain: Served) -> None:
             read_all(raw)
 
 
+async def test_what_comes_while_an_answer_waits_for_its_reader_is_not_kept(plain: Served) -> None:
+    """A peer takes nothing of an answer, and sends without end behind its request."""
+    with growth(plain, 20 * MB), socket.create_connection(("127.0.0.1", plain.port)) as raw:
+        raw.sendall(b"GET /flood/ HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.sleep(0.5)
+        raw.setblocking(False)
+        sent = 0
+        async with asyncio.timeout(10):
+            while sent < 100 * MB:
+                try:
+                    sent += raw.send(b"x" * 65_536)
+                except BlockingIOError:
+                    await asyncio.sleep(0.05)
+                except ConnectionError:
+                    break
+        assert sent < 20 * MB
+
+
 async def test_a_connection_that_ends_with_data_for_nobody_is_given_up(plain: Served) -> None:
     """A page says good-bye, and does not read the answer either."""
     made = await connect(f"ws://127.0.0.1:{plain.port}/flood/")

@@ -158,8 +158,8 @@ def test_a_backup_of_another_database_or_a_newer_version_is_refused(
         manifest = archive.Manifest("2026", connection.vendor, "database", {})
         for name, value in changes.items():
             setattr(manifest, name, value)
-        with archive.writing(path, manifest):
-            pass
+        with archive.writing(path, manifest) as writer:
+            writer.add_bytes("database", b"")
         with pytest.raises(archive.BackupError, match=r"is of (oracle|a newer|format 2)"):
             making.open_backup(path=path, folder=tmp_path / str(at))
 
@@ -176,3 +176,48 @@ def test_nothing_is_replaced_unasked(archived: Path, tmp_path: Path, settings: A
         with only_one(), pytest.raises(CommandError, match="already serves"):
             call_command("restore", str(archived), force=True)
     assert User.objects.exists()
+
+
+def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
+    archived: Path, tmp_path: Path
+) -> None:
+    link = tarfile.TarInfo("workspaces")
+    link.type, link.linkname = tarfile.SYMTYPE, "."
+    for at, (odd, words) in enumerate(
+        [(link, "is no plain file"), (tarfile.TarInfo("more"), "other files than it lists")]
+    ):
+        path = tmp_path / f"{at}.tar"
+        path.write_bytes(archived.read_bytes())
+        with tarfile.open(path, "a") as tar:
+            tar.addfile(odd)
+        with pytest.raises(archive.BackupError, match=words):
+            archive.unpack(path, tmp_path / str(at))
+
+
+LOGGED_IN = """
+import django
+django.setup()
+from django.contrib.sessions.backends.db import SessionStore
+from conversations.models import User
+User.objects.create_user("ada")
+session = SessionStore()
+session.create()
+print(session.session_key)
+"""
+
+
+@pytest.mark.skipif(DATABASE != "sqlite", reason="of SQLite's one file")
+def test_a_damaged_database_is_replaced_and_kept_and_no_session_is_in_a_backup(
+    tmp_path: Path,
+) -> None:
+    site, path = Site(tmp_path / "site", None, ""), tmp_path / "backup.tar"
+    site.manage("migrate", "--verbosity", "0")
+    key = site.run("-c", LOGGED_IN).stdout.strip()
+    site.manage("backup", str(path))
+    assert len(key) == 32
+    assert key.encode() in (site.folder / "agentweb.sqlite3").read_bytes()
+    assert key.encode() not in path.read_bytes()
+    (site.folder / "agentweb.sqlite3").write_bytes(b"no database" * 2_000)
+    assert "--force replaces it" in site.run("manage.py", "restore", str(path)).stderr
+    assert ".before-" in site.manage("restore", str(path), "--force")
+    assert [one.read_bytes()[:11] for one in site.folder.glob("*.before-*")] == [b"no database"]

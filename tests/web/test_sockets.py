@@ -287,6 +287,17 @@ async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
             assert 'id="turn-1"' in await again.receive_from(timeout=5)
 
 
+async def test_a_page_connects_while_redis_is_away(settings: Any) -> None:
+    """A socket has no channel of its own there: the process listens for all of them."""
+    host = {"address": "redis://127.0.0.1:1", "socket_connect_timeout": 2}
+    backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [host]}}}
+    user, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        assert 'id="turn-1"' in await found.receive_from(timeout=5)
+    assert not await is_accepted(socket("/ws/", await db(session_of, user)))
+
+
 async def test_many_sockets_leave_nothing_behind() -> None:
     user, conversation = await ada_and_her_conversation()
     session = await db(session_of, user)

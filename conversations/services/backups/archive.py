@@ -110,17 +110,29 @@ def unpack(path: Path, folder: Path) -> Manifest:
     """Unpack an archive into an empty folder and compare every part; raises BackupError."""
     try:
         with tarfile.open(path) as tar:
-            tar.extractall(folder, filter="data")
+            names = sorted(_unpacked(tar, folder))
         manifest = _manifest((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, tarfile.TarError, EOFError, ValueError, TypeError, KeyError) as error:
         raise BackupError(f"{path} is no whole backup of agentweb: {error}") from error
     if manifest.format != FORMAT:
         raise BackupError(f"{path} is of format {manifest.format}; this version reads {FORMAT}")
+    listed = {part.name for part in manifest.parts}
+    if names != sorted([*listed, MANIFEST]) or manifest.member not in listed:
+        raise BackupError(f"{path} is damaged: it holds other files than it lists")
     for part in manifest.parts:
         file = folder / part.name
         if not file.is_file() or _digest(file) != part.digest:
             raise BackupError(f"{path} is damaged: {part.name} is not what was put into it")
     return manifest
+
+
+def _unpacked(tar: tarfile.TarFile, folder: Path) -> Iterator[str]:
+    """Unpack plain files alone: a link could lead what is written behind it anywhere."""
+    for info in tar:
+        if not info.isreg():
+            raise ValueError(f"{info.name} is no plain file")
+        tar.extract(info, folder, filter="data")
+        yield info.name
 
 
 def _manifest(text: str) -> Manifest:

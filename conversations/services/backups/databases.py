@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -12,9 +13,12 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 
 from conversations.services.backups.archive import BackupError
+
+logger = logging.getLogger("agentweb.audit")
 
 #: Looks for others, and the seconds between them.
 _LOOKS, _PAUSE = 20, 0.1
@@ -22,6 +26,9 @@ _KEPT = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
 #: Objects of workspaces that are there, and the last anchor, as the snapshot has them.
 _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
 _MARK = "SELECT number FROM conversations_anchormark"
+#: Left out: with the key of a session alone its owner's account is open, and one that was ended
+#: must not come back.
+_SESSIONS = Session._meta.db_table
 _APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
@@ -35,6 +42,9 @@ def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str
             connection.connection.backup(target)
         with closing(sqlite3.connect(copy)) as source:
             source.execute("PRAGMA journal_mode = DELETE")
+            source.execute("PRAGMA secure_delete = ON")
+            source.execute(f'DELETE FROM "{_SESSIONS}"')
+            source.commit()
             rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
         yield copy, *_facts(rows)
         return
@@ -50,7 +60,7 @@ def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str
             found.append(cursor.fetchall())
         run_postgres(
             "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--snapshot={name}",
-            f"--file={copy}",
+            f"--exclude-table-data=*.{_SESSIONS}", f"--file={copy}",
         )  # fmt: skip
     yield copy, *_facts(found)
 
@@ -66,20 +76,34 @@ def put_sqlite(copy: Path) -> Path | None:
     target = Path(connection.settings_dict["NAME"])
     _demand_whole(copy)
     connection.close()
-    before = None
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if target.exists():
-        # What its log holds goes into it first, so that it is one file.
-        with closing(sqlite3.connect(target)) as old:
-            old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            is_empty = not old.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not is_empty:
-            before = target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
-            target.replace(before)
+    before = _aside(target)
     for rest in ("-wal", "-shm"):
+        if before is not None and target.with_name(target.name + rest).exists():
+            # Of a damaged one: what can be saved of it may lie in its log.
+            target.with_name(target.name + rest).replace(before.with_name(before.name + rest))
         target.with_name(target.name + rest).unlink(missing_ok=True)
     shutil.move(copy, target)
     target.chmod(0o600)
+    return before
+
+
+def _aside(target: Path) -> Path | None:
+    """Move the database that is there away, unless it is empty; give where it is now."""
+    if not target.exists():
+        return None
+    try:
+        # What its log holds goes into it first, so that it is one file.
+        with closing(sqlite3.connect(target)) as old:
+            old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if not old.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return None
+    except sqlite3.OperationalError as error:
+        raise BackupError(f"the database {target} cannot be moved away: {error}") from error
+    except sqlite3.DatabaseError as error:
+        logger.warning("the database that was there is damaged: %s", error)
+    before = target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    target.replace(before)
     return before
 
 
@@ -118,7 +142,9 @@ def sessions() -> int:
     }
     sql = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-        " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        " AND pid <> pg_backend_pid() AND usesysid IS NOT NULL"
+        # Of another role's session its kind is not told.
+        " AND coalesce(backend_type, 'client backend') = 'client backend'"
     )
     with connect(**options, autocommit=True) as link:
         for _ in range(_LOOKS):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.files.base import ContentFile
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
@@ -65,8 +65,12 @@ def _anchors(last: int) -> bytes:
 
 
 def holds_data() -> bool:
-    """Say whether somebody uses the database that a backup would replace."""
-    return User._meta.db_table in connection.introspection.table_names() and User.objects.exists()
+    """Say whether somebody uses the database that a backup would replace; a damaged one counts."""
+    try:
+        is_ours = User._meta.db_table in connection.introspection.table_names()
+        return is_ours and User.objects.exists()
+    except DatabaseError:
+        return True
 
 
 def open_backup(*, path: Path, folder: Path) -> Manifest:
