@@ -89,7 +89,11 @@ class Signs:
     def give(self) -> None:
         """Give one sign."""
         if self._file is not None:
-            self._file.write_text(str(time.time()), encoding="ascii")
+            try:
+                self._file.write_text(str(time.time()), encoding="ascii")
+            except OSError as error:
+                # A full disk is no reason to fall silent for ever: the next sign may have room.
+                self._fail(error)
         text = json.dumps(asdict(self._sign))
         self._say(lambda server: server.set(self._key, text, ex=LASTS))
 
@@ -105,9 +109,12 @@ class Signs:
                 what(server)
             self._is_good = True
         except redis.RedisError as error:
-            if self._is_good:
-                logger.warning("no sign of life could be given: %s", type(error).__name__)
-            self._is_good = False
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._is_good:
+            logger.warning("no sign of life could be given: %s", type(error).__name__)
+        self._is_good = False
 
 
 @contextmanager

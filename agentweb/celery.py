@@ -7,6 +7,7 @@ so a worker runs as many turns as it has threads, at the price of one process.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from celery import Celery
@@ -26,7 +27,11 @@ def _begin(sender: Any = None, **_: Any) -> None:
     from agentweb.worker import loop
 
     loop.demand_threads(sender)
-    loop.start()
+    try:
+        loop.start()
+    except Exception as error:
+        # Celery would log it and go on, with a worker that never looks for what waits.
+        sys.exit(f"the worker could not start: {error}")
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

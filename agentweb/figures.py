@@ -25,24 +25,29 @@ from conversations.queries.queued import waiting_turns
 from conversations.telemetry import metrics
 
 logger = logging.getLogger("agentweb.metrics")
-#: What only a proxy says; the edge leaves no more of it than the scheme.
+#: What only a proxy says; the edge drops most of it, and notes that it was there.
 _PROXIED = ("X-Forwarded-For", "X-Forwarded-Proto", "Via")
 
 
 @require_safe
 def figures(request: HttpRequest) -> HttpResponse:
-    if not metrics.is_on() or not _may_see(request):
+    if not metrics.is_on() or not may_see(request):
         raise Http404
     text, kind = gathered()
     return HttpResponse(text, content_type=kind)
 
 
-def _may_see(request: HttpRequest) -> bool:
+def may_see(request: HttpRequest) -> bool:
     if settings.METRICS_TOKEN:
         return is_bearer(request.headers.get("Authorization", ""))
     is_direct = not any(name in request.headers for name in _PROXIED)
-    host = split_domain_port(request.get_host())[0].strip("[]")
-    return is_direct and is_local(request.META.get("REMOTE_ADDR", "")) and is_local(host)
+    is_direct = is_direct and not getattr(request, "scope", {}).get("is_forwarded")
+    is_direct = is_direct and is_local(_host(request.get_host()))
+    return is_direct and is_local(request.META.get("REMOTE_ADDR", ""))
+
+
+def _host(header: str) -> str:
+    return split_domain_port(header)[0].strip("[]")
 
 
 def is_bearer(header: str) -> bool:
@@ -81,7 +86,11 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 5
 
     def do_GET(self) -> None:
-        is_allowed = not settings.METRICS_TOKEN or is_bearer(self.headers.get("Authorization", ""))
+        if settings.METRICS_TOKEN:
+            is_allowed = is_bearer(self.headers.get("Authorization", ""))
+        else:
+            # A page in a browser of this machine may have a name of its own lead here.
+            is_allowed = is_local(_host(self.headers.get("Host", "")))
         if self.path != "/metrics" or not is_allowed:
             self.send_error(404)
             return

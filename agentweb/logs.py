@@ -29,9 +29,15 @@ class LineFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         ids = [f"{name}={value}" for name, value in known().items()]
-        message = _CONTROL.sub(lambda one: repr(one[0])[1:-1], record.getMessage())
+        message = _plain(record.getMessage())
         words = self.formatTime(record), record.levelname, record.name, *ids, message
-        return "\n".join(filter(None, (" ".join(words), self.trace(record))))
+        # Set in: what an error says may look like a line of ours.
+        trace = [f"  {_plain(line)}" for line in self.trace(record).split("\n") if line]
+        return "\n".join((" ".join(words), *trace))
+
+
+def _plain(text: str) -> str:
+    return _CONTROL.sub(lambda one: repr(one[0])[1:-1], text)
 
 
 class JsonFormatter(_Formatter):

@@ -38,9 +38,16 @@ class Mark:
     """What a conversation shows, in short: equal marks show the same."""
 
     turns: tuple[object, ...]
+    #: The turn that the shown path ends with, and the one before it; 0: none.
+    leaf: int
+    before: int
     title: str
     #: Messages that wait.
     waiting: int
+
+    def follows(self, shown: Mark) -> bool:
+        """Say whether the path is that of `shown`, or one turn longer."""
+        return shown.leaf in (self.leaf, self.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +126,9 @@ class Topic:
                 self.live = Live(event.turn, event.round)
             case RoundChanged():
                 self.live = None
-            case TurnClosed():
-                # Whoever died in a tool never said that it had ended.
+            case TurnClosed() if event.turn >= (self.place or (0,))[0]:
+                # Whoever died in a tool never said that it had ended. An older turn that is shown
+                # anew says nothing of the one that runs.
                 self.live, self.said = None, {}
             case TextGrew() if self.live is not None:
                 self.live = replace(

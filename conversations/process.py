@@ -67,16 +67,20 @@ class Process:
             raise RuntimeError("this process is no worker: start one with manage.py worker")
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    async def sweep(self) -> None:
+        """Take the turns of dead processes; start those that wait, where turns run here."""
+        if self._runs_turns:
+            await supervisor.sweep()
+        else:
+            await sweep(())
+
     async def _sweep_regularly(self) -> None:
         sweeps = 0
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             sweeps += 1
             try:
-                if self._runs_turns:
-                    await supervisor.sweep()
-                else:
-                    await sweep(())
+                await self.sweep()
                 if sweeps % TIDY_SWEEPS == 0 and not settings.REDIS_URL:
                     await tidy()
             except Exception:

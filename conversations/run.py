@@ -73,10 +73,11 @@ class Run:
         finally:
             keeper.cancel()
             is_left = finish is not None and finish.state in ("approval_wait", "running")
+            # The end last: where it is not heard, pages are looked after.
+            await self._show(MeterMoved())
             await self._tell(TurnChanged if is_left else TurnClosed)
             if following is not None:
                 await self._show(TurnOpened(following.number))
-            await self._show(MeterMoved())
             self._stage.close()
         is_done = finish is not None and finish.state == "done"
         return Outcome(is_done, following.pk if following is not None else None)
@@ -116,11 +117,14 @@ class Run:
     async def _keep(self) -> None:
         """Renew the lease and read the stop request; a lost lease stops the turn."""
         lease, switch = self._lease, self.switch
+        pause = usual = conf.lease_seconds / RENEWALS
         while True:
-            await asyncio.sleep(conf.lease_seconds / RENEWALS)
+            await asyncio.sleep(pause)
+            pause = min(1.0, usual)
             try:
                 if await db(leases.renew_lease, lease=lease):
                     switch.request("user")
+                pause = usual
             except Stopped:
                 switch.request("lease")
                 return

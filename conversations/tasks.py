@@ -9,7 +9,6 @@ from celery import shared_task
 from conversations.process import process, tidy
 from conversations.services import audit
 from conversations.services.anchors import anchor_due
-from conversations.sweeping import sweep
 from conversations.turns import supervisor
 
 logger = logging.getLogger("agentweb.audit")
@@ -30,7 +29,7 @@ def propose(proposal_id: int) -> None:
 @shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
 def reap() -> None:
     """Take the turns and titles whose worker is gone."""
-    process.do(sweep(()))
+    process.do(process.sweep())
 
 
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]

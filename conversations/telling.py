@@ -145,6 +145,10 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
     if isinstance(event, ToolMoved):
         return topic.said.get(event.tool_use_id, "")
     mark, frame = await db(_rendered, conversation_id, event, topic.language)
+    if mark is not None and topic.shown is not None and not mark.follows(topic.shown):
+        # A turn, or that another path is shown, was told and not heard here.
+        topic.renew()
+        return ""
     if mark is not None and (isinstance(event, _WHOLE) or _is_of_turns(mark, topic.shown)):
         topic.shown = mark
     return "\n".join((frame, *topic.said.values()))

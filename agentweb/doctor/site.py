@@ -12,6 +12,7 @@ from django.http.request import validate_host
 from agentweb import env
 from agentweb.checks import is_weak
 from agentweb.doctor.lines import Line, failed, ok, warn
+from conversations.conf import conf
 
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
@@ -54,6 +55,9 @@ def address() -> Iterator[Line]:
     if not settings.CSRF_TRUSTED_ORIGINS and settings.HTTPS:
         text = "empty: behind a proxy that changes the Host header forms would be refused"
         yield warn("AGENTWEB_ORIGINS", text, f"Set it to https://{public[0]}.")
+    if settings.HTTPS and not conf.trusted_proxies:
+        text = "empty: all visitors have the proxy's address, and share its limit of log-ins"
+        yield warn("AGENTWEB_TRUSTED_PROXIES", text, "Set it to the address of the proxy.")
     yield from _origins()
 
 

@@ -60,7 +60,10 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
             return
         super().rawDataReceived(data)
         # While its answer waits for the peer Twisted would keep all that the peer sends meanwhile.
-        if self._handlingRequest and sum(map(len, self._dataBuffer)) > self._optimisticEagerReadSize:
+        if (
+            self._handlingRequest
+            and sum(map(len, self._dataBuffer)) > self._optimisticEagerReadSize
+        ):
             self._networkProducer.pauseProducing()
 
     def allHeadersReceived(self) -> None:  # noqa: N802

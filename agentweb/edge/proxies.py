@@ -41,7 +41,8 @@ def seen(scope: Any, trusted: Networks) -> Any:
     headers: Headers = scope["headers"]
     said = [(name.lower(), value) for name, value in headers if name.lower() in _SAID]
     kept = [pair for pair in headers if pair[0].lower() not in _SAID] if said else headers
-    found = {**scope, "headers": kept, "root_path": ""}
+    # That something forwarded it is still known when what it said is gone.
+    found = {**scope, "headers": kept, "root_path": "", "is_forwarded": bool(said)}
     if peer is None or not said:
         return found
     schemes = [value for name, value in said if name == _PROTO]

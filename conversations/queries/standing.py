@@ -50,16 +50,19 @@ def marks(conversation_ids: Iterable[int]) -> dict[int, Mark]:
     found: dict[int, Mark] = {}
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     newest = Turn.objects.filter(conversation=OuterRef("pk")).order_by("-pk")
+    last = Turn.objects.filter(conversation=OuterRef("pk"), number=OuterRef("leaf"))
     waiting = QueuedPrompt.objects.filter(conversation=OuterRef("pk")).order_by()
     for ids in _chunks(set(conversation_ids)):
         rows = Conversation.objects.filter(pk__in=ids, deleted_at=None).values_list(
             "pk", "head", "tip", "leaf",
             Subquery(live.values("state")[:1]),
             Subquery(newest.values("pk")[:1]),
+            Subquery(last.values("parent")[:1]),
             "title",
             Subquery(waiting.values("conversation").annotate(n=Count("pk")).values("n")),
         )  # fmt: skip
-        found.update((row[0], Mark(row[1:-2], row[-2], row[-1] or 0)) for row in rows)
+        for key, *turns, before, title, number in rows:
+            found[key] = Mark(tuple(turns), turns[2], before or 0, title, number or 0)
     return found
 
 

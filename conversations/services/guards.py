@@ -88,7 +88,9 @@ def missing_guards() -> list[str]:
     if connection.vendor == "postgresql":
         sql = (
             "SELECT c.relname || ':' || t.tgname"
-            " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid WHERE t.tgenabled <> 'D'"
+            " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+            # Those that fire: not switched off, nor kept for a replica.
+            " WHERE t.tgenabled IN ('O', 'A')"
         )
     else:
         sql = "SELECT tbl_name || ':' || name FROM sqlite_master WHERE type = 'trigger'"

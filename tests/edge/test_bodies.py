@@ -120,9 +120,7 @@ async def test_large_bodies_share_what_the_process_allows(site: Site) -> None:
 
 async def test_the_body_of_a_handshake_is_let_go(site: Site) -> None:
     """A handshake may bring what its address takes: all of it is given back each time."""
-    head = site.head(
-        "GET", "/files/attached/", "Upgrade: websocket", f"Content-Length: {8 * MB}"
-    )
+    head = site.head("GET", "/files/attached/", "Upgrade: websocket", f"Content-Length: {8 * MB}")
     for _ in range(3):
         assert status(await site.ask(head, b"x" * (8 * MB))) == 400
     again = site.head("POST", "/files/attached/", f"Content-Length: {8 * MB}", "Connection: close")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.core.handlers.asgi import ASGIRequest
 
 from agentweb.edge.proxies import networks, seen
+from agentweb.figures import may_see
 from tests.edge.conftest import PROXY
 from tests.edge.wire import Site, status
 
@@ -75,6 +78,16 @@ def test_nothing_else_that_forwards_arrives() -> None:
     for peer in ("10.0.0.1", "198.51.100.1", "127.0.0.1"):
         visitor, headers = told(peer, *((name, b"evil.example") for name in names))
         assert (visitor, headers) == (peer, [])
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP", "Forwarded"])
+def test_through_a_proxy_that_is_not_named_nobody_is_this_machine(header: str) -> None:
+    """It lends its own address to everybody, and what it says of them is dropped."""
+    scope = {"type": "http", "method": "GET", "path": "/metrics", "client": ["127.0.0.1", 5]}
+    host = (b"host", b"localhost")
+    for headers, may in (([host], True), ([host, (header.encode(), b"203.0.113.9")], False)):
+        found = seen({**scope, "headers": headers}, NOBODY)
+        assert may_see(ASGIRequest(found, BytesIO())) is may
 
 
 @pytest.mark.parametrize("word", ["10.0.0.0/33", "proxy", "10.0.0", "*"])

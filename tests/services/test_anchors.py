@@ -134,6 +134,13 @@ def test_an_anchor_is_due_once_an_hour_and_says_so_in_the_log(
     assert anchor_due() == 1
 
 
+def test_a_clock_that_ran_far_ahead_once_does_not_end_the_anchors(path: Path) -> None:
+    records.played()
+    anchor_heads(now=timezone.now() + timedelta(days=365))
+    records.played("bea")
+    assert (anchor_due(), len(lines(path))) == (1, 2)
+
+
 @pytest.mark.usefixtures("unguarded")
 def test_rows_deleted_from_the_end_with_the_end_turned_back_are_missed(path: Path) -> None:
     conversation = records.played().conversation
@@ -271,6 +278,8 @@ def test_a_lost_file_is_missed_and_begun_anew_with_a_reason(path: Path) -> None:
     anchor_heads()
     path.unlink()
     assert ["missing: the database was anchored 1 times" in text for text in texts()] == [True]
+    one = Conversation.objects.get()
+    assert list(verify_conversation(one.public_id, Tally())) == found()
     with pytest.raises(CommandError, match="begin anew with"):
         call_command("anchor", verbosity=0)
     path.unlink(missing_ok=True)

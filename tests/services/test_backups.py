@@ -164,7 +164,7 @@ def test_a_backup_of_another_database_or_a_newer_version_is_refused(
             making.open_backup(path=path, folder=tmp_path / str(at))
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_nothing_is_replaced_unasked(archived: Path, tmp_path: Path, settings: Any) -> None:
     with pytest.raises(archive.BackupError, match="a backup replaces nothing"):
         making.make_backup(path=archived)
@@ -221,3 +221,31 @@ def test_a_damaged_database_is_replaced_and_kept_and_no_session_is_in_a_backup(
     assert "--force replaces it" in site.run("manage.py", "restore", str(path)).stderr
     assert ".before-" in site.manage("restore", str(path), "--force")
     assert [one.read_bytes()[:11] for one in site.folder.glob("*.before-*")] == [b"no database"]
+
+
+NEWER = """
+import django
+django.setup()
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE conversations_later"
+                   " (user_id bigint REFERENCES conversations_user (id))")
+"""
+
+
+@pytest.mark.skipif(DATABASE != "postgres", reason="of tables that stay beside those put back")
+def test_a_backup_goes_back_over_the_tables_of_a_newer_version(
+    tmp_path: Path, request: Any
+) -> None:
+    site, path = (
+        Site(tmp_path / "site", request.getfixturevalue("postgres"), "newer"),
+        tmp_path / "b.tar",
+    )
+    site.manage("migrate", "--verbosity", "0")
+    key = site.run("-c", LOGGED_IN).stdout.strip()
+    site.manage("backup", str(path))
+    assert len(key) == 32
+    assert key.encode() not in path.read_bytes()
+    for _ in range(2):
+        assert site.run("-c", NEWER).returncode == 0
+        site.manage("restore", str(path), "--force")

@@ -14,7 +14,7 @@ from conversations.events import (
     TurnClosed,
     TurnOpened,
 )
-from conversations.hub import Live, Place, Topic
+from conversations.hub import Live, Mark, Place, Topic
 
 OPENED = RoundOpened(1, 1)
 
@@ -70,6 +70,45 @@ def test_a_turn_whose_end_was_not_told_was_missed_when_another_begins() -> None:
     assert took == ["new", "missed"]
     _, took = told((OPENED, (1, 1, 1)), (TurnClosed(1), (1, 1, 2)), (TurnOpened(2), (2, 1, 1)))
     assert took == ["new", "new", "new"]
+
+
+def test_what_follows_the_end_of_a_turn_does_not_open_it_again() -> None:
+    """Its meter and the turn behind it are told by the same worker: no page needs a snapshot."""
+    ended = [(OPENED, (1, 1, 1)), (TurnClosed(1), (1, 1, 2))]
+    behind = [(TurnOpened(2), (1, 1, 3)), (MeterMoved(), (1, 1, 4))]
+    _, took = told(*ended, *behind, (TurnOpened(2), (2, 1, 1)))
+    assert took == ["new"] * 5
+
+
+def test_a_turn_that_ended_has_no_tool_that_still_says_how_far_it_is() -> None:
+    """Its worker died in the tool, so nobody else took the words back."""
+    topic, _ = told((OPENED, (2, 1, 1)))
+    topic.said["toolu_1"] = "<i>half</i>"
+    topic.take(TurnClosed(2), None)
+    assert (topic.live, topic.said) == (None, {})
+
+
+def test_an_older_turn_that_is_shown_anew_leaves_the_answer_on_its_way() -> None:
+    topic, _ = told((RoundOpened(2, 1), (2, 1, 1)), (grew("a"), (2, 1, 2)))
+    topic.said["toolu_1"] = "<i>half</i>"
+    assert topic.take(TurnClosed(1), None) == "new"
+    assert (topic.live, topic.said) == (Live(2, 1, "", "a"), {"toolu_1": "<i>half</i>"})
+
+
+def test_a_snapshot_for_all_leaves_open_what_they_show() -> None:
+    """Another path may be shown now, and the former one again without a word of it."""
+    topic = Topic(shown=Mark((), 2, 1, "", 0))
+    topic.renew()
+    assert topic.shown is None
+
+
+@pytest.mark.parametrize(
+    ("leaf", "before", "is_known"), [(2, 1, True), (3, 2, True), (4, 3, False), (3, 1, False)]
+)
+def test_a_path_goes_on_from_the_one_shown_or_is_another(
+    leaf: int, before: int, is_known: bool
+) -> None:
+    assert Mark((), leaf, before, "", 0).follows(Mark((), 2, 1, "", 0)) is is_known
 
 
 def test_who_comes_in_the_middle_missed_nothing() -> None:

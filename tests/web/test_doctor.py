@@ -16,7 +16,8 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from agentweb import alive
+from agentweb import alive, worker
+from agentweb.celery import worker_init
 from agentweb.doctor import content, database, host, model, parts, site
 from agentweb.doctor.lines import Line, exit_code, looked, ok
 from agentweb.emulator import server as emulator
@@ -253,6 +254,31 @@ def test_a_sign_is_a_file_too_and_goes_with_its_process(settings: Any, tmp_path:
     assert len(alive.code_version()) == 12
 
 
+def test_a_sign_that_could_not_be_written_is_given_the_next_time(
+    settings: Any, tmp_path: Path
+) -> None:
+    """A disk that was full for a while must not leave a process that seems dead."""
+    folder = tmp_path / "later"
+    settings.ALIVE_DIR, settings.REDIS_URL = str(folder), ""
+    signs = alive.Signs("worker")
+    signs.give()
+    folder.mkdir()
+    signs.give()
+    assert (folder / "agentweb-worker.alive").exists()
+
+
+def test_a_worker_that_cannot_start_ends_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Celery would go on, with a worker that never looks for what waits."""
+
+    def start() -> None:
+        raise OperationalError("the connection is closed")
+
+    monkeypatch.setattr(worker.loop, "start", start)
+    started = type("Worker", (), {"pool_cls": "celery.concurrency.thread:TaskPool"})()
+    with pytest.raises(SystemExit, match="could not start: the connection is closed"):
+        worker_init.send(sender=started)
+
+
 def test_what_a_start_refuses_is_a_line(settings: Any) -> None:
     assert found(site.start, "settings")[0] == "ok"
     settings.ALLOWED_HOSTS = ["*"]
@@ -266,6 +292,7 @@ def test_what_a_start_refuses_is_a_line(settings: Any) -> None:
      (["chat.example"], False, [], "AGENTWEB_HTTPS", "warn"),
      (["chat.example"], True, [], "AGENTWEB_ORIGINS", "warn"),
      (["chat.example"], True, ["https://chat.example"], "AGENTWEB_ORIGINS", ""),
+     (["chat.example"], True, ["https://chat.example"], "AGENTWEB_TRUSTED_PROXIES", "warn"),
      (["chat.example"], True, ["http://chat.example"], "AGENTWEB_ORIGINS", "failed"),
      (["chat.example"], True, ["https://other.example"], "AGENTWEB_ORIGINS", "failed")],
 )  # fmt: skip

@@ -62,6 +62,15 @@ def test_a_message_cannot_begin_another_line() -> None:
     assert LineFormatter().format(record("failed", exc_info=failing())).endswith("'wrong'")
 
 
+def test_the_words_of_an_error_cannot_look_like_a_line() -> None:
+    error = ValueError("a\n2026-01-01T00:00:00 ERROR forged\r\x1b[2J")
+    line = LineFormatter().format(record("failed", exc_info=(ValueError, error, None)))
+    first, *rest = line.split("\n")
+    assert first.endswith(" failed")
+    assert rest[-1] == r"  2026-01-01T00:00:00 ERROR forged\r\x1b[2J"
+    assert all(one.startswith("  ") for one in rest)
+
+
 def test_ids_end_with_their_block_and_unknown_ones_are_refused() -> None:
     with logged(turn=1):
         with logged(turn=2, call=3):

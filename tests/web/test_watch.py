@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from conversations import telling
 from conversations import watch as watching
 from conversations.db import db
 from conversations.hub import hub
 from conversations.models import User
 from conversations.queries.standing import good_sessions, marks
+from conversations.relay import Relay
 from conversations.services.conversations import delete_conversation
-from tests import work
+from tests import branches, work
 from tests.web.fold import Page
 from tests.web.tabs import ada_and_her_conversation, closed_with, connected, session_of
 
@@ -114,6 +117,25 @@ async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -
         page = Page()
         while not page.root.find("turn-2"):
             page.take(await found.receive_from(timeout=5))
+
+
+async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeypatch: Any) -> None:
+    """No frame leads from the path that it shows to that of a later turn."""
+    other = Relay()
+    other._layer = object()
+    monkeypatch.setattr(telling, "relay", other)
+    key = (await db(branches.talk, "One", "Two", "Three")).pk
+    present = (await db(marks, [key]))[key]
+    closed = {"type": "event", "conversation": key, "name": "TurnClosed", "event": {"turn": 3}}
+    topic = hub.enter(key)
+    topic.sockets = 1
+    for shown, frames, then in ((1, None, None), (2, 1, present), (3, 1, present)):
+        topic.shown, position = replace(present, leaf=shown, before=shown - 1), topic.position
+        await telling.hear(closed | {"place": None})
+        found = topic.after(position)
+        assert (found and len(found), topic.shown) == (frames, then)
+    topic.sockets = 0
+    hub.leave(key)
 
 
 async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:

@@ -14,7 +14,7 @@ from conversations.services.backups.making import make_backup
 KEYS = (
     "The keys are not in it. Keep SECRET_KEY (the file secret_key of the data folder where none is"
     " set) and AGENTWEB_SECRETS_KEY elsewhere: without them sealed mail and MCP secrets stay"
-    " closed, and everybody logs in anew."
+    " closed. Nor are sessions: after a restore everybody logs in anew."
 )
 
 

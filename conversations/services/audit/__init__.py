@@ -46,7 +46,9 @@ def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
     envelopes, blobs = texts_of(key)
     yield from _counted(tally, check_texts(Envelope, envelopes))
     yield from _counted(tally, check_texts(Blob, blobs))
-    yield from _counted(tally, _conversation(key, tally, read_pins()))
+    pins = read_pins()
+    yield from _counted(tally, iter(pins.problems))
+    yield from _counted(tally, _conversation(key, tally, pins))
 
 
 def _all_texts(kind: type[Blob | Envelope]) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """The archive of a backup: a tar file, and in it a list of what it holds with the digest of each.
 
 The keys of the site are not in it, so that whoever finds a backup cannot open what is sealed in it
-or forge a session: SECRET_KEY and AGENTWEB_SECRETS_KEY are kept elsewhere.
+or forge a session: SECRET_KEY and AGENTWEB_SECRETS_KEY are kept elsewhere. Nor are sessions in it.
 """
 
 from __future__ import annotations

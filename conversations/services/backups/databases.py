@@ -13,7 +13,6 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 
 from conversations.services.backups.archive import BackupError
@@ -28,8 +27,17 @@ _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live
 _MARK = "SELECT number FROM conversations_anchormark"
 #: Left out: with the key of a session alone its owner's account is open, and one that was ended
 #: must not come back.
-_SESSIONS = Session._meta.db_table
+_SESSIONS = "django_session"
 _APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+#: Our tables go first, whatever they are: those of a newer version, of which the copy knows
+#: nothing, would hold on to the others and be in the way when they are made again.
+_AWAY = """
+DO $$ DECLARE one text; BEGIN
+  FOR one IN SELECT quote_ident(tablename) FROM pg_tables
+    WHERE schemaname = current_schema() AND tablename LIKE 'conversations\\_%'
+  LOOP EXECUTE 'DROP TABLE ' || one || ' CASCADE'; END LOOP;
+END $$;
+"""
 
 
 @contextmanager
@@ -43,7 +51,7 @@ def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str
         with closing(sqlite3.connect(copy)) as source:
             source.execute("PRAGMA journal_mode = DELETE")
             source.execute("PRAGMA secure_delete = ON")
-            source.execute(f'DELETE FROM "{_SESSIONS}"')
+            source.execute(f"DELETE FROM {_SESSIONS}")  # noqa: S608 - our own table
             source.commit()
             rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
         yield copy, *_facts(rows)
@@ -120,9 +128,16 @@ def _demand_whole(copy: Path) -> None:
 def put_postgres(copy: Path) -> None:
     """Replace what there is of the tables by those of the copy, in one transaction."""
     connection.close()
-    run_postgres(
+    away, script = copy.with_name("away.sql"), copy.with_name("database.sql")
+    away.write_text(_AWAY, encoding="utf-8")
+    # Into a file first: what broke off on its way into psql would be half a database.
+    _run_postgres(
         "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
-        "--single-transaction", "--exit-on-error", str(copy),
+        f"--file={script}", str(copy),
+    )  # fmt: skip
+    run_postgres(
+        "psql", "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1",
+        f"--file={away}", f"--file={script}",
     )  # fmt: skip
 
 
@@ -157,20 +172,25 @@ def sessions() -> int:
 
 def run_postgres(program: str, *options: str) -> None:
     """Run a program of PostgreSQL on Django's database; raises BackupError."""
-    path = shutil.which(program)
-    if path is None:
-        raise BackupError(
-            f"{program} is not there: install the PostgreSQL client of the server's version, or"
-            " back the database up with the tools of whoever runs it"
-        )
     from psycopg.conninfo import make_conninfo
 
     given = connection.get_connection_params()
     known = {
         name: str(value) for name, value in given.items() if name in _KEPT or name.startswith("ssl")
     }
-    env = {**os.environ, "PGPASSWORD": str(given.get("password", ""))}
-    command = [path, f"--dbname={make_conninfo('', **known)}", *options]
-    done = subprocess.run(command, check=False, env=env, capture_output=True, text=True)
+    _run_postgres(
+        program, f"--dbname={make_conninfo('', **known)}", *options,
+        env={**os.environ, "PGPASSWORD": str(given.get("password", ""))},
+    )  # fmt: skip
+
+
+def _run_postgres(program: str, *options: str, env: dict[str, str] | None = None) -> None:
+    path = shutil.which(program)
+    if path is None:
+        raise BackupError(
+            f"{program} is not there: install the PostgreSQL client of the server's version, or"
+            " back the database up with the tools of whoever runs it"
+        )
+    done = subprocess.run([path, *options], check=False, env=env, capture_output=True, text=True)
     if done.returncode:
         raise BackupError(f"{program} failed: {done.stderr.strip()[-2_000:]}")
