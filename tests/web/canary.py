@@ -66,6 +66,7 @@ CONTENT = {
 }
 #: Names, numbers, codes, digests, and what staff themselves write.
 FACTS = {
+    "AnchorMark": "digest",
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle",
     "ApiResult": "chain cost_basis error_type request_id stop_reason usage",
@@ -75,13 +76,14 @@ FACTS = {
     "Blob": "digest",
     "Budget": "note soft_percents time_zone",
     "Conversation": "chain model policy titled_by",
+    "Crossing": "chain",
     "Decision": "chain",
     "Envelope": "digest headers",
-    "Erasure": "chain usage",
+    "Erasure": "chain tail usage",
     "FailedLogIns": "name_digest peer",
-    "Grant": "reason",
-    "LedgerEntry": "reason",
-    "McpDecision": "definition digest note tool",
+    "Grant": "chain reason",
+    "LedgerEntry": "chain reason",
+    "McpDecision": "chain definition digest note tool",
     "McpServer": "allowed_tools arguments command last_error name note says sealed_environment"
     " sealed_headers url",
     "McpTool": "approved approved_digest call_name flaw listed listed_digest name rejected_digest",
@@ -91,6 +93,7 @@ FACTS = {
     "Pin": "chain tool_use_id",
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",
+    "SiteChain": "chain",
     "ToolCall": "effect name tool_use_id",
     "ToolRule": "tool",
     "ToolSwitch": "tool",

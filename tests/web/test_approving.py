@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from conversations import approving
+from conversations import dispatch
 from conversations.context import wire
 from conversations.models import Approval, Conversation, Decision, Turn, User
 from conversations.services.leases import Lease
@@ -24,7 +24,7 @@ def woken(monkeypatch: Any, tmp_path: Path) -> list[int]:
     """Give the turns that are woken."""
     toys.install(monkeypatch, tmp_path / "ran")
     found: list[int] = []
-    monkeypatch.setattr(approving.supervisor, "wake", found.append)
+    monkeypatch.setattr(dispatch, "wake", found.append)
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -14,6 +15,7 @@ from conversations.events import BudgetMoved, MeterMoved, TurnClosed
 from conversations.models import Budget, BudgetWindow, Conversation, Crossing, Turn, User
 from conversations.periods import bounds
 from conversations.queries.shapes import Bookmark
+from conversations.services.chain import append, locked_site
 from conversations.services.grants import grant_more
 from tests import records, work
 from tests.allowing import group, member
@@ -39,9 +41,16 @@ def at(percent: int, budget: Budget, user: User | None) -> BudgetWindow:
     )  # fmt: skip
     for soft in (50, 80, 95):
         if soft <= percent:
-            facts = {"spent": spent, "limit": budget.limit}
-            Crossing.objects.get_or_create(window=window, percent=soft, defaults=facts)
+            crossed(window, soft, spent, budget.limit)
     return window
+
+
+def crossed(window: BudgetWindow, percent: int, spent: int, limit: int) -> None:
+    """Record that a percent was passed, once."""
+    if not window.crossings.filter(percent=percent).exists():
+        with transaction.atomic():
+            row = Crossing(window=window, percent=percent, spent=spent, limit=limit)
+            append(row, locked_site())
 
 
 def talk(user: User) -> Conversation:

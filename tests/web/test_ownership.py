@@ -118,7 +118,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "preferences", "log_in_again", "log_out_elsewhere", "largest", *OF_A_PERSON,
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "tools", "pin", "unpin", "restore", "undo",
-        "login", "logout", "setup", "live", "ready", "favicon",
+        "login", "logout", "setup", "live", "ready", "favicon", "metrics",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
         "files", "files_waiting", "file", "remove_file",
