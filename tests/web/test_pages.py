@@ -59,7 +59,7 @@ def test_a_talk_is_shown_with_its_turns_tools_and_markers() -> None:
     marker = played.conversation.transformations.get(kind="compaction")
     assert f"/c/{played.conversation.public_id}/inspect/events/{marker.seq}/" in html
     assert 'ws-connect="/ws/c/' in html
-    assert "?after=1" in html
+    assert 'data-after="1"' in html
 
 
 def test_a_page_costs_the_same_queries_however_long_the_talk_is() -> None:
@@ -112,7 +112,7 @@ def test_a_running_turn_is_in_the_live_part() -> None:
     html = client_of(conversation.owner).get(path).content.decode()
     assert html.index('id="live"') < html.index('id="turn-1"')
     assert 'data-live="yes"' in html
-    assert "?after=0" in html
+    assert 'data-after="0"' in html
 
 
 def test_the_sidebar_is_of_ones_own_talks() -> None:
