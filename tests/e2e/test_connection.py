@@ -6,6 +6,7 @@ clock is put forward.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -32,6 +33,13 @@ COUNT = """() => {
   window.told = 0;
   document.addEventListener("htmx:wsAfterMessage", () => { window.told += 1; });
 }"""
+
+
+async def comes(page: Page, expression: str) -> None:
+    """Wait until a script's expression is true; asked from outside, for the page runs no text."""
+    async with asyncio.timeout(30):
+        while not await page.evaluate(expression):
+            await asyncio.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +167,7 @@ async def test_every_way_to_lose_a_connection_has_words_and_a_way_on(
     # A sign of life is no news.
     sockets[-1].send("<!-- alive -->")
     sockets[-1].send('<div id="restarting" hidden hx-swap-oob="outerHTML"></div>')
-    await tab.wait_for_function("window.told === 1")
+    await comes(tab, "window.told === 1")
 
     # Cut off as too slow: it comes back by itself.
     await tab.evaluate("Math.random = () => 0.5")
@@ -167,7 +175,7 @@ async def test_every_way_to_lose_a_connection_has_words_and_a_way_on(
     await expect(pill(tab)).to_be_hidden(timeout=30_000)
     # The server restarts: a page that nobody looks at takes its time.
     sockets[-1].send(LEAVES)
-    await tab.wait_for_function("document.querySelector('#restarting').dataset.within === '10'")
+    await comes(tab, "document.querySelector('#restarting').dataset.within === '10'")
     await lose(1012, "The server restarts. Reconnecting…")
     await look()
     await expect(pill(tab)).to_be_hidden()

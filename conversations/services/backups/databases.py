@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -149,7 +150,8 @@ def sessions() -> int:
     connection.close()
     if "pool" in connection.settings_dict["OPTIONS"]:
         # Its connections are sessions too.
-        connection.close_pool()
+        pooled: Any = connection
+        pooled.close_pool()
     options = {
         name: value
         for name, value in given.items()
