@@ -31,6 +31,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         tmp_path_factory.mktemp("edge") / "data",
         program=("tests/edge/hasty.py",),
         AGENTWEB_TRUSTED_PROXIES=PROXY,
+        # A socket that was refused lingers for a moment, and these tests refuse many.
+        AGENTWEB_MAX_SOCKETS_PER_USER="500",
     )
     yield visit(running)
     assert running.stop() == 0
