@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from django.db import InterfaceError, OperationalError
+
 from conversations.adapters import TurnCalls, TurnLog, TurnTools
 from conversations.claude import Claude
 from conversations.conf import conf
@@ -31,6 +33,7 @@ from conversations.stage import TurnStage
 from conversations.switch import Stopped, Switch
 
 logger = logging.getLogger("agentweb.turns")
+NO_DATABASE = "The database could not be reached during this answer."
 #: Signs of life within one lease.
 RENEWALS = 3
 
@@ -109,6 +112,10 @@ class Run:
                 late.cancel()
         except ContextError as error:
             return Finish("failed", "", error.code, str(error))
+        except (OperationalError, InterfaceError):
+            # Not the turn's fault, and whether the last write was done nobody knows.
+            logger.exception("turn %s: the database went away", lease.turn_id)
+            return Finish("interrupted", "database", "interrupted", NO_DATABASE)
         except Exception:
             logger.exception("turn %s failed", lease.turn_id)
             text = "Something went wrong on the server; it was logged."

@@ -123,7 +123,12 @@ async def _show(topic: Topic, conversation_id: int, event: Event, place: Place |
         if isinstance(event, ToolMoved):
             _keep_said(topic, event)
         if topic.sockets:
-            frame = await _frame(topic, conversation_id, event)
+            try:
+                frame = await _frame(topic, conversation_id, event)
+            except Exception:
+                # What follows would have no place on the pages: they are given all of it anew.
+                topic.renew()
+                raise
             if took == "missed":
                 topic.renew()
             elif frame:
