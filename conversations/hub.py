@@ -31,6 +31,8 @@ from conversations.events import (
 KEPT = 400
 #: Number of the turn, generation of its lease, count of what was told of it.
 Place = tuple[int, int, int]
+#: Behind everything that is told under one lease.
+OVER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,9 @@ class Topic:
             elif not is_next:
                 # What follows the end of a turn (its meter, the turn behind it) opens nothing.
                 self.open_turn = place[0]
+        elif isinstance(event, TurnClosed) and self.place and self.place[0] == event.turn:
+            # Somebody else ended it: what its worker may still tell is of the past.
+            self.place, self.open_turn = (*self.place[:2], OVER), 0
         self._fold(event)
         return found
 

@@ -11,6 +11,7 @@ from conversations.events import (
     RoundOpened,
     TextGrew,
     ToolMoved,
+    TurnChanged,
     TurnClosed,
     TurnOpened,
 )
@@ -142,3 +143,10 @@ def test_a_later_turn_is_heard_from_its_beginning() -> None:
     topic, took = told((TurnClosed(1), (1, 1, 40)), (TurnOpened(2), (2, 1, 1)))
     assert took == ["new", "new"]
     assert topic.place == (2, 1, 1)
+
+
+def test_a_worker_whose_turn_others_ended_is_not_heard_any_more() -> None:
+    topic, took = told((OPENED, (1, 1, 1)), (TurnClosed(1), None), (grew("late"), (1, 1, 2)))
+    assert took == ["new", "new", "old"]
+    assert topic.live is None
+    assert topic.take(TurnChanged(1), (1, 2, 1)) == "new"
