@@ -312,8 +312,11 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
 
 
 #: Where else a connection is opened: the API client's own door, mail (which is not HTTP and aims by
-#: the same check), the load test of this site.
-DOORS = {"tools/transport.py", "tools/mail/line.py", "agentweb/throughput.py"}
+#: the same check), the load tests of this site.
+DOORS = {
+    "tools/transport.py", "tools/mail/line.py", "agentweb/throughput.py",
+    "conversations/bench/posts.py", "conversations/bench/site.py", "conversations/bench/socket.py",
+}  # fmt: skip
 OPENS = re.compile(
     r"open_connection\(|create_connection\(|httpx2\.(get|post|request|stream|Client|HTTPTransport)\("
     r"|httpx2\.Async(Client|HTTPTransport)\(|urllib\.request|http\.client|import (imaplib|smtplib)"

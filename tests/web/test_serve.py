@@ -260,7 +260,7 @@ def test_a_killed_one_is_followed_by_one_that_tidies_up_and_ends_cleanly(tmp_pat
     begin(visitor, "Answer in 150 words emulator:pace=0.02")
     until(lambda: rows(again, "SELECT 1 FROM conversations_draft") != [])
     again.process.send_signal(signal.SIGINT)
-    assert again.process.wait(timeout=20) == 0
+    assert again.process.wait(timeout=60) == 0
     assert rows(again, states)[-1] == ("done", "end_turn")
     log = again.log.read_text().split("Traceback")
     assert len(log) == 1
