@@ -11,7 +11,7 @@ from uuid import uuid4
 from agentweb.emulator.server import EmulatorServer
 from conversations.context import wire
 from conversations.db import db
-from conversations.models import LIVE, ApiCall, Conversation, Turn
+from conversations.models import LIVE, ApiCall, BudgetWindow, Conversation, Draft, Turn
 from conversations.services import turns
 from conversations.turns import Supervisor
 from tests import records, work
@@ -71,6 +71,13 @@ def unrecorded(emulator: EmulatorServer) -> list[str]:
     known = set(ApiCall.objects.values_list("body_digest", flat=True))
     sent = [row.body.decode() for row in emulator.emulator.log if row.path == "/v1/messages"]
     return [body[:200] for body in sent if wire.digest(body) not in known]
+
+
+async def accounted(emulator: EmulatorServer) -> None:
+    """Check that every request has its call, and that nothing is held or half written."""
+    assert await db(unrecorded, emulator) == []
+    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
+    assert await db(Draft.objects.count) == 0
 
 
 def is_valid(conversation: Conversation) -> None:

@@ -18,13 +18,11 @@ from conversations.db import db
 from conversations.hub import hub
 from conversations.models import (
     ApiCall,
-    BudgetWindow,
-    Draft,
     Turn,
 )
 from conversations.services import drafts, leases, turns
 from tests import work
-from tests.running import ended, is_valid, queue, said, supervising, unrecorded, until
+from tests.running import accounted, ended, is_valid, queue, said, supervising, until
 from tools.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -46,12 +44,6 @@ def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterat
     monkeypatch.setattr(staging, "DRAFT_SECONDS", 0.05)
     yield
     assert hub._topics == {}
-
-
-async def accounted(emulator: EmulatorServer) -> None:
-    assert await db(unrecorded, emulator) == []
-    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
-    assert await db(Draft.objects.count) == 0
 
 
 async def test_a_new_process_interrupts_what_a_dead_one_left_and_starts_what_waits(

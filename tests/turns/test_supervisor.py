@@ -27,7 +27,16 @@ from conversations.models import (
 )
 from conversations.services import calls, log, takeovers, toolcalls, turns
 from tests import work
-from tests.running import ended, is_valid, queue, run, said, supervising, unrecorded, until
+from tests.running import (
+    accounted,
+    ended,
+    is_valid,
+    queue,
+    run,
+    said,
+    supervising,
+    until,
+)
 from tools.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -49,12 +58,6 @@ def _served(emulator: EmulatorServer, settings: Any, monkeypatch: Any) -> Iterat
     monkeypatch.setattr(staging, "DRAFT_SECONDS", 0.05)
     yield
     assert hub._topics == {}
-
-
-async def accounted(emulator: EmulatorServer) -> None:
-    assert await db(unrecorded, emulator) == []
-    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
-    assert await db(Draft.objects.count) == 0
 
 
 async def test_a_turn_runs_to_its_end(emulator: EmulatorServer) -> None:
