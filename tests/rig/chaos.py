@@ -34,12 +34,14 @@ from tests.rig.client import FINAL, Away, Chat, Person
 from tests.rig.forking import base
 from tests.rig.processes import Process
 from tests.rig.proxy import Proxy
-from tests.rig.rigs import Rig
+from tests.rig.rigs import Fell, Rig
 
 REPORT = Path(__file__).parent / "results" / "chaos.json"
 #: Kills of one round, and rounds that go on at the same time.
 ROUND, AT_ONCE = 100, 2
 PEOPLE = 4
+#: Times that a process is started until it is there.
+STARTS = 4
 TOOLS = ("peek", "put", "fire")
 SCRIPT = Script([
     when("please both", call("put", at="here"), call("fire", at="there")),
@@ -71,6 +73,8 @@ class Report:
     pauses: int = 0
     cuts: int = 0
     bad_exits: int = 0
+    #: Processes that ended before they were there: their connections were cut.
+    failed_starts: int = 0
     messages_acknowledged: int = 0
     #: Turns by their final states.
     turns: dict[str, int] = field(default_factory=dict)
@@ -86,6 +90,8 @@ class Report:
     bad_rows: int = 0
     pages_out_of_step: int = 0
     seconds: float = 0.0
+    #: What was wrong, in words.
+    wrong: list[str] = field(default_factory=list)
 
     @property
     def is_clean(self) -> bool:
@@ -93,6 +99,11 @@ class Report:
                  self.ledger_drift, self.stuck_turns, self.bad_rows, self.pages_out_of_step,
                  self.bad_exits)  # fmt: skip
         return not any(wrong)
+
+    def blame(self, words: str) -> None:
+        """Keep what is wrong, and say it while it is fresh."""
+        self.wrong.append(words)
+        say_aloud(f"WRONG {words}")
 
     def add(self, other: Report) -> None:
         for name, value in vars(other).items():
@@ -130,18 +141,15 @@ class Round:
     # Disasters
 
     async def _strike(self) -> None:
-        under_way: set[asyncio.Task[None]] = set()
+        disasters: list[asyncio.Task[None]] = []
         while self.report.kills < self.kills:
             await asyncio.sleep(self.dice.uniform(0.02, 0.2))
             free = [each for each in self._victims() if each.name not in self._busy]
             if free:
                 victim = self.dice.choice(free)
                 self._busy.add(victim.name)
-                task = asyncio.create_task(self._disaster(victim))
-                under_way.add(task)
-                task.add_done_callback(under_way.discard)
-        if under_way:
-            await asyncio.gather(*under_way)
+                disasters.append(asyncio.create_task(self._disaster(victim)))
+        await asyncio.gather(*disasters)
 
     def _victims(self) -> list[Process]:
         return [*self.rig.webs, *self.rig.workers]
@@ -153,7 +161,7 @@ class Round:
                 case "kill":
                     self.report.kills += 1
                     await asyncio.to_thread(victim.kill)
-                    await asyncio.to_thread(self.rig.restart, victim)
+                    await self._restart(victim)
                 case "terminate":
                     self.report.terminations += 1
                     victim.terminate()
@@ -161,7 +169,7 @@ class Round:
                     if code:
                         self.report.bad_exits += 1
                         say_aloud(f"{victim.name} ended with {code}:\n{victim.tail(2_000)}")
-                    await asyncio.to_thread(self.rig.restart, victim)
+                    await self._restart(victim)
                 case "pause":
                     self.report.pauses += 1
                     victim.pause()
@@ -173,6 +181,30 @@ class Round:
             await self._progress(self.dice.choice((0, 2, 5, 10, 20, 40)))
         finally:
             self._busy.discard(victim.name)
+
+    async def _restart(self, victim: Process) -> None:
+        """Do as a service manager does: one whose start was cut off is started again."""
+        for left in reversed(range(STARTS)):
+            try:
+                await asyncio.to_thread(self.rig.restart, victim)
+            except AssertionError:
+                if not left:
+                    raise
+                self.report.failed_starts += 1
+            else:
+                return
+
+    async def _succeed(self, victim: Process) -> None:
+        """Start its successor, and another where a cut connection ended that at its start."""
+        while True:
+            cuts = self.report.cuts
+            try:
+                await asyncio.to_thread(self.rig.restart, victim)
+            except Fell:
+                if self.report.cuts == cuts:
+                    raise
+            else:
+                return
 
     async def _progress(self, steps: int) -> None:
         """Let people come so much further, however slow the machine is, but not for long."""
@@ -257,7 +289,7 @@ class Round:
         report.pages_out_of_step += len(found["pages"])
         for name, problems in ({"stuck": stuck} | found).items():
             for problem in problems:
-                say_aloud(f"WRONG {name}: {problem}")
+                report.blame(f"{name}: {problem}")
         report.messages_acknowledged += sum(len(person.acknowledged) for person in people)
         report.tool_runs += len(rig.ran())
         report.model_requests += len(rig.model.bodies())
