@@ -85,14 +85,19 @@ class Runner:
             got = await self._reply(state)
             state = got.state
             if got.answer.tool_uses:
+                await self.ports.tell(RoundChanged(self.turn, self.round))
+                # Its tools may take long. Otherwise the next call tells it, or the turn's end.
+                await self.ports.tell(MeterMoved())
                 calls = OpenRound(got.sent.call, got.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
             elif self._goes_on(got):
                 self.pauses += 1
+                await self.ports.tell(RoundChanged(self.turn, self.round))
             elif got.answer.stop_reason == "refusal":
                 await self._leave_out(state.view)
                 return declined(got.answer.refusal)
             else:
+                # The end of the turn shows all of it anew, its last round too.
                 return finished(got.answer.stop_reason)
         return finish
 
@@ -170,8 +175,6 @@ class Runner:
             after = view.append(message) if message else view
             report = _report(answer, after, envelope.overhead) or state.report
             _compare(prepared, answer)
-            await self.ports.tell(RoundChanged(self.turn, self.round))
-            await self.ports.tell(MeterMoved())
             known = replace(state, view=after, report=report, bound_to=envelope.binding)
             return Got(known, answer, sent)
 

@@ -26,8 +26,8 @@ def conversation_of_anyone(public_id: UUID | str) -> Conversation:
 
 
 def conversation_by_id(conversation_id: int) -> Conversation:
-    """Give the conversation of a turn that is already authorised."""
-    return Conversation.objects.get(pk=conversation_id)
+    """Give the conversation of a turn that is already authorised, with its owner."""
+    return Conversation.objects.select_related("owner").get(pk=conversation_id)
 
 
 def is_stored(conversation: Conversation) -> bool:

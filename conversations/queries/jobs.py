@@ -13,7 +13,7 @@ from conversations.prices import PriceList
 from conversations.queries.caps import TurnCaps, turn_caps
 from conversations.queries.policies import effective_policy
 from conversations.queries.prices import price_list
-from conversations.queries.toolsets import toolset
+from conversations.queries.toolsets import known_tools, toolset
 from tools.toolset import Toolset
 
 
@@ -38,23 +38,24 @@ class JobFacts:
 
 def job_facts(conversation_id: int) -> JobFacts:
     """Read them; raises ModelUnknown or PolicyError with words for the person."""
-    conversation = Conversation.objects.get(pk=conversation_id)
+    conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
     model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
     if model is None:
         raise ModelUnknown(
             f"The model {conversation.model} is not in the catalogue or not enabled;"
             " an administrator can change that."
         )
+    known = known_tools(conversation)
     return JobFacts(
         model.pk,
         model.window,
         model.max_output,
         model.thinking,
-        effective_policy(conversation),
+        effective_policy(conversation, known),
         price_list(model.pk, timezone.now()),
         conversation.instructions,
         model.clears,
         model.compacts,
         turn_caps(conversation.owner_id),
-        toolset(conversation),
+        toolset(conversation, known),
     )

@@ -22,7 +22,7 @@ from conversations.models import (
     Transformation,
 )
 from conversations.queries.branches import ALL, NEAR, on_path
-from conversations.queries.policies import effective_policy
+from conversations.queries.policies import effective_numbers
 from conversations.queries.shapes import BudgetPill, Meter, Tick
 
 
@@ -88,7 +88,7 @@ def _moved(conversation: Conversation, last: ApiResult) -> int:
 
 def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
     try:
-        policy = effective_policy(conversation)
+        policy = effective_numbers(conversation)
     except ContextError:
         return ()
     share = policy.room(window) * policy.compact_above_percent // 100

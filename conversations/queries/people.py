@@ -12,5 +12,4 @@ def has_administrator() -> bool:
 
 def preferences_of_owner(conversation: Conversation) -> Preferences:
     """Give what the owner of a conversation prefers, where no request says who reads."""
-    rows = User.objects.filter(pk=conversation.owner_id)
-    return preferences(rows.values_list("preferences", flat=True).first())
+    return preferences(conversation.owner.preferences)

@@ -28,24 +28,28 @@ def tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
     return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
 
-def effective_policy(conversation: Conversation) -> Policy:
-    """Give the policy a turn of the conversation runs with; raises PolicyError."""
-    owner = _owner(conversation)
-    policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
-    if allowed.ranges:
-        policy = within(policy, policy_of(owner.policy), allowed)
+def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = None) -> Policy:
+    """Give the policy a turn of the conversation runs with; raises PolicyError.
+
+    `tools` are those that it knows, where they were read already.
+    """
+    policy = effective_numbers(conversation)
+    known = known_tools(conversation) if tools is None else tools
     # Rules for tools that only this person has; what is said about them elsewhere counts.
-    rules = _latest(tool_rules(known_tools(conversation)), policy.tool_policies)
+    rules = _latest(tool_rules(known), policy.tool_policies)
     return replace(policy, tool_policies=rules)
+
+
+def effective_numbers(conversation: Conversation) -> Policy:
+    """Give the policy without the rules of other tools than ours; raises PolicyError."""
+    owner = conversation.owner
+    policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
+    return within(policy, policy_of(owner.policy), allowed) if allowed.ranges else policy
 
 
 def allowed_of(owner: User) -> Allowed:
     """Give what the person's conversations may set; raises PolicyError."""
     return allowed_from(owner.policy_limits)
-
-
-def _owner(conversation: Conversation) -> User:
-    return User.objects.only("policy", "policy_limits").get(pk=conversation.owner_id)
 
 
 def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
@@ -134,7 +138,7 @@ def offered_presets() -> list[str]:
 
 def inherited(conversation: Conversation) -> Policy:
     """Give the policy as it would be without the conversation's own numbers."""
-    owner = _owner(conversation)
+    owner = conversation.owner
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
     preset = {name: own[name] for name in own if name == PRESET}
     base = first_valid((owner.policy,), ())

@@ -45,15 +45,16 @@ class Offered:
     bar: Bar | None
 
 
-def offered(conversation: Conversation) -> list[Offered]:
+def offered(conversation: Conversation, known: Iterable[Tool] | None = None) -> list[Offered]:
     """Give every tool there is for the conversation, in the order the model is told of them.
 
-    A conversation that is not saved stands for a new one of its owner.
+    A conversation that is not saved stands for a new one of its owner. `known` are the tools that
+    are run here, where they were read already.
     """
     access = access_of(conversation)
     had = {need for need, has in NEEDS.items() if has(conversation)}
     found = []
-    for tool in known_tools(conversation):
+    for tool in known_tools(conversation) if known is None else known:
         has_needs = not tool.needs or tool.needs in had
         found.append(Offered(tool.name, tool, access.bar(tool.name, has_needs=has_needs)))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
@@ -61,12 +62,12 @@ def offered(conversation: Conversation) -> list[Offered]:
     return _beside_search(conversation, found)
 
 
-def toolset(conversation: Conversation) -> Toolset:
+def toolset(conversation: Conversation, known: Iterable[Tool] | None = None) -> Toolset:
     """Give what the conversation's agent has from its next turn on."""
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []
     refused = {name: why for source in MISSING for name, why in source(conversation).items()}
-    for each in offered(conversation):
+    for each in offered(conversation, known):
         if each.bar is not None:
             refused[each.name] = WORDS[each.bar]
         elif isinstance(each.what, Tool):

@@ -20,18 +20,18 @@ from conversations.services.log import append_message, storable
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
     """Keep what was shown of the answer on its way; one that was stored meanwhile needs none."""
     hold(lease)
+    kept = {
+        "text": storable(text),
+        "thinking": storable(thinking),
+        "updated_at": timezone.now(),
+    }
+    # Nearly always there is one of the call that is open: that is a single statement.
+    if Draft.objects.filter(turn_id=lease.turn_id, call__result=None).update(**kept):
+        return
     calls = ApiCall.objects.filter(turn_id=lease.turn_id, purpose="reply", result=None)
     call = calls.order_by("-number").values_list("pk", flat=True).first()
     if call is not None:
-        Draft.objects.update_or_create(
-            turn_id=lease.turn_id,
-            defaults={
-                "call_id": call,
-                "text": storable(text),
-                "thinking": storable(thinking),
-                "updated_at": timezone.now(),
-            },
-        )
+        Draft.objects.update_or_create(turn_id=lease.turn_id, defaults=kept | {"call_id": call})
 
 
 def drop_draft(turn_id: int) -> None:

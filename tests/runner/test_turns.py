@@ -39,7 +39,7 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
         "req_1",
     )
     assert world.model.closed == 1
-    assert world.stage.told == [MeterMoved(), RoundOpened(1, 1), RoundChanged(1, 1), MeterMoved()]
+    assert world.stage.told == [MeterMoved(), RoundOpened(1, 1)]
     await check_usable(world)
 
 

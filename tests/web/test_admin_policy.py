@@ -148,6 +148,7 @@ def test_a_limit_counts_for_what_was_chosen_before_it(ada: User) -> None:
     conversation.save()
     assert effective_policy(conversation).input_token_budget == 70_000
     User.objects.update(policy_limits={"input_token_budget": [None, 50_000]})
+    conversation = Conversation.objects.get()
     assert effective_policy(conversation).input_token_budget == 50_000
     assert inherited(conversation).input_token_budget == 40_000
 
