@@ -19,7 +19,7 @@ from conversations.adapters import TurnCalls, TurnLog, TurnTools
 from conversations.claude import Claude
 from conversations.conf import conf
 from conversations.context.errors import ContextError
-from conversations.db import db
+from conversations.db import db, db_in_time
 from conversations.events import Event, MeterMoved, TurnChanged, TurnClosed, TurnOpened
 from conversations.jobs import job
 from conversations.ports import Finish, Ports
@@ -34,8 +34,9 @@ from conversations.switch import Stopped, Switch
 
 logger = logging.getLogger("agentweb.turns")
 NO_DATABASE = "The database could not be reached during this answer."
-#: Signs of life within one lease.
-RENEWALS = 3
+#: Signs of life within one lease, and the part of it after which a turn without any stops itself:
+#: before another process may take it.
+RENEWALS, LAST_SIGN = 3, 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +123,22 @@ class Run:
             return Finish("failed", "", "internal", text)
 
     async def _keep(self) -> None:
-        """Renew the lease and read the stop request; a lost lease stops the turn."""
+        """Renew the lease and read stop requests; the turn stops when the lease is all but lost."""
         lease, switch = self._lease, self.switch
         pause = usual = conf.lease_seconds / RENEWALS
-        while True:
+        last = time.monotonic()
+        while time.monotonic() - last < conf.lease_seconds * LAST_SIGN:
             await asyncio.sleep(pause)
-            pause = min(1.0, usual)
+            pause, begun = min(1.0, usual), time.monotonic()
             try:
-                if await db(leases.renew_lease, lease=lease):
+                if await db_in_time(leases.renew_lease, lease=lease):
                     switch.request("user")
-                pause = usual
+                pause, last = usual, begun
             except Stopped:
-                switch.request("lease")
-                return
+                break
             except Exception:
                 logger.exception("turn %s: the lease was not renewed", lease.turn_id)
+        switch.request("lease")
 
     async def _tell(self, event: type[TurnOpened | TurnChanged | TurnClosed]) -> None:
         await self._show(event(self._lease.number))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conversations.events import MeterMoved, RoundChanged, RoundOpened
+from conversations.events import MeterMoved, RoundOpened
 from conversations.ports import Refused
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import (

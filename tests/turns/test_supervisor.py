@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations import frames
 from conversations import run as running_module
 from conversations import stage as staging
-from conversations.db import db
+from conversations.db import THREADS, db
 from conversations.hub import hub
 from conversations.models import (
     ApiCall,
@@ -25,7 +27,7 @@ from conversations.models import (
     Turn,
     User,
 )
-from conversations.services import calls, log, takeovers, toolcalls, turns
+from conversations.services import calls, leases, log, takeovers, toolcalls, turns
 from tests import work
 from tests.running import (
     accounted,
@@ -67,6 +69,65 @@ async def test_a_turn_runs_to_its_end(emulator: EmulatorServer) -> None:
     assert await db(said, turn)
     await db(is_valid, turn.conversation)
     await accounted(emulator)
+
+
+async def test_a_lease_is_kept_while_all_threads_of_the_pages_are_busy(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_LEASE_SECONDS = 3
+    turn = await queue("Say nothing for ever emulator:fault=hang")
+    gate = threading.Event()
+    async with supervising() as supervisor:
+        supervisor.wake(turn.pk)
+        await until(lambda: ApiCall.objects.filter(turn=turn).exists())
+        before = await db(lambda: Turn.objects.get(pk=turn.pk).lease_until)
+        busy = [asyncio.ensure_future(db(gate.wait, 30)) for _ in range(THREADS)]
+        try:
+            renewed = lambda: Turn.objects.get(pk=turn.pk).lease_until > before  # noqa: E731
+            async with asyncio.timeout(20):
+                while not await asyncio.to_thread(_by_itself, renewed):
+                    await asyncio.sleep(0.01)
+        finally:
+            gate.set()
+            await asyncio.gather(*busy)
+        supervisor.stop(turn.pk)
+        await ended(turn)
+    await accounted(emulator)
+
+
+def _by_itself(look: Callable[[], bool]) -> bool:
+    """Look at the database in a thread that is no longer needed then."""
+    try:
+        return look()
+    finally:
+        connection.close()
+
+
+async def test_a_turn_without_a_sign_of_life_stops_before_another_may_take_it(
+    emulator: EmulatorServer, monkeypatch: Any
+) -> None:
+    def gone(**_: Any) -> bool:
+        raise OperationalError("gone")
+
+    turn = await queue("Say nothing for ever emulator:fault=hang")
+    async with supervising() as supervisor:
+        monkeypatch.setattr(running_module, "LAST_SIGN", 0.01)
+        monkeypatch.setattr(leases, "renew_lease", _after_the_first(gone))
+        supervisor.wake(turn.pk)
+        turn = await ended(turn)
+    assert (turn.state, turn.finish_reason) == ("interrupted", "lease")
+    await accounted(emulator)
+
+
+def _after_the_first(then: Callable[..., bool]) -> Callable[..., bool]:
+    """Renew once, which is part of a turn's start."""
+    renew, called = leases.renew_lease, []
+
+    def renewing(**given: Any) -> bool:
+        called.append(1)
+        return renew(**given) if len(called) == 1 else then(**given)
+
+    return renewing
 
 
 async def test_tools_do_their_work_and_their_results_go_back(emulator: EmulatorServer) -> None:
