@@ -28,7 +28,7 @@ MOST_WAITING = 256
 #: Seconds that data may wait for a peer that takes none of it.
 PATIENCE = 5.0
 #: Codes of RFC 6455, and our own for a peer that does not read.
-NOT_TEXT, TOO_MUCH, TOO_BIG, RESTARTING, NOT_READ = 1003, 1008, 1009, 1012, 4008
+NORMAL, NOT_TEXT, TOO_MUCH, TOO_BIG, RESTARTING, NOT_READ = 1000, 1003, 1008, 1009, 1012, 4008
 
 
 class Socket(_WebSocketProtocol):  # type: ignore[misc]
@@ -112,6 +112,10 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
 
     def sendHttpErrorResponse(self, code: int, reason: str, responseHeaders: Any = None) -> None:  # noqa: N802, N803
         self.sendData(refusal(code))
+
+    def serverClose(self, code: int | None = None) -> None:  # noqa: N802
+        # The library leaves codes below 3000 to itself, and would raise; 1011 is ours to say.
+        self.sendCloseFrame(code=code or NORMAL)
 
     def leave(self) -> None:
         """Tell the page that the server restarts, so that it comes back by itself."""

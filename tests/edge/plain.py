@@ -50,6 +50,8 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 async def talk(path: str, receive: Any, send: Any) -> None:
     await receive()
     await send({"type": "websocket.accept"})
+    if path.startswith("/close/"):
+        await send({"type": "websocket.close", "code": int(path.split("/")[2])})
     flooding = asyncio.create_task(flood(send)) if path == "/flood/" else None
     while (message := await receive())["type"] != "websocket.disconnect":
         if path == "/busy/":

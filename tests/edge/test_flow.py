@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from tests.e2e.served import Served
-from tests.edge.wire import MB, Site, connect, get, growth, status
+from tests.edge.wire import MB, Site, code, connect, get, growth, status
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,6 +44,14 @@ async def test_a_page_that_does_not_read_is_cut_and_costs_next_to_nothing(plain:
     assert last == ["closed", 4008]
     for each in made:
         each.abort()
+
+
+@pytest.mark.parametrize("said", [1000, 1011, 1013, 4404])
+async def test_a_socket_is_closed_with_the_code_that_the_application_says(
+    plain: Served, said: int
+) -> None:
+    made = await connect(f"ws://127.0.0.1:{plain.port}/close/{said}")
+    assert await code(made) == said
 
 
 async def test_a_page_that_reads_slowly_is_told_everything(plain: Served) -> None:
