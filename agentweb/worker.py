@@ -15,9 +15,6 @@ from typing import Any
 from agentweb.edge.watchdog import Watchdog
 from conversations.conf import conf
 
-#: Seconds beyond the drain until the process goes in any case.
-GRACE = 15
-
 
 class WorkerLoop:
     """The loop, from the start of the worker to its end."""
@@ -60,7 +57,7 @@ class WorkerLoop:
         """Wait for the drain, and stop."""
         self.leave()
         if self._draining is not None:
-            self._draining.result(timeout=conf.drain_seconds + GRACE)
+            self._draining.result()
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 

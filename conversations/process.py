@@ -7,6 +7,7 @@ turns; each of them takes what dead ones left, so it does not matter which is le
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from collections.abc import Coroutine
 from typing import Any
@@ -31,6 +32,8 @@ from conversations.watch import watch
 logger = logging.getLogger("agentweb.turns")
 #: Seconds between two sweeps; between two of what has time, where no beat does it.
 SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
+#: Seconds beyond the drain of the turns until a process goes in any case.
+GRACE = 15.0
 
 
 class Process:
@@ -51,7 +54,17 @@ class Process:
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
 
     async def drain(self) -> None:
-        """Tell the pages, let turns end or go to others, leave."""
+        """Tell the pages, let turns end or go to others, leave; takes a bounded time."""
+        work = asyncio.create_task(self._drain(), name="drain")
+        _, late = await asyncio.wait([work], timeout=conf.drain_seconds + GRACE)
+        if late:
+            where = io.StringIO()
+            work.print_stack(file=where)
+            logger.error("the process could not be drained in time, and goes\n%s", where.getvalue())
+        else:
+            work.result()
+
+    async def _drain(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
         await watch.farewell()

@@ -67,17 +67,22 @@ class Relay:
         self._tasks = [asyncio.create_task(one, name="relay") for one in work]
 
     async def stop(self) -> None:
-        """Send what waits, then leave."""
+        """Send what waits, then leave; takes a bounded time, whatever Redis does."""
         if not self.is_open:
             return
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._outgoing.join(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self._outgoing.join()
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._layer.flush(), PATIENCE)
+        # The layer's own end asks Redis, and does not hear that it is to ask no more.
+        await asyncio.wait(self._tasks, timeout=PATIENCE)
+        await asyncio.wait([asyncio.create_task(self._flush())], timeout=PATIENCE)
         self._layer, self._channel, self._tasks = None, "", []
+
+    async def _flush(self) -> None:
+        with contextlib.suppress(Exception):
+            await self._layer.flush()
 
     def send(self, group: str, message: Message) -> None:
         """Say something to a group, soon; call it on the loop of the relay."""
@@ -102,7 +107,8 @@ class Relay:
         while True:
             group, message = await self._outgoing.get()
             try:
-                await asyncio.wait_for(self._layer.group_send(group, message), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    await self._layer.group_send(group, message)
                 self._is(good=True)
             except Exception as error:
                 self._is(good=False, why=str(error) or type(error).__name__)
@@ -146,10 +152,12 @@ class Relay:
                 continue
             try:
                 for group in self._groups - self._joined:
-                    await asyncio.wait_for(self._layer.group_add(group, channel), PATIENCE)
+                    async with asyncio.timeout(PATIENCE):
+                        await self._layer.group_add(group, channel)
                     self._joined.add(group)
                 for group in self._joined - self._groups:
-                    await asyncio.wait_for(self._layer.group_discard(group, channel), PATIENCE)
+                    async with asyncio.timeout(PATIENCE):
+                        await self._layer.group_discard(group, channel)
                     self._joined.discard(group)
             except Exception as error:
                 self._is(good=False, why=str(error) or type(error).__name__)

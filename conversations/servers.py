@@ -76,7 +76,8 @@ class Keeper:
     async def _keep(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), SECONDS)
+                async with asyncio.timeout(SECONDS):
+                    await self._woken.wait()
             self._woken.clear()
             await self._try()
 

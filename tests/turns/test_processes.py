@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations import process as processing
 from conversations import run as running_module
 from conversations import stage as staging
 from conversations.db import db
@@ -20,6 +21,7 @@ from conversations.models import (
     ApiCall,
     Turn,
 )
+from conversations.process import Process
 from conversations.services import drafts, leases, turns
 from tests import work
 from tests.running import accounted, ended, is_valid, queue, said, supervising, until
@@ -179,3 +181,16 @@ async def test_a_queued_turn_that_was_stopped_is_not_run(emulator: EmulatorServe
         await asyncio.sleep(0.05)
     assert emulator.emulator.log == []
     assert await db(leases.claim_turn, turn_id=turn.pk, owner="late") is None
+
+
+async def test_a_drain_that_hangs_comes_to_its_end_and_says_where_it_was(
+    settings: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    never = asyncio.Event()
+    settings.AGENTWEB_DRAIN_SECONDS = 0
+    monkeypatch.setattr(processing, "GRACE", 0.1)
+    monkeypatch.setattr(processing.watch, "farewell", never.wait)
+    async with asyncio.timeout(20):
+        await Process().drain()
+    assert "await watch.farewell()" in caplog.text
+    never.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -161,3 +162,32 @@ async def test_without_redis_nothing_is_sent(settings: Any) -> None:
     relay.join(ALL)
     relay.send(ALL, {"type": "event"})
     await relay.stop()
+
+
+async def test_it_stops_in_a_bounded_time_whatever_its_layer_does(monkeypatch: Any) -> None:
+    class Deaf:
+        """One that goes on although it was told to stop, as a cancelled wait may."""
+
+        async def flush(self) -> None:
+            await self.group_send("", {})
+
+        async def group_send(self, group: str, message: Message) -> None:
+            while not is_over:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(1)
+
+    is_over: list[bool] = []
+    monkeypatch.setattr(relaying, "PATIENCE", 0.2)
+    async with listening() as (relay, _):
+        real, relay._layer = relay._layer, Deaf()
+        relay.send(ALL, {"type": "event"})
+        tasks = relay._tasks
+        async with asyncio.timeout(20):
+            await relay.stop()
+    assert not relay.is_open
+    is_over.append(True)
+    while any(not task.done() for task in tasks):
+        for task in tasks:
+            task.cancel()
+        await asyncio.sleep(0)
+    await real.flush()

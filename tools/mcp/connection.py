@@ -117,7 +117,8 @@ class Connection:
     async def _connected(self) -> ClientSession:
         if self.standing.state == "connecting":
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._settled.wait(), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    await self._settled.wait()
         if self._session is None or self._lost_because:
             why = self.standing.error or "It is not connected yet."
             raise ServerError(f"The server {self.server.name} cannot be used now. {why}")

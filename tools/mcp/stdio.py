@@ -89,7 +89,8 @@ class _Child:
             if sent is not None:
                 self._signal(sent)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._gone(), GRACE)
+                async with asyncio.timeout(GRACE):
+                    await self._gone()
                 break
         self._signal(signal.SIGKILL)
         # Nothing public closes pipes that a survivor holds open.
@@ -115,7 +116,8 @@ class _Child:
 
     async def _last_words(self) -> tuple[str, str]:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._gone(), 1)
+            async with asyncio.timeout(1):
+                await self._gone()
         code = self.process.returncode
         ended = "It closed its output." if code is None else f"It ended with code {code}."
         tail = clean(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
