@@ -13,11 +13,12 @@ class AgentwebConfig(AppConfig):
     name = "agentweb"
 
     def ready(self) -> None:
-        from agentweb import checks, tracing  # noqa: F401
+        from agentweb import checks, machine, tracing  # noqa: F401
         from conversations.services.counted import count_transformation
         from conversations.signals import transformation_recorded
         from conversations.telemetry import metrics
 
+        machine.leave_no_core()
         # Without the extra a check says so.
         with contextlib.suppress(ImportError):
             if settings.METRICS:

@@ -1,8 +1,9 @@
-"""What the machine gives: the file system under a folder, as Linux names it."""
+"""What the machine gives, and takes: the file system under a folder, and no core of a crash."""
 
 from __future__ import annotations
 
 import re
+import resource
 from pathlib import Path
 
 #: Kinds on which SQLite's locks and shared memory do not hold.
@@ -37,3 +38,8 @@ def file_system(path: Path, mounts: str | None = None) -> str:
 
 def is_on_network(path: Path, mounts: str | None = None) -> bool:
     return file_system(path, mounts) in NETWORK
+
+
+def leave_no_core() -> None:
+    """Have no crash of this process or its children write memory to the disk: keys are in it."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

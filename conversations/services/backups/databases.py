@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +24,9 @@ logger = logging.getLogger("agentweb.audit")
 #: Looks for others, and the seconds between them.
 _LOOKS, _PAUSE = 20, 0.1
 _KEPT = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
+#: What PostgreSQL's programs may know of our environment: not the keys of others in it.
+_TOLD = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
+_TOLD_KINDS = ("PG", "LC_", "LD_", "KRB5", "SSL_")
 #: Objects of workspaces that are there, and the last anchor, as the snapshot has them.
 _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
 _MARK = "SELECT number FROM conversations_anchormark"
@@ -180,19 +184,28 @@ def run_postgres(program: str, *options: str) -> None:
     known = {
         name: str(value) for name, value in given.items() if name in _KEPT or name.startswith("ssl")
     }
-    _run_postgres(
-        program, f"--dbname={make_conninfo('', **known)}", *options,
-        env={**os.environ, "PGPASSWORD": str(given.get("password", ""))},
-    )  # fmt: skip
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="agentweb-") as file:
+        if password := str(given.get("password") or ""):
+            # Neither arguments nor environments: others may read the ones, children the others.
+            escaped = password.replace("\\", "\\\\").replace(":", "\\:")
+            file.write(f"*:*:*:*:{escaped}\n")
+            file.flush()
+            known["passfile"] = file.name
+        _run_postgres(program, f"--dbname={make_conninfo('', **known)}", *options)
 
 
-def _run_postgres(program: str, *options: str, env: dict[str, str] | None = None) -> None:
+def _run_postgres(program: str, *options: str) -> None:
     path = shutil.which(program)
     if path is None:
         raise BackupError(
             f"{program} is not there: install the PostgreSQL client of the server's version, or"
             " back the database up with the tools of whoever runs it"
         )
-    done = subprocess.run([path, *options], check=False, env=env, capture_output=True, text=True)
+    told = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _TOLD or name.startswith(_TOLD_KINDS)
+    }
+    done = subprocess.run([path, *options], check=False, env=told, capture_output=True, text=True)
     if done.returncode:
         raise BackupError(f"{program} failed: {done.stderr.strip()[-2_000:]}")
