@@ -32,8 +32,8 @@ from tests.web.fold import Page
 _BREAKS = (1005, 1006, 1011, 1012, 1013)
 _CONNECT = re.compile(r'ws-connect="([^"]+)"')
 _TOKEN = re.compile(r'data-token="(\w+)"')
-_QUESTION = re.compile(
-    r'name="approval_id" value="(\d+)"><input type="hidden" name="digest" value="(\w+)"'
+QUESTION = re.compile(
+    r'name="approval_id" value="(\d+)"><input type="hidden" name="digest" value="([\w:]+)"'
 )
 FINAL = ("done", "failed", "cancelled", "interrupted")
 #: A secret of 32 letters is its own token.
@@ -157,6 +157,8 @@ class Chat:
     code: int = 0
     socket: Socket | None = None
     frames: int = 0
+    #: Bytes that wait in the kernel at most until they are read; 0: as many as it likes.
+    room: int = 0
     _address: str = ""
     _task: asyncio.Task[None] | None = None
 
@@ -190,7 +192,7 @@ class Chat:
             try:
                 port = self.person.next_ports()[0]
                 address = f"{self._address}&{self.page.bookmark}"
-                self.socket = await Socket.open(port, address, self.person.headers)
+                self.socket = await Socket.open(port, address, self.person.headers, room=self.room)
                 self.opened += 1
                 while True:
                     message = await self.socket.receive()
@@ -245,7 +247,7 @@ class Chat:
     async def decide(self, verdict: str = "once") -> int:
         """Answer every question that a reload of the page shows; gives how many."""
         answer = await self.person.ask("GET", self.path)
-        found = _QUESTION.findall(answer.text)
+        found = QUESTION.findall(answer.text)
         for approval_id, digest in found:
             form = {"approval_id": approval_id, "digest": digest, "verdict": verdict}
             await self.post("decide", form)
@@ -293,7 +295,7 @@ class Chat:
         await other.load()
         return other.page
 
-    async def differences(self, seconds: float = 15) -> list[str]:
+    async def differences(self, seconds: float = 60) -> list[str]:
         """Say how this page differs from a fresh one once a hint that was lost is made up for."""
         deadline = asyncio.get_running_loop().time() + seconds
         while found := _compared(self.page, await self.fresh()):

@@ -19,6 +19,9 @@ SCRIPT = Script([
     *(after(name, say("It says: {result}")) for name in (*TOOLS, "gorge", "block")),
     when("please gorge", call("gorge", megabytes=8_000)),
     when("please block", call("block")),
+    # The others need no question; this one has it answered.
+    when("please post", call("post", to="a@b.example", text="Hello")),
+    after("post", say("It says: {result}")),
 ])  # fmt: skip
 #: Small windows, so that a few messages are summarised.
 SETTINGS = {

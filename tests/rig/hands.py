@@ -73,7 +73,16 @@ def answers(conversation: str) -> list[str]:
     from conversations.models import Turn
     from tests.running import said
 
-    return [said(row) for row in Turn.objects.filter(conversation__public_id=conversation)]
+    rows = Turn.objects.filter(conversation__public_id=conversation)
+    return [said(row) for row in rows.order_by("number")]
+
+
+def draft(conversation: str) -> str:
+    """Give what is kept of the answer on its way."""
+    from conversations.models import Draft
+
+    rows = Draft.objects.filter(turn__conversation__public_id=conversation)
+    return rows.values_list("text", flat=True).first() or ""
 
 
 def summaries(conversation: str) -> list[str]:
@@ -135,3 +144,82 @@ def run_turn(turn: int, times: int) -> None:
 
     for _ in range(times):
         task.delay(turn)
+
+
+def anchor() -> None:
+    """Anchor what has grown; so none is due for an hour."""
+    from conversations.services.anchors import anchor_heads
+
+    anchor_heads()
+
+
+def set_password(person: str, password: str) -> None:
+    from conversations.models import User
+
+    user = User.objects.get(username=person)
+    user.set_password(password)
+    user.save()
+
+
+def another_session(person: str) -> dict[str, str]:
+    """Log somebody in in another browser; give its cookie."""
+    from django.conf import settings
+    from django.test import Client
+
+    from conversations.models import User
+
+    client = Client()
+    client.force_login(User.objects.get(username=person))
+    name = settings.SESSION_COOKIE_NAME
+    return {name: client.cookies[name].value}
+
+
+def forget_log_ins() -> None:
+    from conversations.models import FailedLogIns
+
+    FailedLogIns.objects.all().delete()
+
+
+def everything() -> dict[str, str]:
+    """Give a digest of each table, to see that nothing was written."""
+    import hashlib
+
+    from tests.work import everything as rows
+
+    tables = {name: repr(found) for name, found in rows().items()}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in tables.items()}
+
+
+def add_tool_server(folder: str, token: str) -> None:
+    """Add an MCP server that is a command, with a secret of its own in its environment."""
+    import sys
+
+    from conversations.models import McpServer, User
+    from conversations.services import mcp
+
+    root = User.objects.create(username="root", is_staff=True, is_superuser=True)
+    line = ["-m", "tests.mcpservers", "stdio"]
+    found = McpServer(
+        name="demo", is_enabled=True, transport="stdio", command=sys.executable, arguments=line
+    )
+    environment = {"PYTHONPATH": folder, "TOKEN": token}
+    mcp.save_server(server=found, actor=root, changed=["name"], environment=environment)
+
+
+def every_row() -> str:
+    """Give all that is stored, of every table, as text."""
+    from django.db import connection
+
+    found = []
+    for table in connection.introspection.table_names():
+        found += run(f'SELECT * FROM "{table}"')
+    return repr(found)
+
+
+def redis_dump() -> str:
+    """Give all that Redis holds."""
+    from django.conf import settings
+    from redis import Redis
+
+    with Redis.from_url(settings.REDIS_URL) as client:
+        return repr([(key, client.dump(key)) for key in client.keys("*")])

@@ -32,9 +32,21 @@ def serve(port: int, *, sweep: float, halts: Sequence[str] = (), prepares: bool 
     _manage("serve", "--port", str(port))
 
 
-def worker(*, sweep: float, halts: Sequence[str] = ()) -> None:
-    """`manage.py worker`; its database is looked at as it is for every start."""
+def app(port: int) -> None:
+    """`manage.py serve` with nothing added; for a fork that is not set up yet."""
+    _new_reactor()
+    _manage("serve", "--port", str(port))
+
+
+def worker(*, sweep: float, halts: Sequence[str] = (), redelivers: float = 0) -> None:
+    """`manage.py worker`; its database is looked at as it is for every start.
+
+    With `redelivers` a task is acknowledged when it is over, and handed out again where that takes
+    longer than so many seconds.
+    """
     _begin(sweep, halts)
+    if redelivers:
+        _redeliver(redelivers)
     _manage("worker")
 
 
@@ -81,6 +93,26 @@ def _own_names() -> None:
     relay.relay.name = uuid4().hex
 
 
+def _redeliver(seconds: float) -> None:
+    from celery.signals import task_prerun
+
+    from agentweb.celery import app
+
+    options = {"visibility_timeout": seconds, "unacked_restore_interval": 0.1}
+    app.conf.broker_transport_options |= options
+    app.conf.task_acks_late = True
+    task_prerun.connect(_note_task, weak=False)
+
+
+def _note_task(args: Sequence[object], **_: object) -> None:
+    _note(f"task of {args[0]}")
+
+
+def _note(text: str) -> None:
+    with Path(os.environ[HALTED]).open("a", encoding="ascii") as file:
+        file.write(f"{text}\n")
+
+
 def _install(halt: str) -> None:
     """Halt at "module:function:before" or "module:function:after"."""
     name, function, when = halt.split(":")
@@ -93,8 +125,7 @@ def _halting(function: Callable[..., Any], halt: str, *, before: bool) -> Callab
     def halting(*args: Any, **kwargs: Any) -> Any:
         if not before:
             function(*args, **kwargs)
-        with Path(os.environ[HALTED]).open("a", encoding="ascii") as file:
-            file.write(f"{halt}\n")
+        _note(halt)
         time.sleep(600)
 
     return halting

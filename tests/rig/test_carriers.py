@@ -10,10 +10,11 @@ import pytest
 
 from tests import servers
 from tests.rig import model as models
+from tests.rig.client import Chat
 from tests.rig.conftest import SCRIPT
-from tests.rig.model import Model, saying
+from tests.rig.model import Barrier, Model, saying
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SOME, begun
+from tests.rig.scenes import LONG, SOME, begun, replace
 
 pytestmark = pytest.mark.asyncio
 
@@ -45,6 +46,60 @@ async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: M
     row = rig.turns(chat)[-1]
     assert (row["lease_generation"], row["takeovers"]) == (1, 0)
     assert held.count == 1
+    await rig.check()
+
+
+async def redelivering(rig: Rig, text: str, model: Model) -> tuple[Chat, Barrier]:
+    """Begin an answer whose task is handed out again, since it takes too long."""
+    chat = await begun(rig)
+    for worker in list(rig.workers):
+        worker.kill()
+        await asyncio.to_thread(rig.restart, worker, redelivers=1)
+    held = model.hold(saying(text), SOME)
+    await chat.send(f"{text}: {LONG}")
+    await held.came()
+    await rig.halts(f"task of {rig.turns(chat)[-1]['pk']}", 2)
+    return chat, held
+
+
+async def as_usual(rig: Rig) -> None:
+    for worker in list(rig.workers):
+        await asyncio.to_thread(replace, rig, worker)
+
+
+async def test_f43_a_task_that_is_handed_out_again_while_its_turn_runs_does_nothing(
+    rig: Rig, model: Model
+) -> None:
+    if not rig.workers:
+        pytest.skip("embedded, there are no tasks")
+    chat, held = await redelivering(rig, "Acknowledged late", model)
+    held.release()
+    assert await chat.ended(2) == "done"
+    row = rig.turns(chat)[-1]
+    assert (row["lease_generation"], row["takeovers"], held.count) == (1, 0, 1)
+    await as_usual(rig)
+    await rig.check()
+
+
+async def test_f43_the_task_of_a_dead_worker_that_comes_back_asks_for_nothing_again(
+    rig: Rig, model: Model
+) -> None:
+    if not rig.workers:
+        pytest.skip("embedded, there are no tasks")
+    chat, _ = await redelivering(rig, "Never acknowledged", model)
+    asked = len(model.bodies())
+    rig.runner(chat).kill()
+    assert await chat.ended(2) == "interrupted"
+    rows = rig.turns(chat)
+    turn = rows[-1]["pk"]
+    times = rig.halted().count(f"task of {turn}")
+    await rig.acall("tests.rig.hands:run_turn", turn=turn, times=2)
+    await rig.halts(f"task of {turn}", times + 2)
+    rig.heal()
+    await as_usual(rig)
+    assert await chat.say("And on we go") == "done"
+    assert rig.turns(chat)[:-1] == rows
+    assert len(model.bodies()) == asked + 1
     await rig.check()
 
 

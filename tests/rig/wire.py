@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import os
+import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -106,8 +107,13 @@ class Socket:
     writer: asyncio.StreamWriter
 
     @classmethod
-    async def open(cls, port: int, path: str, headers: Mapping[str, str]) -> Socket:
-        """Shake hands; raises Refused, OSError, EOFError or TimeoutError."""
+    async def open(
+        cls, port: int, path: str, headers: Mapping[str, str], *, room: int = 0
+    ) -> Socket:
+        """Shake hands; raises Refused, OSError, EOFError or TimeoutError.
+
+        `room` is for the bytes that the kernel keeps until they are read, where they are to be few.
+        """
         host = f"127.0.0.1:{port}"
         fixed = {
             "Host": host,
@@ -118,7 +124,12 @@ class Socket:
             "Sec-WebSocket-Version": "13",
         }
         async with asyncio.timeout(PATIENCE):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
+            link = socket.socket()
+            link.setblocking(False)
+            if room:
+                link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+            await asyncio.get_running_loop().sock_connect(link, ("127.0.0.1", port))
+            reader, writer = await asyncio.open_connection(sock=link, limit=1 << 20)
             found = cls(reader, writer)
             status = 0
             try:

@@ -1,0 +1,166 @@
+"""S90: what the API saw is rebuilt to the byte from originals and the record, whatever was done.
+
+Each kind of transformation is met through the whole app, by policies and by hand; the body that the
+emulator logged is compared with what the rows give, not with a digest that the app wrote itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conversations.adapters import workspace_of
+from conversations.context import wire
+from conversations.db import db
+from conversations.models import ApiCall, Conversation, Message, Transformation
+from conversations.queries.previews import offer
+from conversations.queries.requests import rebuilt
+from conversations.queries.summaries import summary_card
+from conversations.services import byhand, pins, proposals
+from tests.faults.oracle import check_requests, check_rows
+from tests.faults.whole import App, Chat
+from tests.running import until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+PAGE = "The invoice 4711 of 1,250.50 EUR is paid by noon on Tuesday at the latest. " * 130
+#: Reductions that are turned on one by one; all else is off.
+QUIET = {
+    "POLICY": "classic", "INPUT_TOKEN_BUDGET": 0, "MAX_TOOL_RESULT_CHARS": 0,
+    "COMPACTION_THRESHOLD_TOKENS": 10_000_000, "MAX_CONVERSATION_BYTES": 0,
+    "PROTECTED_TAIL_MESSAGES": 2, "MINIMUM_GAIN_TOKENS": 500, "TITLE_MODEL": "off",
+    "TRIM_THRESHOLD_PERCENT": 60, "ROUND_SUMMARY_EVERY": 0,
+}  # fmt: skip
+
+
+class Story:
+    """One person's talk: what was done to its context, and that each request can be rebuilt."""
+
+    def __init__(self, chat: Chat, settings: Any) -> None:
+        self.chat, self.settings = chat, settings
+        self.who = {"conversation_id": chat.conversation.pk, "actor_id": chat.user.pk}
+
+    def policy(self, **numbers: object) -> None:
+        for name, value in (QUIET | numbers).items():
+            setattr(self.settings, f"AGENTWEB_{name}", value)
+
+    async def say(self, text: str, times: int = 1) -> None:
+        for _ in range(times):
+            turn = await self.chat.say(text)
+            assert turn.state == "done", turn.error_text
+
+    async def read(self, times: int = 1) -> None:
+        """Have a file read that is longer than what is sent as it is."""
+        await db(workspace_of(self.chat.user.pk).write, "notes.txt", PAGE.encode())
+        await self.say("Read notes.txt", times)
+
+    async def by_hand(self, change: Callable[..., Any], **more: Any) -> Any:
+        """Change the context, and have a request sent from it."""
+        row = await db(change, **self.who, **more)
+        await self.say("Answer in 20 words")
+        return row
+
+    def kinds(self) -> set[str]:
+        rows = Transformation.objects.filter(outcome__in=("applied", "expected"))
+        return set(rows.values_list("kind", flat=True))
+
+    def conversation(self) -> Conversation:
+        return Conversation.objects.get(pk=self.chat.conversation.pk)
+
+    def proposed(self) -> str | None:
+        """Name the view that a proposed summary would give, once it is there."""
+        made = offer(self.conversation(), "summary").proposed
+        return made.preview.digest if made is not None and made.preview is not None else None
+
+    def calls_of_tools(self) -> list[str]:
+        rows = Message.objects.filter(conversation=self.chat.conversation, kind="results")
+        return [wire.decode(row.content)[0]["tool_use_id"] for row in rows.order_by("seq")]
+
+
+def check_rebuilt(app: App) -> None:
+    """Compare every body that the API saw with what the rows give, letter by letter."""
+    seen = [row.body.decode() for row in app.emulator.emulator.log if row.path == "/v1/messages"]
+    calls: dict[str, list[ApiCall]] = {}
+    for call in ApiCall.objects.select_related("conversation", "envelope", "messages"):
+        calls.setdefault(call.body_digest, []).append(call)
+    assert len(seen) > 5
+    for body in seen:
+        for call in calls[wire.digest(body)]:
+            found = rebuilt(call)
+            assert (found.problem, found.body) == ("", body)
+
+
+async def by_policies(story: Story) -> None:
+    story.policy(MAX_TOOL_RESULT_CHARS=1_000)
+    await story.read()
+    assert "ingest" in await db(story.kinds)
+    story.policy()
+    await story.read(4)
+    story.policy(INPUT_TOKEN_BUDGET=2_000)
+    await story.say("Answer in 20 words")
+    assert "compaction" in await db(story.kinds)
+    story.policy()
+    await story.say("Answer in 300 words", 3)
+    story.policy(COMPACTION_THRESHOLD_TOKENS=2_000)
+    await story.say("Answer in 20 words")
+    assert "summary" in await db(story.kinds)
+    story.policy()
+    await story.say("Answer in 300 words", 3)
+    story.policy(MAX_CONVERSATION_MESSAGES=4)
+    await story.say("Answer in 20 words")
+    assert "trim" in await db(story.kinds)
+    story.policy(MAX_CONVERSATION_BYTES=30_000, TRIM_THRESHOLD_PERCENT=1)
+    await story.say(f"{PAGE * 6} Answer in 20 words")
+    assert "shrink" in await db(story.kinds)
+    # Rounds that are worth a summary: each lists them all.
+    for number in range(60):
+        name = f"an invoice of last year, number {number}.txt"
+        await db(workspace_of(story.chat.user.pk).write, name, b"paid")
+    story.policy(ROUND_SUMMARY_EVERY=2, MAX_ROUNDS=6)
+    await story.say("Hello emulator:fault=loop")
+    assert "rounds" in await db(story.kinds)
+
+
+async def of_hands(story: Story) -> None:
+    story.policy(INPUT_TOKEN_BUDGET=100_000)
+    await story.read(3)
+    first, second, _ = await db(story.calls_of_tools)
+    row = await story.by_hand(byhand.leave_out, ids=[first])
+    assert row.kind == "compaction"
+    assert (await story.by_hand(byhand.include, ids=[first])).kind == "restore"
+    gone = await db(byhand.leave_out, **story.who, ids=[second])
+    await story.by_hand(byhand.take_back, seq=gone.seq)
+    preview = (await db(lambda: offer(story.conversation(), "results"))).preview
+    await story.by_hand(byhand.compact, wanted="results", digest=preview.digest)
+    assert (await story.by_hand(pins.keep_in_full, ids=[second])).kind == "restore"
+    await story.by_hand(pins.release, ids=[second])
+    await story.say("Answer in 300 words", 3)
+    await story.chat.post("compact/ask")
+    await until(lambda: story.proposed() is not None)
+    summary = await story.by_hand(proposals.apply, digest=await db(story.proposed))
+    words = "They asked for invoice 4711 and were told of it in 300 words. " * 3
+    await story.by_hand(byhand.edit_summary, seq=summary.seq, text=words)
+    card = await db(lambda: summary_card(story.conversation(), summary))
+    assert card is not None
+
+
+async def of_the_api(story: Story) -> None:
+    numbers = {"INPUT_TOKEN_BUDGET": 9_000, "COMPACTION_THRESHOLD_TOKENS": 24_000}
+    story.policy(POLICY="native", CLEAR_KEEP_RESULTS=1, MINIMUM_GAIN_TOKENS=1_000, **numbers)
+    await story.read(9)
+    assert {"clearing", "summary"} <= await db(story.kinds)
+    await db(Conversation.objects.filter(pk=story.chat.conversation.pk).update,
+             model="claude-haiku-5-5")  # fmt: skip
+    await story.say("Answer in 20 words")
+
+
+@pytest.mark.parametrize("live", [by_policies, of_hands, of_the_api])
+async def test_every_request_is_rebuilt_from_originals_and_the_record(
+    app: App, settings: Any, live: Callable[[Story], Any]
+) -> None:
+    async with app.chat() as chat:
+        await live(Story(chat, settings))
+        await db(check_rebuilt, app)
+        await db(check_rows)
+        await check_requests(app)

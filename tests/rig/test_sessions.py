@@ -1,0 +1,88 @@
+"""S4, S5 and S34 with two web processes: what one of them is told counts at the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.rig.client import Person
+from tests.rig.rigs import Rig
+from tests.rig.scenes import begun
+from tests.rig.wire import Refused, Socket
+
+pytestmark = pytest.mark.asyncio
+PASSWORD = "correct horse battery staple"
+#: What is done at the first process to somebody whose page is open at the second.
+Change = Callable[[Rig, Person], Awaitable[object]]
+
+
+@pytest.fixture(autouse=True)
+def _two(rig: Rig) -> None:
+    if len(rig.webs) < 2:
+        pytest.skip("embedded, there is one process")
+
+
+async def log_out(rig: Rig, at_first: Person) -> None:
+    # A page is answered by what a fragment without a session is.
+    assert (await at_first.ask("POST", "/accounts/logout/", {})).status == 401
+
+
+async def change_password(rig: Rig, at_first: Person) -> None:
+    await rig.acall("tests.rig.hands:set_password", person=at_first.name, password=PASSWORD)
+
+
+async def deactivate(rig: Rig, at_first: Person) -> None:
+    await rig.acall("tests.rig.hands:deactivate", person=at_first.name)
+
+
+async def elsewhere(rig: Rig, at_first: Person) -> None:
+    """Log all browsers of the person out from another one."""
+    other = await rig.acall("tests.rig.hands:another_session", person=at_first.name)
+    browser = Person(at_first.ports, at_first.name)
+    browser.cookies |= other
+    assert (await browser.ask("POST", "/settings/account/others/", {})).status < 400
+
+
+@pytest.mark.parametrize("change", [log_out, change_password, deactivate, elsewhere])
+async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_other(
+    rig: Rig, change: Change
+) -> None:
+    first, second = rig.ports[:2]
+    person = rig.person(ports=[second])
+    chat, neighbour = await person.begin("Hello"), await begun(rig)
+    assert await chat.ended() == "done"
+    at_first = Person(lambda: [first], person.name, cookies=dict(person.cookies))
+    await change(rig, at_first)
+    at_first.cookies = dict(person.cookies)
+    await chat.shows(lambda: chat.code == 4401)
+    text = {"text": "Nobody says this", "client_id": "6a3f6a0e-5d0e-4a63-9be1-0a8d2f1f8b11"}
+    for browser in (person, at_first):
+        answer = await browser.ask("POST", f"{chat.path}send/", text)
+        assert answer.status == 401, answer.text[:300]
+        with pytest.raises(Refused):
+            await Socket.open(browser.ports()[0], chat._address, browser.headers)
+    assert len(rig.turns(chat)) == 1
+    assert await neighbour.say("I am still here") == "done"
+    assert neighbour.code == 0
+    person.chats.clear()
+    await rig.acall("tests.rig.hands:give_back", person=person.name)
+    await rig.check()
+
+
+async def test_failures_at_both_doors_are_one_count(rig: Rig) -> None:
+    person = rig.person()
+    await rig.acall("tests.rig.hands:set_password", person=person.name, password=PASSWORD)
+
+    async def enter(port: int, password: str) -> int:
+        form = {"username": person.name, "password": password}
+        answer = await Person(lambda: [port]).ask("POST", "/accounts/login/", form)
+        return answer.status
+
+    tries = [enter(rig.ports[at % 2], f"wrong {at}") for at in range(6)]
+    found = await asyncio.gather(*tries)
+    assert sorted(found) == [200] * 5 + [429]
+    assert [await enter(port, PASSWORD) for port in rig.ports[:2]] == [429, 429]
+    await rig.acall("tests.rig.hands:forget_log_ins")
+    assert await enter(rig.ports[1], PASSWORD) == 302

@@ -1,0 +1,52 @@
+"""F63: a page that reads nothing is cut off, costs nobody else anything, and is whole again."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psutil
+import pytest
+
+from tests.rig.client import Chat
+from tests.rig.model import Model
+from tests.rig.rigs import Rig
+from tests.rig.scenes import begun
+
+pytestmark = pytest.mark.asyncio
+LONG = "answer in 3000 words emulator:pace=0"
+
+
+def is_held(rig: Rig, port: int) -> bool:
+    """Say whether a web process has a connection from this port still."""
+    links = [
+        link for web in rig.webs for link in psutil.Process(web.pid).net_connections(kind="tcp")
+    ]
+    return any(link.raddr and link.raddr.port == port for link in links)
+
+
+async def test_f63_a_page_that_stops_reading_is_cut_and_whole_once_it_reads_again(
+    rig: Rig, model: Model
+) -> None:
+    chat = await begun(rig)
+    slow = Chat(chat.person, chat.path, room=2_048)
+    await slow.load()
+    slow.follow()
+    chat.person.chats.append(slow)
+    await slow.shows(lambda: slow.frames > 0)
+    assert slow.socket is not None
+    wire = slow.socket.writer.transport
+    wire.pause_reading()
+    port = wire.get_extra_info("sockname")[1]
+    number = 1
+    while await asyncio.to_thread(is_held, rig, port):
+        # As much as all buffers on the way to it take, and then some.
+        number += 1
+        assert number < 30
+        assert await chat.say(f"Number {number}: {LONG}") == "done"
+        await asyncio.sleep(1)
+    assert slow.number == 1
+    wire.resume_reading()
+    assert await slow.ended(number) == "done"
+    assert slow.opened == 2
+    assert chat.opened == 1
+    await rig.check()
