@@ -31,6 +31,9 @@ def pytest_configure() -> None:
 
     if DATABASE not in settings.DATABASES["default"]["ENGINE"]:
         raise pytest.UsageError("Django's settings were read too early: use --ds=tests.settings")
+    from tests.statics import look_once
+
+    look_once()
 
 
 def pytest_report_header() -> str:

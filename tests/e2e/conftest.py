@@ -142,7 +142,9 @@ def serve_app(tmp_path: Path) -> Iterator[Serve]:
     mine: list[app.Served] = []
 
     def start(data: Path | None = None, **extra: str) -> app.Served:
-        mine.append(app.start(data or tmp_path / f"data-{len(mine)}", **extra))
+        # A fork has its modules already, from the usual places.
+        begin = app.start if "PYTHONPATH" in extra else app.fork
+        mine.append(begin(data or tmp_path / f"data-{len(mine)}", **extra))
         _running.append(mine[-1])
         return mine[-1]
 

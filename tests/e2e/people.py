@@ -15,9 +15,9 @@ TURN = 90_000
 
 
 async def set_up(page: Page, served: Served) -> None:
-    """Create the first administrator by the printed link, or log in when that is done."""
+    """Create the first administrator by the printed link, or be logged in when that is done."""
     if not (served.data / "setup_token").exists():
-        await log_in(page, served)
+        await _come_back(page, served)
         return
     await page.goto(served.setup_url)
     await page.fill("[name=username]", NAME)
@@ -26,6 +26,21 @@ async def set_up(page: Page, served: Served) -> None:
     await page.fill("[name=password2]", PASSWORD)
     await page.click("main button[type=submit]")
     await page.wait_for_url("**/c/new/")
+    await _keep(page, served)
+
+
+async def _come_back(page: Page, served: Served) -> None:
+    """Have the session of who came before; log in where that is over."""
+    await page.context.add_cookies(served.cookies)
+    await page.goto(f"{served.url}/c/new/")
+    if page.url != f"{served.url}/c/new/":
+        await log_in(page, served)
+        await _keep(page, served)
+
+
+async def _keep(page: Page, served: Served) -> None:
+    found = await page.context.cookies(served.url)
+    served.cookies = [one for one in found if one["name"] == "sessionid"]
 
 
 async def log_in(page: Page, served: Served, name: str = NAME, password: str = PASSWORD) -> None:

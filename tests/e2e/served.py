@@ -1,18 +1,27 @@
-"""The product as a person starts it: `manage.py serve` in a process, on data of its own."""
+"""The product as a person starts it: `manage.py serve` in a process, on data of its own.
+
+`start` begins with nothing, as the first start does. `fork` is the same command where only the
+settings are what a test is about: its process has the libraries, and its database the tables.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests import servers
+from tests.rig.forking import base
+from tests.rig.processes import Process
+from tests.rig.rigs import prepared_sqlite
 
 PROJECT = Path(__file__).resolve().parents[2]
 _SETUP = re.compile(r"http://\S+/setup/\S+")
@@ -22,10 +31,12 @@ _SETUP = re.compile(r"http://\S+/setup/\S+")
 class Served:
     """A running app; `log` is all it printed."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Process
     port: int
     data: Path
     log: Path
+    #: Of who has set it up, for pages of the same person.
+    cookies: list[Any] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -48,14 +59,12 @@ class Served:
 
     def manage(self, *arguments: str) -> str:
         """Run another command on the same data and give what it printed."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            check=False, cwd=PROJECT, env=environment(self.data), text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        if done.returncode:
-            raise AssertionError(f"{' '.join(arguments)}: {done.returncode}\n{done.stdout}")
-        return done.stdout
+        said = self.data / f"manage-{time.monotonic_ns()}.log"
+        function, own = "tests.rig.roles:manage", environment(self.data)
+        process = base().start("manage", function, said, environment=own, arguments=arguments)
+        if code := process.wait(300):
+            raise AssertionError(f"{' '.join(arguments)}: {code}\n{process.tail()}")
+        return said.read_text(encoding="utf-8")
 
     def tail(self, characters: int = 6_000) -> str:
         return self.log.read_text(errors="replace")[-characters:]
@@ -64,11 +73,12 @@ class Served:
         """End it as Ctrl-C's gentler twin does, and give its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
-            try:
-                self.process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
+        deadline = time.monotonic() + 20
+        while (code := self.process.poll()) is None:
+            if time.monotonic() > deadline:
                 self.process.kill()
-        return self.process.wait(timeout=10)
+            time.sleep(0.02)
+        return code
 
 
 def start(
@@ -88,11 +98,24 @@ def start(
             start_new_session=True,
             preexec_fn=servers.end_with_parent(signal.SIGTERM),  # noqa: PLW1509
         )
-    served = Served(process, port, data, log)
+    return _answering(Served(process, port, data, log))
+
+
+def fork(data: Path, **extra: str) -> Served:
+    """Serve as `start` does, with tables that are there and in a process that need not import."""
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (data / "agentweb.sqlite3").exists():
+        shutil.copy(prepared_sqlite(), data / "agentweb.sqlite3")
+    port, log, own = servers.free_port(), data / "serve.log", environment(data, **extra)
+    process = base().start("serve", "tests.rig.roles:app", log, environment=own, port=port)
+    return _answering(Served(process, port, data, log))
+
+
+def _answering(served: Served) -> Served:
     servers.at_end(served.stop)
     deadline = time.monotonic() + 60
-    while not servers.is_listening(port):
-        if process.poll() is not None or time.monotonic() > deadline:
+    while not servers.is_listening(served.port):
+        if served.process.poll() is not None or time.monotonic() > deadline:
             served.stop()
             raise AssertionError(f"serve did not start:\n{served.tail()}")
         time.sleep(0.05)

@@ -1,21 +1,25 @@
 """WCAG 2.2 AA by axe, on every page that links lead to: light and wide, dark and narrow.
 
 The pages are found by following links, one of each kind, so a page that is added is judged too.
+Those of the staff are a test of their own: together they take minutes.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import axe_playwright_python
 import pytest
-from playwright.async_api import Page
+import pytest_asyncio
+from playwright.async_api import Browser, Page
 
-from tests.e2e.conftest import Serve, Watch, artefact
+from tests.e2e import served as app
+from tests.e2e.conftest import Watch, artefact
 from tests.e2e.people import ended, say, set_up, start_chat
 from tests.e2e.served import Served
 
@@ -28,7 +32,10 @@ BAD = {"serious", "critical"}
 WANTED = {
     "/c/new/", "/c/ID/", "/c/ID/menu/", "/c/ID/settings/", "/c/ID/lab/",
     "/c/ID/inspect/calls/N/", "/c/ID/inspect/events/N/", "/search/", "/c/list/", "/trash/",
-    "/settings/data/", "/admin/overview/",
+    "/settings/data/",
+}  # fmt: skip
+WANTED_OF_STAFF = {
+    "/admin/", "/admin/overview/", "/admin/conversations/conversation/", "/review/c/ID/inspect/",
 }  # fmt: skip
 #: Judged in one look only: Django's pages, and the inspector's once more.
 STAFF = ("/admin/", "/review/")
@@ -63,8 +70,7 @@ def kind_of(url: str) -> str:
 
 
 async def findings(page: Page) -> list[str]:
-    """Run axe and give what is serious, each with its first place."""
-    await page.evaluate(AXE)
+    """Run axe, which is there, and give what is serious, each with its first place."""
     # Without a preload: it writes sheets of its own into the page, which the CSP refuses.
     tags = {"type": "tag", "values": TAGS}
     options = {"runOnly": tags, "resultTypes": ["violations"], "preload": False}
@@ -91,6 +97,7 @@ async def links(page: Page, served: Served) -> list[str]:
 async def judge(page: Page, kind: str) -> list[str]:
     found: list[str] = []
     await page.evaluate(UNSTUCK)
+    await page.evaluate(AXE)
     looks = (("light", 1280), ("dark", 390))
     for scheme, width in looks[:1] if kind.startswith(STAFF) else looks:
         await page.set_viewport_size({"width": width, "height": 860})
@@ -105,34 +112,68 @@ async def judge(page: Page, kind: str) -> list[str]:
     return found
 
 
-async def test_every_page_passes_axe(page: Page, serve_app: Serve, watch: Watch) -> None:
-    served = serve_app(AGENTWEB_POLICY="classic", AGENTWEB_INPUT_TOKEN_BUDGET="3000")
-    await set_up(page, served)
-    await start_chat(page, served, "Please show me a heading, a list, a table and a code block")
-    await ended(page, 1)
-    # Results that are long enough to be shortened, so that there are reductions to look at.
-    write, read = f"write notes.txt with the text: {'bring milk, ' * 1000}", "read notes.txt"
-    for number, text in enumerate((write, read, read, read), 2):
-        await say(page, text)
-        await ended(page, number)
-    waiting, seen = deque([page.url, f"{served.url}/accounts/login/"]), set[str]()
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def used(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Served, str]]:
+    """Give an app with a conversation that has everything, and its address."""
+    data = tmp_path_factory.mktemp("access") / "data"
+    served = app.fork(data, AGENTWEB_POLICY="classic", AGENTWEB_INPUT_TOKEN_BUDGET="3000")
+    async with await browser.new_context(locale="en-GB") as context:
+        page = await context.new_page()
+        await set_up(page, served)
+        await start_chat(page, served, "Please show me a heading, a list, a table and a code block")
+        await ended(page, 1)
+        # Results that are long enough to be shortened, so that there are reductions to look at.
+        write, read = f"write notes.txt with the text: {'bring milk, ' * 1000}", "read notes.txt"
+        for number, text in enumerate((write, read, read, read), 2):
+            await say(page, text)
+            await ended(page, number)
+        address = page.url
+    yield served, address
+    served.stop()
+
+
+async def judge_all(page: Page, served: Served, waiting: list[str], *, of_staff: bool) -> set[str]:
+    """Follow the links of people's, or of the staff's, pages; give the kinds that were met."""
+    left, asked, seen = deque(waiting), set[str](), set[str]()
     found: list[str] = []
-    while waiting:
-        url = waiting.popleft()
+    while left:
+        url = left.popleft()
         kind = kind_of(url)
-        if kind in seen:
+        if kind in asked or kind.startswith(STAFF) != of_staff:
             continue
-        seen.add(kind)
+        asked.add(kind)
         response = await page.goto(url)
         assert response is not None, url
         assert response.ok, f"{url}: {response.status}"
-        found += await judge(page, kind)
-        waiting += await links(page, served)
-    found += watch.errors
-    found += await judge_missing(page, served)
+        # Some addresses only lead to a page that has another.
+        shown = kind_of(page.url)
+        if shown not in seen and shown.startswith(STAFF) == of_staff:
+            found += await judge(page, shown)
+        seen |= {kind, shown}
+        left += await links(page, served)
+    assert not found, "\n".join(found)
+    return seen
+
+
+async def test_every_page_passes_axe(page: Page, used: tuple[Served, str], watch: Watch) -> None:
+    served, address = used
+    await set_up(page, served)
+    waiting = [address, f"{served.url}/accounts/login/"]
+    assert (seen := await judge_all(page, served, waiting, of_staff=False)) >= WANTED, WANTED - seen
+    assert not watch.errors
+    found = await judge_missing(page, served)
     watch.errors.clear()  # the page that is not there
     assert not found, "\n".join(found)
-    assert seen >= WANTED, WANTED - seen
+
+
+async def test_every_page_of_the_staff_passes_axe(page: Page, used: tuple[Served, str]) -> None:
+    served, _ = used
+    await set_up(page, served)
+    waiting = [f"{served.url}/admin/", f"{served.url}/admin/overview/"]
+    seen = await judge_all(page, served, waiting, of_staff=True)
+    assert seen >= WANTED_OF_STAFF, WANTED_OF_STAFF - seen
 
 
 async def judge_missing(page: Page, served: Served) -> list[str]:

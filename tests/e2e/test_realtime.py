@@ -36,7 +36,7 @@ def api() -> Iterator[EmulatorServer]:
 
 @pytest.fixture(scope="module")
 def served(api: EmulatorServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    running = app.start(
+    running = app.fork(
         tmp_path_factory.mktemp("realtime") / "data",
         ANTHROPIC_API_KEY="sk-slow",
         ANTHROPIC_BASE_URL=api.url,

@@ -33,7 +33,7 @@ HIDDEN = """
 @pytest.fixture(scope="module")
 def titled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Give an app that names its conversations."""
-    running = app.start(
+    running = app.fork(
         tmp_path_factory.mktemp("states") / "data", AGENTWEB_TITLE_MODEL="claude-haiku-5-5"
     )
     yield running

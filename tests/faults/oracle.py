@@ -120,7 +120,7 @@ def check_prompts(chat: Chat) -> None:
 
 async def settled(emulator: EmulatorServer) -> None:
     """Wait until the emulator has seen everybody go whose stream it was writing."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while emulator.emulator.open_streams:
             await asyncio.sleep(0.01)
 

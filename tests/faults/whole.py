@@ -31,6 +31,7 @@ from conversations.turns import Supervisor
 from tests import work
 from tests.running import supervising, until
 from tests.web.fold import Page
+from tests.web.tabs import frame_of
 
 HOST = "127.0.0.1:8000"
 PATIENT, HASTY = Deadlines(20, 20, 60), Deadlines(0.4, 0.4, 3)
@@ -79,7 +80,7 @@ class Chat:
     async def ended(self, turn: Turn, seconds: float = 60) -> Turn:
         await until(lambda: not Turn.objects.filter(pk=turn.pk, state__in=LIVE).exists(), seconds)
         row = await db(Turn.objects.get, pk=turn.pk)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while self.state(row.number) not in FINAL:
                 await asyncio.sleep(0.01)
         assert self.state(row.number) == row.state
@@ -120,14 +121,14 @@ class Chat:
         ]
         path = f"/ws/c/{self.conversation.public_id}/?after=0&token={socket_token(key)}"
         socket = WebsocketCommunicator(application, path, headers=headers)
-        accepted, _ = await socket.connect(timeout=5)
+        accepted, _ = await socket.connect(timeout=60)
         assert accepted
         return socket
 
     async def fresh(self) -> Page:
         """Give the page of somebody who comes now."""
         socket, page = await self.socket(), Page()
-        page.take(await socket.receive_from(timeout=5))
+        page.take(await frame_of(socket))
         await socket.disconnect()
         return page
 

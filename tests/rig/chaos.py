@@ -38,10 +38,8 @@ from tests.rig.rigs import Fell, Rig
 
 REPORT = Path(__file__).parent / "results" / "chaos.json"
 #: Kills of one round, and rounds that go on at the same time.
-ROUND, AT_ONCE = 100, 2
+ROUND, AT_ONCE = 100, 4
 PEOPLE = 4
-#: Times that a process is started until it is there.
-STARTS = 4
 TOOLS = ("peek", "put", "fire")
 SCRIPT = Script([
     when("please both", call("put", at="here"), call("fire", at="there")),
@@ -73,8 +71,6 @@ class Report:
     pauses: int = 0
     cuts: int = 0
     bad_exits: int = 0
-    #: Processes that ended before they were there: their connections were cut.
-    failed_starts: int = 0
     messages_acknowledged: int = 0
     #: Turns by their final states.
     turns: dict[str, int] = field(default_factory=dict)
@@ -161,7 +157,7 @@ class Round:
                 case "kill":
                     self.report.kills += 1
                     await asyncio.to_thread(victim.kill)
-                    await self._restart(victim)
+                    await self._succeed(victim)
                 case "terminate":
                     self.report.terminations += 1
                     victim.terminate()
@@ -169,7 +165,7 @@ class Round:
                     if code:
                         self.report.bad_exits += 1
                         say_aloud(f"{victim.name} ended with {code}:\n{victim.tail(2_000)}")
-                    await self._restart(victim)
+                    await self._succeed(victim)
                 case "pause":
                     self.report.pauses += 1
                     victim.pause()
@@ -181,18 +177,6 @@ class Round:
             await self._progress(self.dice.choice((0, 2, 5, 10, 20, 40)))
         finally:
             self._busy.discard(victim.name)
-
-    async def _restart(self, victim: Process) -> None:
-        """Do as a service manager does: one whose start was cut off is started again."""
-        for left in reversed(range(STARTS)):
-            try:
-                await asyncio.to_thread(self.rig.restart, victim)
-            except AssertionError:
-                if not left:
-                    raise
-                self.report.failed_starts += 1
-            else:
-                return
 
     async def _succeed(self, victim: Process) -> None:
         """Start its successor, and another where a cut connection ended that at its start."""
@@ -241,8 +225,7 @@ class Round:
         elif chance < 0.36:
             await person.open(chat.path, seconds=120)
         else:
-            client_id = ""
-            await chat.send(self._words(dice), client_id, seconds=120)
+            await chat.send(self._words(dice), seconds=120)
 
     async def _wait(self, chat: Chat, dice: Random) -> None:
         """Watch the answer for a while: stop it, answer its questions, or let it come."""

@@ -236,6 +236,8 @@ def _become(request: Mapping[str, Any]) -> None:
         code = _called(request)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
     except BaseException:
         traceback.print_exc()
     finally:

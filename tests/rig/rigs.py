@@ -49,6 +49,10 @@ GREETINGS = {"web": "agentweb is running", "worker": "worker runs up to"}
 GRACE = 5.0
 
 
+class Fell(AssertionError):
+    """A process ended before it said that it was there."""
+
+
 @dataclass
 class Rig:
     """One installation and its processes."""
@@ -57,7 +61,7 @@ class Rig:
     folder: Path
     model: Model
     environment: dict[str, str]
-    sweep: float = 0.5
+    sweep: float = 1.0
     dice: Random = field(default_factory=Random)
     webs: list[Process] = field(default_factory=list)
     workers: list[Process] = field(default_factory=list)
@@ -177,7 +181,9 @@ class Rig:
         process = start(log)
         deadline = time.monotonic() + 60
         while not log.exists() or log.read_text(errors="replace").count(greeting) <= before:
-            if not process.is_running or time.monotonic() > deadline:
+            if not process.is_running:
+                raise Fell(f"{name} ended at its start:\n{process.tail()}")
+            if time.monotonic() > deadline:
                 raise AssertionError(f"{name} did not start:\n{process.tail()}")
             time.sleep(0.01)
         return process

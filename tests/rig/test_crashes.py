@@ -24,10 +24,11 @@ async def test_f30_an_answer_whose_process_is_killed_is_interrupted_and_can_be_h
     await held.came()
     if after in (SOME, LAST):
         await chat.shows(lambda: len(chat.text(2)) > 300)
-        await asyncio.sleep(0.7)
+        while not await rig.acall("tests.rig.hands:draft", conversation=chat.conversation):
+            await asyncio.sleep(0.2)
     shown, asked = chat.text(2), len(model.bodies())
     await kill(rig, chat)
-    assert await chat.ended(2, seconds=rig.lease + 5 + 10) == "interrupted"
+    assert await chat.ended(2, seconds=rig.lease + 15) == "interrupted"
     kept = rig.call("tests.rig.hands:answers", conversation=chat.conversation)[1]
     assert bool(kept) == (after in (SOME, LAST)), (kept, shown)
     assert " ".join(kept.split()[:10]) in shown

@@ -14,6 +14,7 @@ from agentweb.asgi import application
 from conversations.db import db
 from conversations.models import Conversation, User
 from conversations.tokens import socket_token
+from conversations.watch import ALIVE
 from tests import records
 
 HOST = "127.0.0.1:8000"
@@ -39,7 +40,7 @@ def socket(
 
 
 async def is_accepted(found: WebsocketCommunicator) -> bool:
-    accepted, _ = await found.connect(timeout=5)
+    accepted, _ = await found.connect(timeout=60)
     if accepted:
         await found.disconnect()
     return accepted
@@ -52,7 +53,7 @@ async def connected(
     owner = await db(User.objects.get, pk=conversation.owner_id)
     key = session or await db(session_of, owner)
     found = socket(f"/ws/c/{conversation.public_id}/?{query}", key)
-    accepted, _ = await found.connect(timeout=5)
+    accepted, _ = await found.connect(timeout=60)
     assert accepted
     try:
         yield found
@@ -65,9 +66,16 @@ async def ada_and_her_conversation() -> tuple[User, Conversation]:
     return played.user, played.conversation
 
 
+async def frame_of(found: WebsocketCommunicator) -> str:
+    """Give the next frame about the conversation, whatever is said of the server meanwhile."""
+    while (frame := str(await found.receive_from(timeout=60))) == ALIVE:
+        pass
+    return frame
+
+
 async def closed_with(found: WebsocketCommunicator) -> int:
     """Give the code the server closes with, whatever it still says."""
     while True:
-        said_last = await found.receive_output(timeout=5)
+        said_last = await found.receive_output(timeout=60)
         if said_last["type"] == "websocket.close":
             return int(said_last["code"])

@@ -226,7 +226,7 @@ async def catch_up(found: WebsocketCommunicator, page: Page, fresh: Page) -> Non
     while page.turns != fresh.turns:
         page.take(await found.receive_from(timeout=10))
     while not await found.receive_nothing(0.05):
-        page.take(await found.receive_from(timeout=5))
+        page.take(await found.receive_from(timeout=60))
 
 
 async def opened(conversation: Conversation, tail: str = "") -> Page:

@@ -116,7 +116,7 @@ async def test_an_unknown_path_is_closed() -> None:
 async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() -> None:
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        first = await found.receive_from(timeout=5)
+        first = await found.receive_from(timeout=60)
     assert 'id="turn-1"' in first
     mark = (await db(paging.bookmark, conversation, 1)).mark
     known = f"after=1&mark={mark}"
@@ -125,7 +125,7 @@ async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() ->
                   "after=x", f"{known}&after=0", "=", "&&&", "after", "%ff=%ff",
                   "after=%D9%A1"):  # fmt: skip
         async with connected(conversation, query=query) as found:
-            again = await found.receive_from(timeout=5)
+            again = await found.receive_from(timeout=60)
         assert ('id="turn-1"' in again) == (query != known)
 
 
@@ -157,7 +157,7 @@ async def test_a_page_that_was_there_from_the_start_ends_as_a_new_one_begins() -
         turn = await queue("List my files")
         async with connected(turn.conversation) as found:
             page = Page()
-            page.take(await found.receive_from(timeout=5))
+            page.take(await found.receive_from(timeout=60))
             supervisor.wake(turn.pk)
             await listen(found, page, turn)
     fresh = await db(final, turn.conversation)
@@ -198,7 +198,7 @@ async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answ
         for _ in range(12):
             async with connected(turn.conversation) as found:
                 page = Page()
-                page.take(await found.receive_from(timeout=5))
+                page.take(await found.receive_from(timeout=60))
                 whole.append(answer_of(page, 1))
         row = await ended(turn)
     text = " ".join((await db(said, row)).split())
@@ -209,11 +209,11 @@ async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answ
 async def test_a_page_that_fell_behind_is_given_a_snapshot() -> None:
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        await found.receive_from(timeout=5)
+        await found.receive_from(timeout=60)
         topic = hub._topics[conversation.pk]
         for at in range(KEPT + 50):
             topic.publish(f"<i>{at}</i>")
-        assert 'id="turn-1"' in await found.receive_from(timeout=5)
+        assert 'id="turn-1"' in await found.receive_from(timeout=60)
         assert await found.receive_nothing(0.05)
 
 
@@ -222,7 +222,7 @@ async def test_a_turn_stopped_before_anybody_ran_it_is_shown() -> None:
         turn = await queue("Hello")
         async with connected(turn.conversation) as found:
             page = Page()
-            page.take(await found.receive_from(timeout=5))
+            page.take(await found.receive_from(timeout=60))
             await db(turns.request_stop, turn=turn)
             await db(dispatch.stop, turn)
             await listen(found, page, turn)
@@ -235,7 +235,7 @@ async def test_a_turn_that_the_sweep_interrupts_is_shown() -> None:
     conversation = await db(work.conversation_of, lease)
     async with supervising(is_alone=False) as supervisor, connected(conversation) as found:
         page = Page()
-        page.take(await found.receive_from(timeout=5))
+        page.take(await found.receive_from(timeout=60))
         await supervisor.sweep(everything=True)
         await listen(found, page, turn)
     assert "Interrupted" in page.text("turn-1")
@@ -255,20 +255,20 @@ async def test_garbage_does_no_harm() -> None:
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         before = await db(work.everything)
-        await found.receive_from(timeout=5)
+        await found.receive_from(timeout=60)
         for text in GARBAGE:
             await found.send_to(text_data=text)
         for data in (b"\xff\xfe", b"\x00" * 1_000):
             await found.send_to(bytes_data=data)
         hub._topics[conversation.pk].publish("<i>still there</i>")
-        assert await found.receive_from(timeout=5) == "<i>still there</i>"
+        assert await found.receive_from(timeout=60) == "<i>still there</i>"
     assert await db(work.everything) == before
 
 
 async def test_one_that_talks_on_and_on_is_closed() -> None:
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        await found.receive_from(timeout=5)
+        await found.receive_from(timeout=60)
         for _ in range(consumers.MOST_RECEIVED + 1):
             await found.send_to(text_data="{}")
         assert await closed_with(found) == 4008
@@ -282,9 +282,9 @@ async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
     async with connected(conversation), connected(others):
         async with connected(conversation) as last, connected(conversation) as crowded:
             assert await closed_with(crowded) == consumers.CROWDED
-            await last.receive_from(timeout=5)
+            await last.receive_from(timeout=60)
         async with connected(conversation) as again:
-            assert 'id="turn-1"' in await again.receive_from(timeout=5)
+            assert 'id="turn-1"' in await again.receive_from(timeout=60)
 
 
 async def test_a_page_connects_while_redis_is_away(settings: Any) -> None:
@@ -294,7 +294,7 @@ async def test_a_page_connects_while_redis_is_away(settings: Any) -> None:
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [host]}}}
     user, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        assert 'id="turn-1"' in await found.receive_from(timeout=5)
+        assert 'id="turn-1"' in await found.receive_from(timeout=60)
     assert not await is_accepted(socket("/ws/", await db(session_of, user)))
 
 

@@ -24,7 +24,7 @@ from conversations.relay import Relay
 from conversations.services.conversations import delete_conversation
 from tests import branches, work
 from tests.web.fold import Page
-from tests.web.tabs import ada_and_her_conversation, closed_with, connected, session_of
+from tests.web.tabs import ada_and_her_conversation, closed_with, connected, frame_of, session_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -62,6 +62,14 @@ def become_another(user: User) -> None:
         session.save()
 
 
+async def looks(times: int) -> None:
+    """Wait until the watch has looked so often."""
+    wanted = watching.watch._looks + times
+    async with asyncio.timeout(60):
+        while watching.watch._looks < wanted:
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
@@ -79,7 +87,7 @@ async def test_who_may_no_longer_read_is_closed_within_a_period(
     monkeypatch.setattr(watching, "SECONDS", 0.15)
     user, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        await found.receive_from(timeout=5)
+        await frame_of(found)
         topic = hub._topics[conversation.pk]
 
         async def chatter() -> None:
@@ -88,10 +96,13 @@ async def test_who_may_no_longer_read_is_closed_within_a_period(
                 await asyncio.sleep(0.01)
 
         noise = asyncio.create_task(chatter()) if is_busy else None
-        await asyncio.sleep(0.4)
+        await looks(2)
         await db(change, user)
+        before = watching.watch._looks
         try:
-            assert await asyncio.wait_for(closed_with(found), 3) == code
+            assert await closed_with(found) == code
+            # One look may have been under way, the next one has to see it.
+            assert watching.watch._looks - before <= 2
         finally:
             if noise is not None:
                 noise.cancel()
@@ -101,9 +112,9 @@ async def test_who_may_still_read_stays(monkeypatch: Any) -> None:
     monkeypatch.setattr(watching, "SECONDS", 0.05)
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        await found.receive_from(timeout=5)
+        await frame_of(found)
         # All it hears is that the server lives.
-        assert {await found.receive_from(timeout=5) for _ in range(4)} == {watching.ALIVE}
+        assert {await found.receive_from(timeout=60) for _ in range(4)} == {watching.ALIVE}
 
 
 async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -> None:
@@ -111,12 +122,12 @@ async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -
     monkeypatch.setattr(watching, "SECONDS", 0.05)
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        await found.receive_from(timeout=5)
-        await asyncio.sleep(0.2)
+        await frame_of(found)
+        await looks(2)
         await db(lambda: work.next_turn(conversation))
         page = Page()
         while not page.root.find("turn-2"):
-            page.take(await found.receive_from(timeout=5))
+            page.take(await frame_of(found))
 
 
 async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeypatch: Any) -> None:
@@ -146,7 +157,7 @@ async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> 
     async with AsyncExitStack() as stack:
         for conversation in (first, *others):
             found = await stack.enter_async_context(connected(conversation, session))
-            await found.receive_from(timeout=5)
+            await frame_of(found)
             if conversation in (first, others[-1]):
                 counts.append(await db(_statements_of_a_look))
     assert counts[0] == counts[1] <= 4

@@ -54,6 +54,7 @@ PRODUCTION = {
 }
 _PYTHON = (sys.executable, "-m")
 _SETTINGS = "--ds=tests.settings"
+_PATIENT = ("-o", "faulthandler_timeout=600")  # seconds: the runs share the processors
 #: Runs of their own: the module that is run, and tests that then do all instead of a slice.
 LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--thorough": ("tests.context.thorough", ("tests/context/test_shortened.py",)),
@@ -95,7 +96,7 @@ class Suite:
             "COVERAGE_FILE": str(data / "coverage"),
         }
         paths = (*_present(self.folders), *(f"--ignore={one}" for one in _present(self.without)))
-        pytest = (*_PYTHON, *self.program, _SETTINGS, "-q", "--durations=12", *paths)
+        pytest = (*_PYTHON, *self.program, _SETTINGS, *_PATIENT, "-q", "--durations=12", *paths)
         good, said = command(*pytest, **environment)(data)
         if not tally.exists() and (last := tally.with_suffix(".at")).exists():
             said += f"\nIt ended in the middle of {last.read_text(encoding='utf-8')}\n"

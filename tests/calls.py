@@ -1,0 +1,27 @@
+"""What work costs, in calls and not in seconds: a busy machine makes no more of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def counted(work: Callable[[], T]) -> tuple[int, T]:
+    """Do the work; give how many calls, of Python and of C, it took, and what it gave."""
+    count = 0
+
+    def heard(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(heard)
+    try:
+        found = work()
+    finally:
+        sys.setprofile(before)
+    return count, found
