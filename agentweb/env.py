@@ -171,3 +171,11 @@ def sqlite(path: Path) -> dict[str, Any]:
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;",
         },
     }
+
+
+def unwritable(folder: Path, error: OSError) -> str:
+    """Say that the data folder cannot be used."""
+    return (
+        f"nothing can be written to {folder}: {error.strerror or error}; set AGENTWEB_DATA_DIR to a"
+        " folder that this user may write to"
+    )

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import requires_csrf_token
 
 from conversations.services.soundness import DatabaseDamaged
+from tools.errors import is_of_full_disk
 
 #: Seconds after which a browser or a proxy may ask again.
 RETRY_SECONDS = 5
@@ -33,13 +34,14 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500, or 503 while the database does not answer; both name the request."""
     error = sys.exc_info()[1]
-    is_down = isinstance(error, OperationalError | InterfaceError)
+    is_full = is_of_full_disk(error)
+    is_down = is_full or isinstance(error, OperationalError | InterfaceError)
     # Without the request's context: what failed may be what that would read.
     html = loader.get_template("503.html" if is_down else "500.html").render(
         {
             "request_id": getattr(request, "request_id", ""),
             "is_damaged": isinstance(error, DatabaseDamaged),
-            "is_full": is_down and _is_of_a_full_disk(error),
+            "is_full": is_full or (is_down and _is_of_full_database(error)),
         }
     )
     response = HttpResponse(html, status=503 if is_down else 500)
@@ -48,7 +50,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _is_of_a_full_disk(error: BaseException | None) -> bool:
+def _is_of_full_database(error: BaseException | None) -> bool:
     """Read it from SQLite's words, or from PostgreSQL's code 53100."""
     code = getattr(getattr(error, "__cause__", None), "sqlstate", "")
     return "disk is full" in str(error) or code == "53100"

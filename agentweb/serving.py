@@ -18,6 +18,8 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import connection
 
+from agentweb import env
+
 
 def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
@@ -89,11 +91,16 @@ def _demand_free(host: str, port: int) -> None:
 @contextlib.contextmanager
 def only_one() -> Iterator[None]:
     """Hold the data folder's lock: the embedded database is for one server."""
-    Path(settings.DATA_DIR).mkdir(mode=0o700, parents=True, exist_ok=True)
-    if connection.vendor != "sqlite":
+    folder = Path(settings.DATA_DIR)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = (folder / "serve.lock").open("w") if connection.vendor == "sqlite" else None
+    except OSError as error:
+        raise CommandError(env.unwritable(folder, error)) from error
+    if held is None:
         yield
         return
-    with (Path(settings.DATA_DIR) / "serve.lock").open("w") as file:
+    with held as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

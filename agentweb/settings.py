@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
 
 from agentweb import env
 from conversations.conf import PREFIX, defaults
@@ -20,11 +21,13 @@ DATA_DIR = Path(env.text("AGENTWEB_DATA_DIR", str(BASE_DIR / ".agentweb"))).reso
 def _kept_secret() -> str:
     """Read the site's secret, made on first use and readable by its owner only."""
     path = DATA_DIR / "secret_key"
-    DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
+        DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return path.read_text(encoding="ascii")
+    except OSError as error:
+        raise ImproperlyConfigured(env.unwritable(DATA_DIR, error)) from error
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(secrets.token_urlsafe(50))
     return path.read_text(encoding="ascii")

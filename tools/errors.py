@@ -7,6 +7,8 @@ is not a ToolError is a bug of ours: the model hears its class, the log gets the
 
 from __future__ import annotations
 
+import errno
+
 
 class ToolError(Exception):
     """A refusal or failure the model can act upon."""
@@ -72,3 +74,8 @@ class FetchError(ToolError):
 
 class BodyRefusedError(ToolError):
     code = "body_refused"
+
+
+def is_of_full_disk(error: BaseException | None) -> bool:
+    """Say whether a write failed because there was no room, or no more for this user."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -13,7 +13,7 @@ import logging
 from typing import Any
 
 from tools.base import Tool, ToolContext, ToolResult
-from tools.errors import InputError, ToolError
+from tools.errors import InputError, ToolError, is_of_full_disk
 from tools.intake import taken
 from tools.text import clean, clean_value
 
@@ -38,6 +38,8 @@ async def execute(tool: Tool, arguments: object, context: ToolContext) -> ToolRe
         return failure(error.code, str(error), **error.data)
     except Exception as error:
         logger.exception("tool %s failed", tool.name, extra={"user_id": context.user_id})
+        if is_of_full_disk(error):
+            return failure("failed", f"There is no room left on the disk for {tool.name}.")
         return failure("failed", f"The tool {tool.name} failed ({type(error).__name__}).")
 
 

@@ -21,6 +21,14 @@ async def begun(rig: Rig, text: str = "Hello") -> Chat:
     return chat
 
 
+async def works(rig: Rig, chat: Chat, seconds: float = 60) -> None:
+    """Say something and be answered, by processes that nobody restarted; then the oracle."""
+    pids = [process.pid for process in rig.processes]
+    assert await chat.say("Are you there?", seconds=seconds) == "done"
+    assert [process.pid for process in rig.processes if process.is_running] == pids
+    await rig.check()
+
+
 async def kill(rig: Rig, chat: Chat) -> None:
     """Kill who runs the turn, and start the next one."""
     await asyncio.to_thread(replace, rig, rig.runner(chat))

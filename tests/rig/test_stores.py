@@ -1,4 +1,4 @@
-"""F46 to F57: databases and broker go away, hang, fill up or cut off under the real product.
+"""F46 to F57: databases and broker go away, hang or cut off under the real product.
 
 A rig of its own around a PostgreSQL that syncs and a Redis, each behind a proxy. Whatever was done
 to them: what was acknowledged is there once, the next message is answered, nobody restarts a thing.
@@ -7,13 +7,10 @@ to them: what was acknowledged is there once, the next message is answered, nobo
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import psycopg
@@ -22,15 +19,14 @@ import pytest_asyncio
 
 from tests import servers
 from tests.rig import model as models
-from tests.rig.client import Chat, Person
+from tests.rig.client import Person
 from tests.rig.model import Model, saying
 from tests.rig.proxy import Proxy
 from tests.rig.rigs import Rig, prepared_postgres
+from tests.rig.scenes import LONG, SOME, begun, works
 from tests.servers import Server
 
 pytestmark = pytest.mark.asyncio
-LONG = "answer in 150 words emulator:pace=0.001"
-SOME = 60
 #: Seconds within which everything works again without a restart.
 HEALS = 25
 
@@ -101,20 +97,6 @@ def rig(stores: Stores) -> Rig:
     return stores.rig
 
 
-async def begun(rig: Rig, text: str = "Hello") -> Chat:
-    chat = await rig.person().begin(text)
-    assert await chat.ended() == "done"
-    return chat
-
-
-async def works(rig: Rig, chat: Chat) -> None:
-    """Say something and be answered, by processes that nobody restarted; then the oracle."""
-    pids = [process.pid for process in rig.processes]
-    assert await chat.say("Are you there?", seconds=HEALS) == "done"
-    assert [process.pid for process in rig.processes if process.is_running] == pids
-    await rig.check()
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["fast", "immediate"])
 async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
     stores: Stores, rig: Rig, how: signal.Signals
@@ -128,7 +110,7 @@ async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
     await asyncio.sleep(0.3)
     stores.store.start()
     assert await chat.ended(2, seconds=HEALS) in ("done", "interrupted")
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
 
 
 async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, rig: Rig) -> None:
@@ -137,7 +119,7 @@ async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, ri
         stores.to_store.kill()
         await chat.send(f"Cut off: {LONG}")
         assert await chat.ended(seconds=HEALS) in ("done", "interrupted")
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
 
 
 async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
@@ -161,7 +143,7 @@ async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
         process.resume()
     answers = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 30)
     assert all(getattr(each, "status", 503) in (200, 503) for each in answers)
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
     assert (await chat.person.ask("GET", "/healthz/ready")).status == 200
 
 
@@ -178,7 +160,7 @@ async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
         await chat.shows(lambda n=number: chat.number >= n, HEALS)  # type: ignore[misc]
         assert await chat.ended(seconds=HEALS) in ("done", "interrupted", "failed")
     assert stores.to_store.cuts >= 4
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
 
 
 async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
@@ -198,7 +180,7 @@ async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
     assert answer.status in (200, 503)
     for connection in taken:
         connection.close()
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
 
 
 async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
@@ -220,7 +202,7 @@ async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
         holder.execute("SELECT 1")
     holder.close()
     assert await chat.ended(2, seconds=HEALS) == "done"
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
 
 
 async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
@@ -238,7 +220,7 @@ async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
     assert await chat.differences() == []
     assert (await chat.person.ask("GET", "/healthz/ready")).status == 200
     stores.broker.start()
-    await works(rig, chat)
+    await works(rig, chat, HEALS)
 
 
 @pytest.mark.parametrize("fault", ["flushed", "slow", "frozen"])
@@ -262,78 +244,4 @@ async def test_f57_a_broker_that_forgets_or_is_slow_loses_nothing(
     held.release()
     assert await chat.ended(2, seconds=HEALS) == "done"
     stores.to_broker.behave()
-    await works(rig, chat)
-
-
-# Embedded.
-
-
-@pytest.fixture
-def own_model() -> Iterator[Model]:
-    running = models.start()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Give a file system of 24 MB; only root can make one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)]
-    done = subprocess.run(command, check=False, capture_output=True)
-    if done.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-async def test_f53_on_a_full_disk_nothing_is_asked_of_the_api_and_all_can_be_read(
-    small_disk: Path, own_model: Model
-) -> None:
-    with Rig.embedded(small_disk / "rig", own_model) as rig:
-        chat = await begun(rig)
-        asked = len(own_model.bodies())
-        filler = small_disk / "filler"
-        with filler.open("wb") as file:
-            try:
-                while True:
-                    file.write(b"\0" * 65_536)
-                    file.flush()
-            except OSError:
-                pass
-        with filler.open("ab", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"\0" * 512)
-            except OSError:
-                pass
-        answer = await chat.person.ask(
-            "POST", f"{chat.path}send/", {"text": "Full", "client_id": str(os.urandom(16).hex())}
-        )
-        assert answer.status == 503
-        assert "no room left" in answer.text, answer.text[:3_000]
-        assert (await chat.person.ask("GET", chat.path)).status == 200
-        assert len(own_model.bodies()) == asked
-        filler.unlink()
-        await works(rig, chat)
-
-
-async def test_f52_writes_wait_for_another_writer_of_the_embedded_database(
-    own_model: Model, tmp_path: Path
-) -> None:
-    import sqlite3
-
-    with Rig.embedded(tmp_path / "rig", own_model) as rig:
-        chat = await begun(rig)
-        other = sqlite3.connect(rig.folder / "data" / "agentweb.sqlite3", isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        sending = asyncio.create_task(chat.send("Wait for me", seconds=60))
-        await asyncio.sleep(1.5)
-        assert (await chat.person.ask("GET", chat.path)).status == 200
-        assert not sending.done()
-        other.execute("COMMIT")
-        other.close()
-        assert (await sending).status == 200
-        assert await chat.ended(2) == "done"
-        await works(rig, chat)
+    await works(rig, chat, HEALS)
