@@ -18,9 +18,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agentweb.alive import LASTS
-from agentweb.worker import GRACE
 from conversations.conf import PREFIX, Conf, defaults
 from conversations.management.locks import pins
+from conversations.process import GRACE
 from tests.composing import filled, read
 from tests.test_project import ROOT, names_read
 
