@@ -18,7 +18,8 @@ from conversations.bench.streaming import RELAY
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).resolve().parents[2] / "README.md"
-BEGIN, END = "<!-- figures -->", "<!-- /figures -->"
+#: The name of the README's marks around them.
+MARKS = "figures"
 #: How much worse a figure may become before a comparison fails.
 MOST_LOSS = 0.2
 
@@ -158,19 +159,30 @@ _SENTENCES = {
 
 def quote(data: Data, readme: Path = README) -> bool:
     """Put the figures between the README's marks; False when it has none."""
+    return put(MARKS, render(data), readme)
+
+
+def put(name: str, words: str, readme: Path = README) -> bool:
+    """Put words between the README's marks of that name; False when it has none."""
     text = readme.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
+    begin, end = _marks(name)
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
         return False
-    readme.write_text(f"{head}{begin}\n{render(data)}\n{end}{tail}", encoding="utf-8")
+    readme.write_text(f"{head}{begin}\n{words}\n{end}{tail}", encoding="utf-8")
     return True
 
 
-def quoted(readme: Path = README) -> str:
-    """Give what stands between the README's marks."""
+def quoted(readme: Path = README, name: str = MARKS) -> str:
+    """Give what stands between the README's marks of that name."""
+    begin, end = _marks(name)
     text = readme.read_text(encoding="utf-8")
-    return text.partition(BEGIN)[2].partition(END)[0].strip("\n")
+    return text.partition(begin)[2].partition(end)[0].strip("\n")
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- {name} -->", f"<!-- /{name} -->"
 
 
 def losses(before: Data, now: Data) -> list[str]:

@@ -20,7 +20,6 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -34,9 +33,9 @@ from tests.rig.client import FINAL, Away, Chat, Person
 from tests.rig.forking import base
 from tests.rig.processes import Process
 from tests.rig.proxy import Proxy
+from tests.rig.report import KEPT, Report, quote, say_aloud
 from tests.rig.rigs import Fell, Rig
 
-REPORT = Path(__file__).parent / "results" / "chaos.json"
 #: Kills of one round, and rounds that go on at the same time.
 ROUND, AT_ONCE = 100, 4
 PEOPLE = 4
@@ -57,56 +56,6 @@ SETTINGS = {
 }
 #: What is done to a process, and how often of a hundred times.
 DISASTERS = {"kill": 84, "terminate": 6, "pause": 5, "cut": 5}
-
-
-@dataclass
-class Report:
-    """What happened, and what was wrong afterwards."""
-
-    mode: str
-    seed: int
-    rounds: int = 0
-    kills: int = 0
-    terminations: int = 0
-    pauses: int = 0
-    cuts: int = 0
-    bad_exits: int = 0
-    messages_acknowledged: int = 0
-    #: Turns by their final states.
-    turns: dict[str, int] = field(default_factory=dict)
-    takeovers: int = 0
-    summaries: int = 0
-    tool_runs: int = 0
-    model_requests: int = 0
-    lost_messages: int = 0
-    doubled_side_effects: int = 0
-    illegal_requests: int = 0
-    ledger_drift: int = 0
-    stuck_turns: int = 0
-    bad_rows: int = 0
-    pages_out_of_step: int = 0
-    seconds: float = 0.0
-    #: What was wrong, in words.
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def is_clean(self) -> bool:
-        wrong = (self.lost_messages, self.doubled_side_effects, self.illegal_requests,
-                 self.ledger_drift, self.stuck_turns, self.bad_rows, self.pages_out_of_step,
-                 self.bad_exits)  # fmt: skip
-        return not any(wrong)
-
-    def blame(self, words: str) -> None:
-        """Keep what is wrong, and say it while it is fresh."""
-        self.wrong.append(words)
-        say_aloud(f"WRONG {words}")
-
-    def add(self, other: Report) -> None:
-        for name, value in vars(other).items():
-            if name == "turns":
-                self.turns = dict(Counter(self.turns) + Counter(value))
-            elif name not in ("mode", "seed"):
-                setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass
@@ -283,11 +232,6 @@ class Round:
         await rig.close()
 
 
-def say_aloud(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
 async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
     """Live one round and report it."""
     report, started = Report(mode, seed, rounds=1), time.monotonic()
@@ -355,7 +299,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, dest="named_kills")
     parser.add_argument("--seed", type=int, dest="named_seed")
     parser.add_argument("--mode", choices=("embedded", "scaled", "both"), default="both")
-    parser.add_argument("--out", type=Path, default=REPORT)
+    parser.add_argument("--out", type=Path, default=KEPT)
     options = parser.parse_args()
     seed, kills = options.named_seed or options.seed, options.named_kills or options.kills
     modes = ("embedded", "scaled") if options.mode == "both" else (options.mode,)
@@ -376,6 +320,8 @@ def main() -> None:
 
     reports = asyncio.run(play_all(modes, seed, kills, folder, tell))
     say_aloud(options.out.read_text(encoding="utf-8"))
+    if options.out == KEPT:
+        quote()
     sys.exit(not all(report.is_clean for report in reports))
 
 

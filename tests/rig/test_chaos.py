@@ -6,14 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from conversations.bench import figures
 from tests.rig.chaos import play
+from tests.rig.report import MARKS, kept, render
 
-pytestmark = pytest.mark.asyncio
 
-
+@pytest.mark.asyncio
 @pytest.mark.parametrize("kind", ["embedded", "scaled"])
 async def test_after_random_deaths_everything_is_as_it_was_said(kind: str, tmp_path: Path) -> None:
     report = await play(kind, 8, 10, tmp_path / "rig")
     assert report.is_clean, "\n".join((*report.wrong, str(report)))
     assert report.kills >= 10
     assert report.messages_acknowledged
+
+
+def test_the_readme_says_what_the_run_that_is_kept_found_and_it_found_nothing_wrong() -> None:
+    found = kept()
+    assert figures.quoted(name=MARKS) == (render(found) if found else "")
+    if found is not None:
+        assert found["is_clean"]
+        assert found["kills"] >= 2_000

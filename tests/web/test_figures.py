@@ -66,7 +66,7 @@ def test_a_run_is_kept_and_quoted_between_the_marks(tmp_path: Path) -> None:
     path = figures.write(run_of(), tmp_path / "results")
     assert figures.runs(tmp_path / "results") == [path]
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{figures.BEGIN}\nold\n{figures.END}\nafter\n")
+    readme.write_text("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n")
     assert figures.quote(figures.read(path), readme)
     assert figures.quoted(readme) == figures.render(run_of())
     assert "| embedded | 50 | 50 / 100 / 200 | 20 | 0.50 | 1.2 | 20 |" in figures.quoted(readme)

@@ -1,0 +1,121 @@
+"""What a run of the chaos found, and the sentence of the README about the last one that is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conversations.bench import figures
+
+KEPT = Path(__file__).parent / "results" / "chaos.json"
+#: The README's marks around the sentence.
+MARKS = "chaos"
+#: What must not have happened, in the words of the README.
+WRONG = {
+    "lost_messages": "lost messages",
+    "doubled_side_effects": "doubled side effects",
+    "illegal_requests": "illegal requests",
+    "ledger_drift": "ledger drift",
+    "stuck_turns": "stuck turns",
+    "bad_rows": "broken rows",
+    "pages_out_of_step": "pages out of step",
+    "bad_exits": "bad exits",
+}
+_SENTENCE = (
+    "`manage.py test --chaos {kills} {seed}` killed {kills:,} processes in {minutes} minutes while"
+    " people talked ({split}), told {terminations} more to end, paused {pauses} and cut"
+    " {cuts} connections: {messages_acknowledged:,} acknowledged messages, {turns:,} turns"
+    " ({states}), {takeovers} takeovers, {summaries} summaries, {tool_runs:,} tool runs,"
+    " {model_requests:,} requests to the model; {wrong}."
+)
+
+
+def say_aloud(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+@dataclass
+class Report:
+    """What happened, and what was wrong afterwards."""
+
+    mode: str
+    seed: int
+    rounds: int = 0
+    kills: int = 0
+    terminations: int = 0
+    pauses: int = 0
+    cuts: int = 0
+    bad_exits: int = 0
+    messages_acknowledged: int = 0
+    #: Turns by their final states.
+    turns: dict[str, int] = field(default_factory=dict)
+    takeovers: int = 0
+    summaries: int = 0
+    tool_runs: int = 0
+    model_requests: int = 0
+    lost_messages: int = 0
+    doubled_side_effects: int = 0
+    illegal_requests: int = 0
+    ledger_drift: int = 0
+    stuck_turns: int = 0
+    bad_rows: int = 0
+    pages_out_of_step: int = 0
+    seconds: float = 0.0
+    #: What was wrong, in words.
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not any(getattr(self, name) for name in WRONG)
+
+    def blame(self, words: str) -> None:
+        """Keep what is wrong, and say it while it is fresh."""
+        self.wrong.append(words)
+        say_aloud(f"WRONG {words}")
+
+    def add(self, other: Report) -> None:
+        for name, value in vars(other).items():
+            if name == "turns":
+                self.turns = dict(Counter(self.turns) + Counter(value))
+            elif name not in ("mode", "seed"):
+                setattr(self, name, getattr(self, name) + value)
+
+
+def render(found: dict[str, Any]) -> str:
+    """Write the README's sentence about a run."""
+    modes: list[dict[str, Any]] = found["modes"]
+    states: Counter[str] = Counter()
+    for mode in modes:
+        states.update(mode["turns"])
+    names = ("terminations", "pauses", "cuts", "messages_acknowledged", "takeovers", "summaries",
+             "tool_runs", "model_requests", *WRONG)  # fmt: skip
+    sums = {name: sum(mode[name] for mode in modes) for name in names}
+    return _SENTENCE.format(
+        kills=found["kills"],
+        seed=found["seed"],
+        minutes=round(found["seconds"] / 60),
+        split=", ".join(f"{mode['kills']:,} {mode['mode']}" for mode in modes),
+        turns=sum(states.values()),
+        states=", ".join(f"{count:,} {state}" for state, count in states.most_common()),
+        wrong=", ".join(f"{sums[name]} {words}" for name, words in WRONG.items()),
+        **{name: sums[name] for name in names if name not in WRONG},
+    )
+
+
+def kept() -> dict[str, Any] | None:
+    """Give the run that is kept; None: there is none."""
+    if not KEPT.exists():
+        return None
+    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return found
+
+
+def quote() -> None:
+    """Have the README quote the run that is kept."""
+    if (found := kept()) is not None:
+        figures.put(MARKS, render(found))
