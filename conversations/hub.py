@@ -110,7 +110,8 @@ class Topic:
             if not is_next and isinstance(event, TextGrew | ToolMoved):
                 self.is_behind = True
                 return "gap"
-            is_other = place[:2] != last[:2] and (place[2] == 1 or self.place is None)
+            # Also for who hears the first of it: its page may be older than the turn.
+            is_other = place[:2] != last[:2] and place[2] == 1
             if not (is_next or is_other) or self.open_turn not in (0, place[0]):
                 found = "missed"
             self.place, self.is_behind = place, False
