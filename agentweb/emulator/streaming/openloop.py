@@ -1,9 +1,10 @@
 """Deltas at a rate that no reader slows, each with the moment it was written: for load tests.
 
 A source that waits for its reader hides what the reader costs: its queue is then the source's own
-silence. This one writes what is due, into a buffer without an end if need be, and ends each delta
-with a word of sixteen digits, `t1763789012345678`: microseconds of the machine's clock. Deltas are
-cut between words, so the stamp breaks nothing of the Markdown around it.
+silence. This one writes what is due, into a buffer without an end if need be, and adds to each
+delta a word of sixteen digits, `t1763789012345678`: microseconds of the machine's clock. It stands
+between two words of one line, so it breaks nothing of the Markdown around it: at the beginning of
+a line it would keep a code block from being closed.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from agentweb.emulator.asgi import Send
 from agentweb.emulator.streaming.steps import Frame, Steps
 
 _WORDS = re.compile(r"(?:\S+\s*){1,3}")
-#: A delta of text, and how it ends on the wire; the stamp comes before that.
-_TEXT = b'"text_delta"'
-_END = b'"}}\n\n'
+#: A delta of text on the wire, and how it ends; in it a space between two words of one line.
+_TEXT, _END = b'"text_delta","text":"', b'"}}\n\n'
+_GAP = re.compile(rb'(?<!\\n)(?<![ "]) (?![ \\"])')
 
 
 def by_words(text: str, dice: Random) -> list[str]:
-    """Cut a text where a stamp can stand: behind a few words and their space."""
+    """Cut a text into deltas of a few words."""
     return _WORDS.findall(text)
 
 
@@ -52,4 +53,6 @@ async def write_open_loop(
 def _stamped(data: bytes) -> bytes:
     if _TEXT not in data:
         return data
-    return data.removesuffix(_END) + b"t%016d " % (time.time_ns() // 1_000) + _END
+    gap = _GAP.search(data, data.index(_TEXT))
+    at = gap.end() if gap else len(data) - len(_END)
+    return b"%bt%016d %b" % (data[:at], time.time_ns() // 1_000, data[at:])
