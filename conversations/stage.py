@@ -2,7 +2,8 @@
 
 The first words are shown at once, what follows is collected for a moment, a longer one where the
 process is busy: finished Markdown blocks are rendered once and appended, only the tail is rendered
-again. Nothing is shown before there is a draft, which is checkpointed each half second or 4 KB
+again. Code gets its colours as it is closed, where the process is busy with the finished answer.
+Nothing is shown before there is a draft, which is checkpointed each half second or 4 KB
 after that, so that a crash keeps what was shown; where many answers are on their way, their
 checkpoints take turns and come less often.
 """
@@ -66,6 +67,8 @@ class TurnStage:
         self._thinking: list[str] = []
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
+        #: Seconds until the next frame of text.
+        self._pace = FLUSH_SECONDS
         #: There are words to show; to keep; and many of those.
         self._fresh, self._shown, self._much = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._regular: list[asyncio.Task[None]] = []
@@ -131,7 +134,6 @@ class TurnStage:
         self._opened = None
 
     async def _flush_regularly(self) -> None:
-        pace = FLUSH_SECONDS
         while True:
             await self._fresh.wait()
             self._fresh.clear()
@@ -139,7 +141,7 @@ class TurnStage:
                 await self.flush()
             except Exception:
                 logger.exception("turn %s: text was not shown", self._lease.turn_id)
-            pace = await _pause(pace)
+            self._pace = await _pause(self._pace)
 
     async def flush(self) -> None:
         """Show what has come since the last time."""
@@ -169,6 +171,7 @@ class TurnStage:
             await self._tell(TextGrew(opened.turn, opened.round, thinking, closed, tail))
 
     async def _rendered(self, text: str) -> tuple[str, str]:
+        self._markdown.is_coloured = self._pace < BUSY_SECONDS
         if len(text) + self._markdown.unfinished < AT_ONCE:
             return self._markdown.feed(text)
         return await asyncio.to_thread(self._markdown.feed, text)

@@ -39,6 +39,8 @@ class Incremental:
         self._tail = _EMPTY
         #: The tail continues a code block whose beginning is closed.
         self._is_continued = False
+        #: Whether code gets its colours now; the finished answer always has them.
+        self.is_coloured = True
         #: Characters parsed so far: the measure of the cost.
         self.parsed = 0
 
@@ -67,7 +69,7 @@ class Incremental:
 
     def _advance(self, parsed: Parsed) -> SafeString:
         tokens, env = parsed
-        env["is_continued"] = self._is_continued
+        env["is_continued"], env["is_coloured"] = self._is_continued, self.is_coloured
         lines = _LINE.findall(self._text)
         last, line = _last_block(tokens, lines)
         closed = _safe(to_html(tokens[:last], env)) if last else _EMPTY
@@ -77,7 +79,7 @@ class Incremental:
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())
-        env["is_coloured"] = not _is_open(tokens[last:], lines[line:])
+        env["is_coloured"] = self.is_coloured and not _is_open(tokens[last:], lines[line:])
         self._tail = _safe(to_html(tokens[last:], env))
         return closed
 
@@ -104,7 +106,7 @@ class Incremental:
     def _slice(self, text: str, *, is_continued: bool, is_coloured: bool = True) -> SafeString:
         self.parsed += len(text)
         tokens, env = parse(text)
-        env["is_continued"], env["is_coloured"] = is_continued, is_coloured
+        env["is_continued"], env["is_coloured"] = is_continued, is_coloured and self.is_coloured
         return _safe(to_html(tokens, env))
 
     def _as_written(self) -> SafeString:

@@ -136,8 +136,9 @@ def test_the_pieces_of_an_answer_are_the_whole_answer(source: str) -> None:
         assert closed + tail == render(source)
 
 
-def _fed(source: str, step: int = 30) -> tuple[str, Incremental]:
+def _fed(source: str, step: int = 30, *, is_coloured: bool = True) -> tuple[str, Incremental]:
     incremental, closed, tail = Incremental(), "", ""
+    incremental.is_coloured = is_coloured
     for at in range(0, len(source), step):
         more, tail = incremental.feed(source[at : at + step])
         closed += more
@@ -150,6 +151,15 @@ def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
     assert html.count('<pre class="more">') > 2
     joined = re.sub(r'</code></pre>\n<pre class="more"><code class="language-text">', "", html)
     assert joined == render(source)
+
+
+@pytest.mark.parametrize("lines", [3, 100])
+def test_where_time_is_short_code_is_shown_without_colours(lines: int) -> None:
+    source = "Here:\n\n```python\n" + "x = 'value'  # why\n" * lines + "```\n\nDone"
+    hasty, calm = _fed(source, is_coloured=False)[0], _fed(source)[0]
+    assert "<span" not in hasty
+    assert calm.count('<span class="c">') == lines
+    assert re.sub(r"</?span[^>]*>", "", calm) == hasty
 
 
 def test_a_long_list_is_closed_item_by_item() -> None:
