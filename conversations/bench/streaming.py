@@ -1,6 +1,6 @@
 """A streamed answer from the far end to the browser, beside a plain relay in the same run.
 
-Every conversation gets 50 deltas a second whether or not anybody keeps up, so what queues shows as
+Every conversation gets 40 deltas a second whether or not anybody keeps up, so what queues shows as
 latency. The far end and the readers have processes of their own, which are not counted; ratios to
 the relay's processor time are the result, the clock depends on the machine. The first row of a side
 pays for what a process makes once, so a short answer is read before.
@@ -19,11 +19,12 @@ from conversations.bench.site import EMBEDDED, SCALED, Site, far_end, relay, sit
 RELAY = "relay"
 SIDES = (RELAY, EMBEDDED, SCALED)
 COUNTS = (1, 10, 50, 100, 200)
-RATE = 50
+RATE = 40
 #: Words of a delta; the far end cuts answers into pieces of so many.
 _WORDS = 3
-#: Seconds between two questions, and for which a queue may be read to its end.
-_APART, _PATIENCE = 0.1, 45.0
+#: Seconds between two questions (four a second: as many as 50 people who ask every 12 seconds),
+#: and for which a queue may be read to its end.
+_APART, _PATIENCE = 0.25, 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,11 @@ class Row:
     #: Megabytes at the end, and kilobytes of the web process for each open socket.
     megabytes: dict[str, float]
     per_socket: float
+    #: Deltas that came behind the time of the row, that are stored and never were shown, and that
+    #: no answer has.
+    late: int
     missing: int
+    unstored: int
 
     @property
     def data(self) -> dict[str, Any]:
@@ -71,21 +76,27 @@ def _under_test(side: str, api: str) -> Iterator[Site]:
 
 def job_of(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
     """Describe answers of so many seconds for the client."""
-    deltas, ramp = round(seconds * RATE), _APART * (len(chats) - 1)
+    ramp = _APART * (len(chats) - 1)
     return {
         "kind": kind,
         "chats": chats,
-        "text": f"Answer in {deltas * _WORDS} words of Markdown",
-        "deltas": deltas,
+        "text": question(seconds),
+        "deltas": round(seconds * RATE),
         "ramp": ramp,
         "seconds": seconds + ramp + _PATIENCE,
     }
 
 
+def question(seconds: float) -> str:
+    """Ask for an answer of so many seconds."""
+    return f"Answer in {round(seconds * RATE) * _WORDS} words of Markdown"
+
+
 def _row(tested: Site, side: str, count: int, seconds: float) -> Row:
     is_relay = side == RELAY
     chats = [{} for _ in range(count)] if is_relay else tested.people(count)
-    done = run(tested, job_of(chats, seconds, "relay" if is_relay else "stream"))
+    job = job_of(chats, seconds, "relay" if is_relay else "stream")
+    done = run(tested, job, is_compared=True)
     found, each = done.found, 1_000 / max(1, done.found["deltas"])
     parts = {name: round(spent * each, 4) for name, spent in done.spent.items()}
     return Row(
@@ -98,7 +109,9 @@ def _row(tested: Site, side: str, count: int, seconds: float) -> Row:
         parts=parts,
         megabytes={name: round(size / 1e6, 1) for name, size in done.memory.items()},
         per_socket=done.per_socket(),
-        missing=found["expected"] - found["deltas"],
+        late=found["late"],
+        missing=found["missing"],
+        unstored=found["unstored"],
     )
 
 
@@ -115,7 +128,7 @@ LINE = (
     "{side:10} {conversations:3} conversations: delta to browser p50 {p50:,.0f}, p95 {p95:,.0f},"
     " p99 {p99:,.0f}, most {max:,.0f} ms; first {first:,.0f} ms; {per_second:,.0f} deltas a second;"
     " {processor:.2f} s of the processor per 1,000 ({parts}); {per_socket:.0f} kB a socket;"
-    " {missing} missing"
+    " {late} late, {missing} missing, {unstored} unstored"
 )
 
 
