@@ -6,28 +6,56 @@ the call removes it. Otherwise the draft of a stored answer would be kept a seco
 
 from __future__ import annotations
 
-from django.db import transaction
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
 from django.utils import timezone
 
 from conversations.context import wire
 from conversations.context.view import Message as ViewMessage
-from conversations.models import ApiCall, Draft, Turn
+from conversations.models import LIVE, ApiCall, Draft, Turn
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, storable
 
+#: The lock holds off whoever would take the turn over meanwhile.
+_WENT_ON = f"""
+UPDATE conversations_draft SET text = %s, thinking = %s, updated_at = %s
+WHERE turn_id IN (
+    SELECT id FROM conversations_turn
+    WHERE id = %s AND lease_generation = %s AND state IN ({", ".join(["%s"] * len(LIVE))}) {{lock}}
+) AND NOT EXISTS (
+    SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
+)"""  # noqa: S608 - nothing but places for parameters
 
-@transaction.atomic
+
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
     """Keep what was shown of the answer on its way; one that was stored meanwhile needs none."""
-    hold(lease)
-    kept = {
+    kept: dict[str, Any] = {
         "text": storable(text),
         "thinking": storable(thinking),
         "updated_at": timezone.now(),
     }
-    # Nearly always there is one of the call that is open: that is a single statement.
-    if Draft.objects.filter(turn_id=lease.turn_id, call__result=None).update(**kept):
-        return
+    # Twice a second for each answer, and nearly always there is a draft of the call that is open.
+    if not _went_on(lease, **kept):
+        _begin_draft(lease, **kept)
+
+
+def _went_on(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
+    """Replace the draft in one statement, if there is one and the lease stands."""
+    lock = "FOR SHARE" if connection.features.has_select_for_update else ""
+    at = connection.ops.adapt_datetimefield_value(updated_at)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _WENT_ON.format(lock=lock),
+            [text, thinking, at, lease.turn_id, lease.generation, *LIVE],
+        )
+        return bool(cursor.rowcount)
+
+
+@transaction.atomic
+def _begin_draft(lease: Lease, **kept: Any) -> None:
+    hold(lease)
     calls = ApiCall.objects.filter(turn_id=lease.turn_id, purpose="reply", result=None)
     call = calls.order_by("-number").values_list("pk", flat=True).first()
     if call is not None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from conversations.context import edits
 from conversations.context.edits import Trigger
 from conversations.context.policy import Policy
-from conversations.models import ALLOWED, LIVE, Turn, TurnState
+from conversations.models import ALLOWED, LIVE, Draft, Turn, TurnState
 from conversations.ports import Finish, ToolDone
 from conversations.services import calls, drafts, leases, log, takeovers, toolcalls, turns
 from conversations.services.calls import Timing
@@ -81,6 +81,20 @@ def test_a_fenced_worker_writes_nothing() -> None:
     lease = busy()
     Turn.objects.filter(pk=lease.turn_id).update(lease_generation=lease.generation + 1)
     writes_nothing(lease)
+
+
+def test_a_draft_goes_on_in_one_statement_and_only_under_its_lease(
+    django_assert_num_queries: Any,
+) -> None:
+    lease = busy()
+    drafts.save_draft(lease=lease, text="Here", thinking="")
+    with django_assert_num_queries(1):
+        drafts.save_draft(lease=lease, text="Here you", thinking="hm")
+    Turn.objects.filter(pk=lease.turn_id).update(lease_generation=lease.generation + 1)
+    with pytest.raises(Stopped, match="lease"):
+        drafts.save_draft(lease=lease, text="Here you are", thinking="")
+    draft = Draft.objects.get()
+    assert (draft.text, draft.thinking) == ("Here you", "hm")
 
 
 def test_a_worker_whose_turn_was_interrupted_writes_nothing() -> None:
