@@ -8,7 +8,7 @@ a part of it, asks, and the process of the turn gives it the answer so far.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, astuple
+from dataclasses import astuple
 from typing import Any, get_args
 
 from conversations import events, frames
@@ -36,15 +36,25 @@ _NAMES = {kind.__name__ for kind in get_args(Event)}
 
 async def tell(conversation_id: int, event: Event, place: Place | None = None) -> None:
     """Show an event here and everywhere; raises what rendering it here raises."""
-    message = {"type": "event", "conversation": conversation_id, "name": type(event).__name__}
-    relay.send(
-        group_of(conversation_id), message | {"event": asdict(event), "place": place and [*place]}
-    )
+    if relay.is_open:
+        relay.send(group_of(conversation_id), _message(conversation_id, event, place))
     topic = hub.enter(conversation_id)
     try:
         await _show(topic, conversation_id, event, place)
     finally:
         hub.leave(conversation_id)
+
+
+def _message(conversation_id: int, event: Event, place: Place | None) -> Message:
+    # The fields of an event are flat: `asdict` would copy each of them.
+    fields = {name: getattr(event, name) for name in event.__slots__}
+    return {
+        "type": "event",
+        "conversation": conversation_id,
+        "name": type(event).__name__,
+        "event": fields,
+        "place": place and [*place],
+    }
 
 
 async def announce(conversation_id: int, event: Event) -> None:
