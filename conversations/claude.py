@@ -4,9 +4,9 @@ The SDK gives transport, authentication and error types; it neither retries nor 
 here, because the runner's retries are visible and counted, and a redirect would take the prompt to
 another host. The stream is read raw: the SDK's accumulating helpers re-encode and cost ten times
 the CPU; and over the SDK's aiohttp transport, whose reading of a chunk costs half of the default's.
-Deadlines are ours, since a stream of pings never ends by itself. Whatever goes wrong is
-one of the closed set of `ModelFailed`. What only an administrator can mend is one line of the log
-for them, not one for each user it happens to.
+Deadlines are ours, since a stream of pings never ends by itself. Whatever goes wrong is one of the
+closed set of `ModelFailed`. What only an administrator can mend is one line of the log for them,
+not one for each user it happens to.
 """
 
 from __future__ import annotations
