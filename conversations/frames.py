@@ -37,7 +37,7 @@ from conversations.queries import meters, paging, transcripts, waiting
 from conversations.queries.conversations import conversation_by_id, live_turn
 from conversations.queries.notices import limits_of
 from conversations.queries.people import preferences_of_owner
-from conversations.queries.shapes import Bookmark, Round, Turn
+from conversations.queries.shapes import Bookmark
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -79,8 +79,10 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
             context["has_live"] = live_turn(conversation) is not None
             context["limits"] = limits_of(conversation, put_away=away)
         case RoundOpened() | RoundChanged():
-            turn = transcripts.turn(conversation, event.turn)
-            context |= {"turn": turn, "round": _round(turn, event)}
+            found = transcripts.round_of(conversation, event.turn, event.round)
+            # A round that has just opened may have markers already, and gets its text live.
+            shown = replace(found, is_live=isinstance(event, RoundOpened))
+            context |= {"turn": {"number": event.turn}, "round": shown}
         case MeterMoved():
             meter = meters.meter(conversation)
             context["meter"] = meter
@@ -137,9 +139,3 @@ def _snapshot(
         "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
     }
     return render_to_string("conversations/events/snapshot.html", context), bookmark
-
-
-def _round(turn: Turn, event: RoundOpened | RoundChanged) -> Round:
-    found = next((row for row in turn.rounds if row.number == event.round), Round(event.round))
-    # A round that has just opened may have markers already, and gets its text live.
-    return replace(found, is_live=isinstance(event, RoundOpened))

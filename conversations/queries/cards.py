@@ -10,7 +10,7 @@ from conversations.context import wire
 from conversations.context.images import TYPES
 from conversations.context.pinned import Pin
 from conversations.models import ToolCall
-from conversations.queries.shapes import ToolCard, Turn
+from conversations.queries.shapes import Round, ToolCard, Turn
 
 SHOWN = 4_000
 BRIEF = 120
@@ -57,11 +57,12 @@ def with_left_out(turn: Turn, out: frozenset[str]) -> Turn:
     """Say on the cards of a turn which results a person left out."""
     if not any(card.id in out for row in turn.rounds for card in row.tools):
         return turn
-    rounds = (
-        replace(row, tools=tuple(replace(card, is_left_out=card.id in out) for card in row.tools))
-        for row in turn.rounds
-    )
-    return replace(turn, rounds=tuple(rounds))
+    return replace(turn, rounds=tuple(round_left_out(row, out) for row in turn.rounds))
+
+
+def round_left_out(row: Round, out: frozenset[str]) -> Round:
+    tools = (replace(card, is_left_out=card.id in out) for card in row.tools)
+    return replace(row, tools=tuple(tools))
 
 
 def brief(value: dict[str, Any]) -> str:

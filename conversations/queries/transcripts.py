@@ -21,12 +21,12 @@ from conversations.hub import Live
 from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
 from conversations.queries.attachments import files_of, shown_files
 from conversations.queries.branches import path_turns, version_id, versions
-from conversations.queries.cards import with_left_out
+from conversations.queries.cards import round_left_out, with_left_out
 from conversations.queries.filed import Attached
 from conversations.queries.pins import pins
 from conversations.queries.questions import open_questions
 from conversations.queries.rounds import live_of, rounds_of, said, with_live
-from conversations.queries.shapes import Keep, Marker, Transcript, Turn, Versions
+from conversations.queries.shapes import Keep, Marker, Round, Transcript, Turn, Versions
 from conversations.queries.taken import can_restore, can_undo, left_out, taken_back
 from conversations.queries.words import can_continue, chip, hint
 from conversations.rendering import plain
@@ -34,6 +34,8 @@ from conversations.rendering import plain
 PAGE = 20
 #: Turns behind the one a page ends with, beyond which it is built anew.
 MOST_BEHIND = 200
+#: Behind every place in a log.
+_END = 2**62
 CAN_RETRY = ("failed", "interrupted", "cancelled")
 
 
@@ -68,6 +70,32 @@ def turns_after(conversation: Conversation, after: int, live: Live | None) -> li
 def turn(conversation: Conversation, number: int) -> Turn:
     rows = conversation.turns.filter(number=number).select_related("draft")
     return turns_of(conversation, list(rows), None)[0]
+
+
+def round_of(conversation: Conversation, turn: int, number: int) -> Round:
+    """Give one round of a turn without those around it, of which an agent's turn has many.
+
+    One that has no answer yet has what was reduced before it.
+    """
+    rows = conversation.turns.filter(number=turn)
+    messages = Message.objects.filter(turn__in=rows).order_by("seq")
+    answers = messages.filter(kind="answer").values_list("seq", flat=True)
+    before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
+    since = Transformation.objects.filter(turn__in=rows, seq__gt=before, seq__lt=own)
+    markers = _markers(conversation, list(since.defer("edits", "policy").order_by("seq")))
+    if own == _END:
+        return Round(number, markers=tuple(markers))
+    tools = ToolCall.objects.filter(turn__in=rows, answer__seq=own).select_related("output")
+    results = ApiResult.objects.filter(call__turn__in=rows, answer__seq=own)
+    found = rounds_of(
+        pins(conversation),
+        list(messages.filter(seq__gte=own, seq__lt=behind)),
+        markers,
+        {call.tool_use_id: call for call in tools},
+        list(results.select_related("call").defer("usage")),
+    )
+    shown = replace(found[0], number=number)
+    return round_left_out(shown, left_out(conversation)) if shown.tools else shown
 
 
 def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | None) -> list[Turn]:

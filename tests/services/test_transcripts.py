@@ -16,7 +16,7 @@ from conversations.ports import Finish, ToolDone
 from conversations.queries import transcripts
 from conversations.queries.attachments import shown_files
 from conversations.queries.listing import listing
-from conversations.queries.shapes import Bookmark
+from conversations.queries.shapes import Bookmark, Round
 from conversations.queries.words import can_continue, chip, hint
 from conversations.services import drafts, log, toolcalls, turns
 from conversations.services.exchange import import_recording
@@ -45,6 +45,31 @@ def queries(action: Any) -> int:
     with CaptureQueriesContext(connection) as found:
         action()
     return len(found)
+
+
+def test_a_round_by_itself_is_the_round_within_its_turn() -> None:
+    played = records.played(title="Read <b>it</b>")
+    conversation = played.conversation
+    (turn,) = transcripts.transcript(conversation).turns
+    assert [transcripts.round_of(conversation, 1, at) for at in (1, 2)] == list(turn.rounds)
+    assert transcripts.round_of(conversation, 1, 3) == Round(3)
+    lease = work.next_turn(conversation)
+    change = records.summarise(lease)
+    opened = transcripts.round_of(conversation, 2, 1)
+    assert [marker.seq for marker in opened.markers] == [change.seq]
+    assert opened == transcripts.turn(conversation, 2).rounds[0]
+    assert transcripts.round_of(conversation, 2, 9) == Round(9)
+
+
+def test_a_round_costs_the_same_however_many_there_are() -> None:
+    lease = work.begun(work.person())
+    conversation, costs = work.conversation_of(lease), []
+    for at in range(1, 7):
+        records.close(lease, work.opened(lease).call, work.asks(f"t{at}"))
+        log.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
+        costs.append(queries(lambda at=at: transcripts.round_of(conversation, 1, at)))
+    assert len(set(costs)) == 1
+    assert queries(lambda: transcripts.round_of(conversation, 1, 7)) == 2
 
 
 def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
