@@ -10,28 +10,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from conversations.bench.compared import equal, followed, relayed
 from conversations.bench.posts import post, post_form
 from conversations.bench.readers import Answer, Reader, quantiles
-from conversations.bench.socket import Socket, connect
+from conversations.bench.tabs import Tab
 
-#: Handshakes that are under way at the same time.
+#: Tabs that are opened at the same time before a measure begins.
 _AT_ONCE = 32
-#: Seconds of a browser's first pause before it connects again, and of its longest.
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 16.0
+#: Seconds that a tab may take until it shows something, and between two looks at all of them.
+_OPENING, _LOOK = 90.0, 0.1
 
 Job = dict[str, Any]
+#: What keeps the tabs open, for as long as the process lives.
+_following: list[asyncio.Task[None]] = []
 
 
 async def stream(job: Job) -> Job:
     """Ask for an answer in every conversation, a moment apart, and read them all to their ends."""
     readers = [Reader(job["deltas"]) for _ in job["chats"]]
-    sockets = await _open_all(job, readers) if job["kind"] == "stream" else []
-    await _told(len(sockets))
+    is_relay = job["kind"] == "relay"
+    tabs = [] if is_relay else await _open_all(job, [reader.take for reader in readers])
+    await _told(len(tabs))
     began = time.time()
     noise = asyncio.create_task(_noise(job))
     asking = [
@@ -40,21 +44,24 @@ async def stream(job: Job) -> Job:
     done = [asyncio.create_task(reader.is_done.wait()) for reader in readers]
     await asyncio.wait(done, timeout=job["seconds"])
     ended = time.time()
-    for task in (noise, *asking, *done):
+    for task in (noise, *asking):
         task.cancel()
     acks = [task.result() for task in asking if task.done() and not task.cancelled()]
     asked = [reader for at, reader in enumerate(readers) if _asks(job, at)]
-    return {
-        "deltas": sum(reader.seen for reader in readers),
-        "expected": job["deltas"] * len(readers),
+    in_time = [reader.seen for reader in readers]
+    found = {
+        "deltas": sum(in_time),
         "seconds": ended - began,
-        "frames": sum(each.messages for each in sockets),
-        "bytes": sum(each.bytes for each in sockets),
-        "closed": sum(each.closed is not None for each in sockets),
+        "frames": sum(tab.messages for tab in tabs),
         "latency": quantiles(each for reader in readers for each in reader.latencies),
         "first": quantiles((each.first - each.asked) * 1e3 for each in asked if each.first),
         "ack": quantiles(each for each in acks if each is not None),
     }
+    if job.get("is_compared"):
+        stored = await _stored(found)
+        compared = relayed(readers, job) if is_relay else followed(tabs, stored, job, in_time)
+        found |= await compared
+    return found
 
 
 def _asks(job: Job, at: int) -> bool:
@@ -81,7 +88,7 @@ async def _ask(job: Job, at: int, reader: Reader, began: float) -> float | None:
 
 async def _send(job: Job, chat: Job) -> int:
     address = f"{job['url']}/c/{chat['chat']}/send/"
-    return await post_form(address, chat["session"], text=job["text"])
+    return await post_form(address, chat["session"], text=chat.get("text") or job["text"])
 
 
 async def _noise(job: Job) -> None:
@@ -95,8 +102,8 @@ async def _noise(job: Job) -> None:
 
 async def acks(job: Job) -> Job:
     """Send messages at a fixed rate, whoever is answered, and time until each is stored."""
-    sockets = await _open_all(job, [Reader(0) for _ in job["chats"]])
-    await _told(len(sockets))
+    tabs = await _open_all(job)
+    await _told(len(tabs))
     taken: list[float] = []
     statuses: dict[str, int] = {}
 
@@ -116,69 +123,65 @@ async def acks(job: Job) -> Job:
 async def idle(job: Job) -> Job:
     """Hold sockets and do nothing."""
     began = time.time()
-    sockets = await _open_all(job, [Reader(0) for _ in job["chats"]])
+    tabs = await _open_all(job)
     opened = time.time() - began
-    await _told(len(sockets))
+    await _told(len(tabs))
     await asyncio.sleep(job["seconds"])
-    closed = sum(each.closed is not None for each in sockets)
-    return {"opened": opened, "closed": closed, "pings": sum(each.pings for each in sockets)}
+    return {"opened": opened, "closed": sum(tab.lost > 0 for tab in tabs)}
 
 
 async def again(job: Job) -> Job:
-    """Hold sockets through a restart, connect again as browsers do, and compare what they show."""
-    before = [Reader(0) for _ in job["chats"]]
-    sockets = await _open_all(job, before)
-    await _told(len(sockets))
+    """Hold tabs on answers under way through a restart, and compare what they show at the end."""
+    tabs = await _open_all(job)
+    asked = [tab for tab in tabs if "text" in tab.chat]
+    for status in await asyncio.gather(*(_send(job, tab.chat) for tab in asked)):
+        if status != 200:
+            raise ConnectionError(f"a message was answered with HTTP {status}")
+    async with asyncio.timeout(_OPENING):
+        while not all(tab.shown.stamps for tab in asked):
+            await asyncio.sleep(_LOOK)
+    await _told(len(tabs))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(job["seconds"]):
+            while not all(tab.lost and tab.is_here.is_set() for tab in tabs):
+                await asyncio.sleep(_LOOK)
+    back = [tab for tab in tabs if tab.lost and tab.is_here.is_set()]
+    began = min((tab.lost for tab in tabs if tab.lost), default=0.0)
+    found = {
+        "back": quantiles(tab.came - began for tab in back),
+        "away": len(tabs) - len(back),
+        "opened": max(tab.opened for tab in tabs),
+    }
+    return found | await equal(tabs, await _stored(found))
+
+
+async def _open_all(job: Job, took: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
+    """Open a tab on each conversation, some at a time, and wait for their snapshots."""
     gate = asyncio.Semaphore(_AT_ONCE)
-    began = 0.0
+    takers: Sequence[Callable[[str], None] | None] = took or [None] * len(job["chats"])
+    tabs = [Tab(job["url"], chat, taker) for chat, taker in zip(job["chats"], takers, strict=True)]
 
-    async def one(at: int) -> tuple[float, bool]:
-        nonlocal began
-        await sockets[at].ended(job["seconds"])
-        began = began or time.time()
-        pause = _FIRST_PAUSE
-        while True:
-            await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - jitter
-            pause = min(pause * 2, _LONGEST_PAUSE)
-            after = Reader(0)
-            with contextlib.suppress(OSError, TimeoutError):
-                sockets[at] = await _open(job, at, after, gate)
-                return time.time(), after.stamps == before[at].stamps and after.is_single
+    async def one(tab: Tab) -> None:
+        async with gate:
+            _following.append(asyncio.create_task(tab.follow()))
+            async with asyncio.timeout(_OPENING):
+                await tab.is_here.wait()
 
-    async with asyncio.timeout(job["seconds"]):
-        ends = await asyncio.gather(*(one(at) for at in range(len(sockets))))
-    shown = sum(bool(each.stamps) for each in before)
-    back = quantiles(at - began for at, _ in ends)
-    return {"back": back, "unequal": sum(not is_equal for _, is_equal in ends), "answers": shown}
-
-
-async def _open_all(job: Job, readers: list[Reader]) -> list[Socket]:
-    """Open a socket on each conversation, some at a time, and wait for its snapshot."""
-    gate = asyncio.Semaphore(_AT_ONCE)
-    tasks = (_open(job, at, reader, gate) for at, reader in enumerate(readers))
-    return list(await asyncio.gather(*tasks))
-
-
-async def _open(job: Job, at: int, reader: Reader, gate: asyncio.Semaphore) -> Socket:
-    chat, here = job["chats"][at], asyncio.Event()
-
-    def took(text: str) -> None:
-        here.set()
-        reader.take(text)
-
-    path = f"/ws/c/{chat['chat']}/?token={chat['token']}"
-    address = job["url"].replace("http", "ws", 1) + path
-    async with gate:
-        made = await connect(address, cookies={"sessionid": chat["session"]}, took=took)
-        async with asyncio.timeout(60):
-            await here.wait()
-    return made
+    await asyncio.gather(*(one(tab) for tab in tabs))
+    return tabs
 
 
 async def _told(ready: int) -> None:
     """Say that all is connected, and wait for the word."""
     _say({"ready": ready})
     await asyncio.to_thread(sys.stdin.readline)
+
+
+async def _stored(found: Job) -> dict[str, list[str]]:
+    """Say what was measured, and hear what is stored by then, by conversation."""
+    _say(found)
+    told: dict[str, list[str]] = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    return told
 
 
 def _say(found: Job) -> None:

@@ -11,10 +11,12 @@ from typing import Any
 
 from conversations.bench.run import run
 from conversations.bench.site import EMBEDDED, SCALED, Site, far_end, site
-from conversations.bench.streaming import RATE, job_of
+from conversations.bench.streaming import RATE, job_of, question
 
 #: Sockets of one person, who may have twenty.
 _SOCKETS = 10
+#: Seconds of the answers that are under way at a restart: one in two ends before its process.
+_LENGTHS = (8.0, 30.0)
 _Row = dict[str, Any]
 
 
@@ -47,33 +49,39 @@ def frames(tested: Site, mode: str, answers: int, readers: int, seconds: float) 
     chats = tested.people(answers)
     looking = [chat | {"asks": not again} for again in range(readers) for chat in chats]
     looking.sort(key=lambda chat: not chat["asks"])
-    done = run(tested, job_of(looking, seconds) | {"ramp": 0.0})
+    done = run(tested, job_of(looking, seconds) | {"ramp": 0.0}, is_compared=True)
     latency: _Row = done.found["latency"]
-    return {
-        "mode": mode,
-        "sockets": len(looking),
-        "frames_a_second": round(done.found["frames"] / done.found["seconds"]),
-        "processor_percent": round(100 * done.spent["web"] / done.found["seconds"], 1),
-        "missing": done.found["expected"] - done.found["deltas"],
-    } | latency
+    return (
+        {
+            "mode": mode,
+            "sockets": len(looking),
+            "frames_a_second": round(done.found["frames"] / done.found["seconds"]),
+            "processor_percent": round(100 * done.spent["web"] / done.found["seconds"], 1),
+        }
+        | {name: done.found[name] for name in ("late", "missing", "unstored")}
+        | latency
+    )
 
 
 def again(tested: Site, mode: str, count: int, answers: int) -> _Row:
-    """Stop the web process and start it again under so many clients."""
-    chats = tested.people(-(-count // _SOCKETS))
-    run(tested, job_of(chats[:answers], 1.0))
-    job = {"kind": "again", "chats": (chats * _SOCKETS)[:count], "seconds": 150.0}
+    """Stop the web process and start it again under so many clients, in the middle of answers."""
+    chats = (tested.people(-(-count // _SOCKETS)) * _SOCKETS)[:count]
+    for at in range(answers):
+        chats[at] = chats[at] | {"text": question(_LENGTHS[at % len(_LENGTHS)])}
+    job = {"kind": "again", "chats": chats, "seconds": 150.0}
 
     def restart() -> None:
         tested.parts["web"].stop()
         tested.serve(port=int(tested.url.rpartition(":")[2]))
 
-    found = run(tested, job, restart).found
+    found = run(tested, job, restart, is_compared=True).found
     return {
         "mode": mode,
         "clients": count,
         "seconds_p50": found["back"]["p50"],
         "seconds_max": found["back"]["max"],
+        "most_handshakes": found["opened"],
+        "away": found["away"],
         "answers_compared": found["answers"],
         "unequal": found["unequal"],
     }

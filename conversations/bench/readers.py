@@ -13,10 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conversations.bench.posts import Post
+from conversations.bench.shown import STAMP
 
-_STAMP = re.compile(r"t(\d{16})")
-#: What a finished answer carries for copying: its text again, which nobody sees.
-_SOURCE = re.compile(r'<template class="source">.*?</template>', re.DOTALL)
 _STAMP_BYTES = re.compile(rb"t(\d{16})")
 #: Characters of a stamp; so much less one may be the beginning of one.
 _LENGTH = 17
@@ -32,20 +30,10 @@ class Reader:
     last: int = 0
     seen: int = 0
     latencies: list[float] = field(default_factory=list)
-    #: The stamps of the first message, which is a snapshot.
-    stamps: list[str] | None = None
     is_done: asyncio.Event = field(default_factory=asyncio.Event)
 
-    @property
-    def is_single(self) -> bool:
-        """Say whether the snapshot shows nothing twice."""
-        return self.stamps is not None and len(set(self.stamps)) == len(self.stamps)
-
     def take(self, text: str) -> None:
-        found = _STAMP.findall(text)
-        if self.stamps is None:
-            self.stamps = _STAMP.findall(_SOURCE.sub("", text))
-        self.count(found)
+        self.count(STAMP.findall(text))
 
     def count(self, stamps: Sequence[str | bytes]) -> None:
         """Count those that are new; they are written in order."""

@@ -12,6 +12,8 @@ from conversations.bench.site import Site
 
 #: Seconds that connecting may take, and that a job may take longer than it was given.
 _CONNECTING, _LATE = 180.0, 90.0
+#: Seconds that answers which are late may take to their ends, and that comparing them may take.
+_ENDING, _COMPARING = 300.0, 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,21 @@ class Run:
         return round((self.full[part] - self.empty[part]) / 1e3 / self.opened, 1)
 
 
-def run(site: Site, job: dict[str, Any], meanwhile: Callable[[], object] | None = None) -> Run:
-    """Have the client do a job; `meanwhile` happens when it has begun."""
+def run(
+    site: Site,
+    job: dict[str, Any],
+    meanwhile: Callable[[], object] | None = None,
+    *,
+    is_compared: bool = False,
+) -> Run:
+    """Have the client do a job; `meanwhile` happens when it has begun.
+
+    What it shows is compared with what is stored when all answers have ended, behind the measure.
+    """
     client = Talk("conversations.bench.client")
     try:
         empty = site.memory
-        client.tell(json.dumps(job | {"url": site.url}))
+        client.tell(json.dumps(job | {"url": site.url, "is_compared": is_compared}))
         opened = json.loads(client.hear(_CONNECTING))["ready"]
         full, before = site.memory, site.processor
         client.tell("go")
@@ -48,6 +59,10 @@ def run(site: Site, job: dict[str, Any], meanwhile: Callable[[], object] | None 
             meanwhile()
         found = json.loads(client.hear(job["seconds"] + _LATE))
         after, memory = site.processor, site.memory
+        if is_compared:
+            chats = sorted({chat["chat"] for chat in job["chats"] if chat})
+            client.tell(json.dumps(site.stored(chats, _ENDING) if chats else {}))
+            found = json.loads(client.hear(_COMPARING))
     finally:
         client.stop()
     spent = {name: round(after[name] - before.get(name, 0.0), 2) for name in after}

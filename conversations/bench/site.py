@@ -64,6 +64,16 @@ class Site:
         found: list[dict[str, Any]] = json.loads(done.stdout)
         return found
 
+    def stored(self, chats: list[str], seconds: float) -> dict[str, list[str]]:
+        """Give the stamps that are stored by conversation, once its answers have ended."""
+        done = subprocess.run(
+            [sys.executable, "-m", "conversations.bench.stored", str(seconds)],
+            check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE,
+            input=json.dumps(chats).encode(), timeout=seconds + 60,
+        )  # fmt: skip
+        found: dict[str, list[str]] = json.loads(done.stdout)
+        return found
+
     def serve(self, name: str = "web", port: int = 0) -> Process:
         """Start a web process and wait until it answers."""
         port = port or free_port()
@@ -72,7 +82,7 @@ class Site:
         self.parts[name] = start(name, command, self.folder, self.environment)
         wait_for(self.parts[name], "is running at")
         # The log-in page: the first request of a process pays for what is made once.
-        with urllib.request.urlopen(self.url, timeout=30):  # noqa: S310 - of this machine
+        with urllib.request.urlopen(self.url, timeout=120):  # noqa: S310 - of this machine
             pass
         return self.parts[name]
 

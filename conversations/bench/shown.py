@@ -1,0 +1,106 @@
+"""What a chat page shows of answers: a twin of its swaps that keeps stamps and nothing else.
+
+A page has two parts, `#history` and `#live`; each is a row of elements with ids of their own
+(`turn-3-r1-done`), which frames replace, fill anew or add to. What was heard is folded when
+somebody asks, so a reader that only counts pays for none of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+STAMP = re.compile(r"t(\d{16})")
+#: What a finished answer carries for copying: its text again, which nobody sees.
+_SOURCE = re.compile(r'<template class="source">.*?</template>', re.DOTALL)
+_SWAP = re.compile(r'<\w+ [^>]*?hx-swap-oob="([^"]*)"[^>]*>')
+_ID = re.compile(r' id="([^"]*)"')
+_REGION = re.compile(r' id="(turn-\d+(?:-[\w-]+)?)"')
+_MARKED = re.compile(r' data-after="(\d+)" data-mark="(\w*)"')
+_PARTS = ("", "thinking", "done", "tail")
+
+#: Stamps by the ids of the elements that they are in.
+Regions = dict[str, list[str]]
+
+
+class Shown:
+    """The answers on one page; `bookmark` is where its history ends."""
+
+    def __init__(self) -> None:
+        self._history: Regions = {}
+        self._live: Regions = {}
+        self._bookmark = ("0", "")
+        self._heard: list[str] = []
+        #: Elements that frames were for, and that are not there.
+        self._missed: list[str] = []
+
+    def hear(self, message: str) -> None:
+        self._heard.append(message)
+
+    @property
+    def stamps(self) -> list[str]:
+        """Give the stamps as a reader sees them, from the top of the page to its end."""
+        self._fold()
+        parts = (sorted(part.items(), key=_place) for part in (self._history, self._live))
+        return [stamp for part in parts for _, stamps in part for stamp in stamps]
+
+    @property
+    def bookmark(self) -> tuple[str, str]:
+        self._fold()
+        return self._bookmark
+
+    @property
+    def missed(self) -> list[str]:
+        self._fold()
+        return self._missed
+
+    def _fold(self) -> None:
+        heard, self._heard = self._heard, []
+        for message in heard:
+            text = _SOURCE.sub("", message)
+            found = [*_SWAP.finditer(text)]
+            ends = [each.start() for each in found[1:]] + [len(text)]
+            for each, end in zip(found, ends, strict=True):
+                how, _, target = each[1].partition(":#")
+                own = _ID.search(each[0])
+                self._swap(how, target or (own[1] if own else ""), text[each.start() : end])
+
+    def _swap(self, how: str, name: str, html: str) -> None:
+        if name == "history":
+            self._history = _regions(html)
+            if marked := _MARKED.search(html):
+                self._bookmark = (marked[1], marked[2])
+        elif name == "live" and how == "outerHTML":
+            self._live = _regions(html)
+        elif name == "live":
+            self._put(self._live, html)
+        elif name.startswith("turn-"):
+            part = next((part for part in (self._history, self._live) if name in part), None)
+            if part is None:
+                self._missed.append(name)
+            elif _REGION.search(html):
+                # Our script replaces what an addition brings a second time.
+                self._put(part, html)
+            else:
+                before = part[name] if how == "beforeend" else []
+                part[name] = before + STAMP.findall(html)
+
+    def _put(self, part: Regions, html: str) -> None:
+        """Put elements in the place of those of the same ids, and of all that was in them."""
+        fresh = _regions(html)
+        outer = next(iter(fresh), "")
+        for name in [name for name in part if name == outer or name.startswith(f"{outer}-")]:
+            del part[name]
+        part |= fresh
+
+
+def _regions(html: str) -> Regions:
+    _, *found = _REGION.split(html)
+    return {name: STAMP.findall(text) for name, text in zip(found[::2], found[1::2], strict=True)}
+
+
+def _place(item: tuple[str, list[str]]) -> tuple[int, int, int]:
+    """Say where an element is on its page: by its turn, its round, and its part of the round."""
+    _, turn, *rest = item[0].split("-")
+    round_ = int(rest.pop(0)[1:]) if rest and rest[0][1:].isdigit() else 0
+    part = rest[0] if rest else ""
+    return int(turn), round_, _PARTS.index(part) if part in _PARTS else len(_PARTS)
