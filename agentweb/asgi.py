@@ -11,9 +11,9 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
+from channels.sessions import SessionMiddlewareStack
 from django.core.asgi import get_asgi_application
 
 import agentweb.celery  # noqa: F401  (tasks sent from here go to this app)
@@ -80,7 +80,8 @@ def of_our_page(application: Application) -> Application:
     return checked
 
 
-sockets: Any = AuthMiddlewareStack(of_our_page(URLRouter(websocket_urlpatterns)))
+# Who opens a socket is looked up with what it is opened on, by the socket itself.
+sockets: Any = SessionMiddlewareStack(of_our_page(URLRouter(websocket_urlpatterns)))
 router: Any = ProtocolTypeRouter({"http": django_application, "websocket": same_origin(sockets)})
 networks(conf.trusted_proxies)
 application = behind_proxies(router)

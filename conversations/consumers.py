@@ -11,6 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
+from channels.auth import get_user
+from channels.consumer import get_handler_name
 from channels.exceptions import DenyConnection
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.http import Http404, HttpRequest
@@ -18,7 +20,7 @@ from django.utils.translation import get_language_from_request
 
 from conversations import frames
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import db_at_door, db_for_page
 from conversations.hub import Mark, Topic, hub
 from conversations.queries.conversations import conversation_for
 from conversations.queries.paging import told
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.sockets")
 #: Frames the page may send between two looks of the watch; it has nothing to say.
 MOST_RECEIVED = 200
+#: The question itself; Channels asks it in one thread for all, one after the other.
+_user_of: Any = cast("Any", get_user).func
 #: Why a socket is closed that is one too many; the page says so.
 CROWDED = 4429
 
@@ -55,15 +59,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
     is_ended = False
 
     async def connect(self) -> None:
-        user = cast("User", self.scope["user"])
-        if not user.is_authenticated:
+        user, conversation = await db_at_door(self._asked)
+        if conversation is None:
             raise DenyConnection
-        try:
-            self.conversation = await db(
-                conversation_for, user, self.scope["url_route"]["kwargs"]["public_id"]
-            )
-        except Http404:
-            raise DenyConnection from None
+        self.conversation = conversation
         tell(user=user.pk, conversation=self.conversation.pk)
         self.session_key = self.scope["session"].session_key or ""
         self.bookmark = told(self.scope["query_string"])
@@ -73,6 +72,21 @@ class ChatConsumer(AsyncWebsocketConsumer):
             return
         self.topic = self._enter()
         self.follower = asyncio.create_task(self._follow(self.topic))
+
+    def _asked(self) -> tuple[User, Conversation | None]:
+        """Find out who asks for which conversation; None: it is none of theirs."""
+        user = _user_of(self.scope)
+        if not user.is_authenticated:
+            return user, None
+        try:
+            found = conversation_for(user, self.scope["url_route"]["kwargs"]["public_id"])
+        except Http404:
+            return user, None
+        return user, found
+
+    async def dispatch(self, message: Any) -> None:
+        # Channels would look after connections first, in one thread for all, which has none here.
+        await getattr(self, get_handler_name(message))(message)
 
     def _enter(self) -> Topic:
         topic = hub.enter(self.conversation.pk)
@@ -142,7 +156,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _snapshot(self, topic: Topic) -> int:
         """Send the present state, read while no event comes in between."""
         async with topic.lock:
-            mark, read = await db(self._read, topic)
+            mark, read = await db_for_page(self._read, topic)
             position = topic.position
         self.shown = mark
         html, self.bookmark = read

@@ -3,12 +3,20 @@
 Channels' default would put every turn and socket of a process on one thread, and a context of its
 own per turn leaks connections; a pool of eight does neither. Signs of life have a thread of their
 own, so that no turn loses its lease because a thousand pages wait for what they missed.
+
+A thousand pages come back at once after a restart. What opens their sockets has threads of its own:
+a page that waits too long for that gives up and asks again, and such questions would soon be all
+there is to do. What the pages missed is read a few at a time, because every thread that renders
+keeps the loop waiting, and not at all for a page that is gone.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -16,9 +24,11 @@ from django.db import close_old_connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
-THREADS = 8
+THREADS, DOORS, PAGES = 8, 2, 3
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _signs = ThreadPoolExecutor(1, thread_name_prefix="signs")
+_doors = ThreadPoolExecutor(DOORS, thread_name_prefix="doors")
+_pages = ThreadPoolExecutor(PAGES, thread_name_prefix="pages")
 
 
 async def db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -31,14 +41,34 @@ async def db_in_time(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     return await _run(_signs, function, *args, **kwargs)
 
 
+async def db_at_door(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Find out who opens a socket, which waits for nothing but other handshakes."""
+    return await _run_for(_doors, function, *args, **kwargs)
+
+
+async def db_for_page(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Read what a page shows, in its turn among pages; nothing, when it is gone by then."""
+    return await _run_for(_pages, function, *args, **kwargs)
+
+
 async def _run(
     pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    def call() -> T:
-        close_old_connections()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            close_old_connections()
-
+    call = partial(_called, function, *args, **kwargs)
     return await sync_to_async(call, thread_sensitive=False, executor=pool)()
+
+
+async def _run_for(
+    pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run what need not be begun any more when nobody waits for it."""
+    call = partial(_called, function, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, call)
+
+
+def _called(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    close_old_connections()
+    try:
+        return function(*args, **kwargs)
+    finally:
+        close_old_connections()

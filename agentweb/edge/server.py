@@ -79,6 +79,11 @@ class EdgeServer(_Server):  # type: ignore[misc]
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(running)
         return inbox
 
+    def forget(self, protocol: Any) -> None:
+        """End the application of a socket that was never opened."""
+        if (application := self.connections[protocol].get("application_instance")) is not None:
+            application.cancel()
+
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         # Closing does not wait: what is behind it is watched as well.
         if protocol.flow.is_blocked and message["type"] in _HEAVY:

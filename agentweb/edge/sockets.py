@@ -139,6 +139,9 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         # Without a server the handshake failed before any application was asked.
         if hasattr(self, "server"):
             super().onClose(wasClean, self._cut_with or code, reason)
+            if hasattr(self, "handshake_deferred"):
+                # Nobody waits for the answer any more: in a storm there are others to be answered.
+                self.server.forget(self)
 
     def inbox(self) -> asyncio.Queue[Any]:
         return asyncio.Queue()

@@ -37,7 +37,7 @@ COUNT = """() => {
 
 async def comes(page: Page, expression: str) -> None:
     """Wait until a script's expression is true; asked from outside, for the page runs no text."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await page.evaluate(expression):
             await asyncio.sleep(0.05)
 
@@ -73,7 +73,7 @@ async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
     context = await browser.new_context(
         viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     page = await context.new_page()
     await set_up(page, served)
     yield page
@@ -92,14 +92,14 @@ async def fits(page: Page) -> bool:
 async def test_a_killed_server_takes_nothing_along_that_it_had_taken(
     tab: Page, served: Served, settings: dict[str, str]
 ) -> None:
-    await start_chat(tab, served, "Write a long one")
+    await start_chat(tab, served, "Write a long one emulator:pace=0.1")
     other = await tab.context.new_page()
     await other.goto(tab.url)
     await other.set_viewport_size(PHONE)  # type: ignore[arg-type]
     for page in (tab, other):
         await begun(page)
     os.kill(served.process.pid, signal.SIGKILL)
-    served.process.wait(timeout=10)
+    served.process.wait(timeout=60)
     for page in (tab, other):
         await expect(pill(page)).to_have_text("Reconnecting…")
         assert await fits(page)
@@ -111,14 +111,14 @@ async def test_a_killed_server_takes_nothing_along_that_it_had_taken(
     again = app.start(served.data, port=served.port, **settings)
     served.process = again.process
     for page in (tab, other):
-        await expect(pill(page)).to_be_hidden(timeout=30_000)
+        await expect(pill(page)).to_be_hidden(timeout=60_000)
         await expect(await ended(page, 1)).to_contain_text("Interrupted. Partial answer kept.")
         await expect(await ended(page, 2)).to_contain_text("Yes.")
         assert await page.locator(".turn").count() == 2
         for number in (1, 2):
             assert await shown(page, number) == await stored(page, number)
     await expect(outbox).to_have_count(0)
-    with closing(sqlite3.connect(served.database, timeout=20)) as rows:
+    with closing(sqlite3.connect(served.database, timeout=60)) as rows:
         found = rows.execute("SELECT content FROM conversations_message WHERE kind = 'prompt'")
         assert [("Are you back?" in text) for (text,) in found].count(True) == 1
 
@@ -137,7 +137,7 @@ async def test_a_frozen_server_is_given_up_and_met_again_when_it_goes_on(
         await expect(pill(tab)).to_have_text("Reconnecting…")
     finally:
         served.process.send_signal(signal.SIGCONT)
-    await expect(pill(tab)).to_be_hidden(timeout=30_000)
+    await expect(pill(tab)).to_be_hidden(timeout=60_000)
     await expect(await ended(tab, 1)).to_contain_text("the last word")
     assert await shown(tab) == await stored(tab)
 
@@ -150,6 +150,8 @@ async def test_every_way_to_lose_a_connection_has_words_and_a_way_on(
     async def pass_on(socket: WebSocketRoute) -> None:
         sockets.append(socket)
         socket.connect_to_server()
+        # A sign of life, which is for all sockets, may come before the snapshot of one.
+        socket.send("<!-- alive -->")
 
     await tab.route_web_socket(re.compile("/ws/"), pass_on)
     await start_chat(tab, served, "Hello")
@@ -172,7 +174,7 @@ async def test_every_way_to_lose_a_connection_has_words_and_a_way_on(
     # Cut off as too slow: it comes back by itself.
     await tab.evaluate("Math.random = () => 0.5")
     await lose(4008, "Reconnecting…")
-    await expect(pill(tab)).to_be_hidden(timeout=30_000)
+    await expect(pill(tab)).to_be_hidden(timeout=60_000)
     # The server restarts: a page that nobody looks at takes its time.
     sockets[-1].send(LEAVES)
     await comes(tab, "document.querySelector('#restarting').dataset.within === '10'")
@@ -221,14 +223,14 @@ async def test_a_handshake_that_is_refused_is_asked_why(tab: Page, served: Serve
     await tab.route_web_socket(re.compile("/ws/"), lambda socket: socket.close(code=1011))
     await tab.evaluate("window.dispatchEvent(new Event('online'))")
     await expect(pill(tab)).to_have_text("Reconnecting…")
-    with closing(sqlite3.connect(served.database, timeout=20)) as rows, rows:
+    with closing(sqlite3.connect(served.database, timeout=60)) as rows, rows:
         rows.execute("UPDATE conversations_conversation SET deleted_at = CURRENT_TIMESTAMP")
-    await expect(pill(tab)).to_have_text("This chat is not here any more.", timeout=40_000)
-    await expect(pill(other)).to_have_text("This chat is not here any more.", timeout=40_000)
+    await expect(pill(tab)).to_have_text("This chat is not here any more.", timeout=60_000)
+    await expect(pill(other)).to_have_text("This chat is not here any more.", timeout=60_000)
 
 
 async def test_a_stop_that_did_not_leave_is_asked_for_again(tab: Page, served: Served) -> None:
-    await start_chat(tab, served, "Write a long one to stop")
+    await start_chat(tab, served, "Write a long one to stop emulator:pace=0.1")
     await begun(tab)
     await tab.route("**/stop/", lambda route: route.abort(), times=1)
     await tab.locator("#stop").click()

@@ -36,19 +36,34 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
         body = json.dumps(told).encode()
     elif scope["path"] == "/block/":
         time.sleep(1.5)
+    elif scope["path"] == "/forget/":
+        told.clear()
     elif scope["path"] == "/slow/":
+        sys.stdout.write("asked\n")
         await asyncio.sleep(1)
         body = b"at last"
     await send({"type": "http.response.start", "status": 200, "headers": []})
     if scope["path"] == "/flood/":
+        await receive()
+        gone = asyncio.ensure_future(receive())
         for number in range(300):
+            if gone.done():
+                return
             told[:] = ["file", number]
             await send({"type": "http.response.body", "body": MESSAGE.encode(), "more_body": True})
+            # Where nobody is left to send to, nothing waits.
+            await asyncio.sleep(0)
     await send({"type": "http.response.body", "body": body})
 
 
 async def talk(path: str, receive: Any, send: Any) -> None:
     await receive()
+    if path == "/undecided/":
+        sys.stdout.write("undecided\n")
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            sys.stdout.write("forgotten\n")
     await send({"type": "websocket.accept"})
     if path.startswith("/close/"):
         await send({"type": "websocket.close", "code": int(path.split("/")[2])})

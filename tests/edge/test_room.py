@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 async def attempt(plain: Served) -> Socket | None:
     try:
-        return await connect(f"ws://127.0.0.1:{plain.port}/", seconds=10)
+        return await connect(f"ws://127.0.0.1:{plain.port}/", seconds=60)
     except (Closed, OSError):
         return None
 
@@ -37,7 +37,7 @@ async def test_without_descriptors_new_connections_are_closed_and_old_ones_live(
     first.send("still there")
     for each in made:
         each.abort()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (again := await attempt(plain)) is None:
             await asyncio.sleep(0.1)
     assert b" 200 OK" in await get(plain, "/")
@@ -47,10 +47,14 @@ async def test_without_descriptors_new_connections_are_closed_and_old_ones_live(
 
 
 async def test_a_blocked_loop_is_reported_once_with_its_stack(plain: Served) -> None:
-    await get(plain, "/block/")
-    log = plain.log.read_text()
-    assert "the event loop has been busy for" in log
-    assert log.count("time.sleep(1.5)") == 1
+    reported = tries = 0
+    # It looks twice a second: a machine that stands still meanwhile may have it look too late.
+    while not reported and tries < 20:
+        await get(plain, "/block/")
+        tries += 1
+        reported = plain.log.read_text().count("time.sleep(1.5)")
+    assert reported == 1
+    assert "the event loop has been busy for" in plain.log.read_text()
 
 
 async def test_a_busy_application_is_not_queued_for_without_end(plain: Served) -> None:
@@ -58,3 +62,15 @@ async def test_a_busy_application_is_not_queued_for_without_end(plain: Served) -
     for _ in range(300):
         made.send("{}")
     assert await code(made) == 1008
+
+
+async def test_whoever_gives_up_a_handshake_is_not_thought_about_any_longer(plain: Served) -> None:
+    """In a storm there are others to be answered."""
+    opening = asyncio.create_task(connect(f"ws://127.0.0.1:{plain.port}/undecided/", seconds=60))
+    for word in ("undecided", "forgotten"):
+        async with asyncio.timeout(60):
+            while word not in plain.log.read_text():
+                await asyncio.sleep(0.05)
+        opening.cancel()
+    await asyncio.gather(opening, return_exceptions=True)
+    assert "took too long" not in plain.log.read_text()
