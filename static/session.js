@@ -107,7 +107,10 @@
     }, () => elt.dispatchEvent(new Event("unsent", { bubbles: true })));
   });
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.successful) repeated.delete(event.detail.elt);
+    if (!event.detail.successful) return;
+    repeated.delete(event.detail.elt);
+    // Somebody is logged in after all, as when another tab logged in while this one was told of the end.
+    if (isOut && !isAsking) isBack();
   });
 
   // The socket looks at the session too, and ends when it is over.

@@ -41,7 +41,7 @@ def titled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def rows(served: Served, sql: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(served.database, timeout=20)) as database:
+    with closing(sqlite3.connect(served.database, timeout=60)) as database:
         found = database.execute(sql).fetchall()
         database.commit()
     return found
@@ -137,7 +137,7 @@ async def test_a_session_that_ends_costs_nothing_that_was_written(
     await start_chat(page, titled, "Hello")
     await ended(page, 1)
     rows(titled, "DELETE FROM django_session")
-    await expect(page.locator("#connection")).to_contain_text("You are logged out.", timeout=20_000)
+    await expect(page.locator("#connection")).to_contain_text("You are logged out.", timeout=60_000)
     before = prompts(titled)
     await say(page, "Still with me?")
     await expect(page.locator("#session")).to_be_visible()
@@ -211,14 +211,31 @@ async def test_a_budget_that_is_used_up_says_when_it_comes_back(page: Page, titl
     await expect(await ended(page, 2)).to_contain_text("built-in emulator")
 
 
+async def test_a_page_that_takes_itself_for_logged_out_is_back_with_what_it_sends(
+    page: Page, titled: Served, watch: Watch
+) -> None:
+    """Another tab logged in just as this one was told of the end, and its cookie came first."""
+    await set_up(page, titled)
+    await start_chat(page, titled, "Hello")
+    await ended(page, 1)
+    address = await page.locator("#session").get_attribute("data-url")
+    await page.route(f"**{address}", lambda route: route.abort(), times=1)
+    await page.evaluate("document.dispatchEvent(new Event('agentweb:out'))")
+    await expect(page.locator("#connection")).to_contain_text("You are logged out.")
+    await say(page, "Are you there?")
+    await expect(await ended(page, 2)).to_contain_text("Are you there?")
+    await expect(page.locator("#connection")).to_be_hidden()
+    watch.errors.clear()
+
+
 async def test_an_answer_that_ends_unseen_marks_its_tab(page: Page, titled: Served) -> None:
     await page.add_init_script(HIDDEN)
     await set_up(page, titled)
     await page.goto(f"{titled.url}/settings/chat/")
     await page.get_by_label("Notify me when an answer is done").check()
     await page.get_by_role("button", name="Save").click()
+    await page.add_init_script("window.isAway = true")
     await start_chat(page, titled, "Answer in 300 words")
-    await page.evaluate("window.isAway = true")
     await ended(page, 1)
     await expect(page).to_have_title(re.compile(r"^● "))
     assert await page.evaluate("window.notes.length") == 1
