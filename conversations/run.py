@@ -62,6 +62,7 @@ class Run:
         try:
             await self._tell(TurnOpened if self._lease.generation == 1 else TurnChanged)
             finish = await self._finish()
+            await self._stage.settle()
             if finish.state == "running":
                 await db(leases.hand_on, lease=self._lease)
             elif finish.state != "approval_wait":

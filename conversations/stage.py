@@ -201,6 +201,11 @@ class TurnStage:
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
 
+    async def settle(self) -> None:
+        """Keep and show no more words: the turn has its end, or is left."""
+        async with self._order:
+            self._end()
+
     def close(self) -> None:
         self._end()
         self._topic.turns -= 1
