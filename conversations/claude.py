@@ -2,24 +2,21 @@
 
 The SDK gives transport, authentication and error types; it neither retries nor follows redirects
 here, because the runner's retries are visible and counted, and a redirect would take the prompt to
-another host. The stream is read raw: the SDK's accumulating helpers re-encode and cost ten times
-the CPU; and over the SDK's aiohttp transport, whose reading of a chunk costs half of the default's.
-Deadlines are ours, since a stream of pings never ends by itself. Whatever goes wrong is one of the
-closed set of `ModelFailed`. What only an administrator can mend is one line of the log for them,
-not one for each user it happens to.
+another host. The stream is read raw and over aiohttp: the SDK's accumulating helpers re-encode and
+cost ten times the CPU, its default transport twice. Deadlines are ours, since a stream of pings
+never ends by itself. Whatever goes wrong is one of the closed set of `ModelFailed`. What only an
+administrator can mend is one line of the log for them, not one for each user it happens to.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import anthropic
@@ -34,6 +31,8 @@ logger = logging.getLogger("agentweb.claude")
 #: Never asked through a proxy of the environment, which cannot reach an emulator on this machine.
 _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _JSON = {"content-type": "application/json"}
+#: The certificates of this machine, read once for all clients.
+_TRUSTED = httpx2.create_ssl_context()
 #: Longest request id that is kept.
 _MOST_ID = 100
 #: Seconds for which words that trickle in are gathered: waking up costs the same for one as for
@@ -88,18 +87,14 @@ class Claude:
         self._breaker = Breaker(now, self._paused)
         # A line feed from a file would break the header, and the error would show the key.
         self._key = api_key.strip()
+        self._has_key = bool(self._key) and self._key.isascii() and self._key.isprintable()
         timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
         http = anthropic.DefaultAioHttpClient(
-            follow_redirects=False, timeout=timeout, mounts=dict.fromkeys(_HERE), verify=_trusted()
+            follow_redirects=False, timeout=timeout, mounts=dict.fromkeys(_HERE), verify=_TRUSTED
         )
         self._client = anthropic.AsyncAnthropic(
-            api_key=self._key, base_url=base_url or None, max_retries=0, timeout=timeout,
-            http_client=http,
-        )  # fmt: skip
-
-    @property
-    def _has_key(self) -> bool:
-        return bool(self._key) and self._key.isascii() and self._key.isprintable()
+            api_key=self._key, base_url=base_url or None, max_retries=0, http_client=http
+        )
 
     async def stream(
         self, body: str, headers: Headers = NO_HEADERS
@@ -227,12 +222,6 @@ class Claude:
         await self._client.close()
 
 
-@cache
-def _trusted() -> ssl.SSLContext:
-    """Read the certificates of this machine, once for all clients."""
-    return httpx2.create_ssl_context()
-
-
 def _facts(model: ModelInfo) -> ModelFacts:
     kinds = model.capabilities.thinking.types if model.capabilities else None
     thinking = "extended"
@@ -255,5 +244,5 @@ def _request_id(response: httpx2.Response) -> str:
 def _broke(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:
     """Map an `error` event in mid-stream; its HTTP status was 200."""
     code, may_retry = broken_off(event.get("error"))
-    at: Any = {"http_status": response.status_code, "request_id": _request_id(response)}
-    return failed(code, may_retry=may_retry, **at)
+    status, name = response.status_code, _request_id(response)
+    return failed(code, may_retry=may_retry, http_status=status, request_id=name)
