@@ -18,6 +18,7 @@ from conversations.services import calls, leases, log, toolcalls, turns
 from conversations.services.calls import Timing
 from conversations.services.leases import Lease
 from conversations.usage import Usage
+from tests import replay
 
 MODEL = "claude-sonnet-5-5"
 ENVELOPE = envelope(model=MODEL, max_tokens=2_000, system="Be brief.")
@@ -41,10 +42,23 @@ def played(
     result: str = LONG,
     limit: int = 50_000_000,
 ) -> Played:
-    """Play one whole turn through the services."""
+    """Play one whole turn through the services, or give it once more (tests/replay.py)."""
     user = User.objects.filter(username=name).first() or User.objects.create(username=name)
     Budget.objects.get_or_create(user=user, is_active=True, defaults={"limit": limit})
-    turn = turns.start_conversation(owner_id=user.pk, model=MODEL, text=title, client_id=uuid4())
+
+    def play() -> Turn:
+        turn = turns.start_conversation(
+            owner_id=user.pk, model=MODEL, text=title, client_id=uuid4()
+        )
+        _play(turn, tool, value, result)
+        return turn
+
+    turn = replay.once_more(user, MODEL, repr((title, tool, value, result)), play)
+    turn.refresh_from_db()
+    return Played(user, turn.conversation, turn, lease_of(turn))
+
+
+def _play(turn: Turn, tool: str, value: str, result: str) -> None:
     lease = leases.claim_turn(turn_id=turn.pk, owner="test")
     assert lease is not None
     use = ToolUse("toolu_1", tool, wire.encode({"path": value}))
@@ -60,7 +74,12 @@ def played(
     reply(lease, ('{"type":"text","text":"The order is 4711-ÄÖ."}',), "end_turn")
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     turn.refresh_from_db()
-    return Played(user, turn.conversation, turn, lease)
+
+
+def lease_of(turn: Turn) -> Lease:
+    """Give the lease that a turn was played under."""
+    owner = turn.conversation.owner_id
+    return Lease(turn.pk, turn.conversation_id, owner, turn.number, turn.lease_generation)
 
 
 def reply(lease: Lease, blocks: tuple[str, ...], reason: str, tools: tuple[Any, ...] = ()) -> None:

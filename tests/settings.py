@@ -23,3 +23,9 @@ else:
 
 # The real one takes a third of a second for each password.
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+# The same for a server; the test client has it without an event loop for each request.
+MIDDLEWARE = [
+    "tests.statics.statics" if name.startswith("servestatic.") else name
+    for name in MIDDLEWARE  # noqa: F405
+]

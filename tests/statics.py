@@ -1,14 +1,37 @@
-"""The static files, looked up once in a run and not by every client.
+"""The static files as a middleware of the tests: looked up once in a run, and not in the way.
 
 Django's test client builds all middleware anew for each client. That of the static files asks the
-disk for every file there is, which takes longer than most pages that are then asked for.
+disk for every file there is, which takes longer than most pages that are then asked for; and as it
+is made for servers alone, it has every request of that client pass to an event loop of its own
+thread and back, six times. Here what is no static file goes on as it came. A server, which is
+asynchronous, has the middleware itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from asgiref.sync import async_to_sync, iscoroutinefunction, sync_to_async
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
 from servestatic.middleware import ServeStaticMiddleware
+
+
+@sync_and_async_middleware
+def statics(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    if iscoroutinefunction(get_response):
+        return ServeStaticMiddleware(get_response)
+    files = ServeStaticMiddleware(sync_to_async(get_response))
+
+    def served(request: HttpRequest) -> HttpResponseBase:
+        if files.autorefresh or request.path_info in files.files:
+            return async_to_sync(files)(request)
+        response: HttpResponseBase = get_response(request)
+        return response
+
+    return served
 
 
 def look_once() -> None:

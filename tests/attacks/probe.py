@@ -100,7 +100,7 @@ def slow(pattern: str, flags: int, method: str) -> str | None:
     found = re.compile(pattern, flags)
     for text in strings(pattern, flags):
         # Once may be an accident of a busy machine.
-        if all(seconds(found, method, text) > LIMIT for _ in range(3)):
+        if all(seconds(found, method, text) > LIMIT for _ in range(5)):
             return text[:40]
     return None
 

@@ -16,6 +16,7 @@ from django.http import Http404
 from django.test import Client
 
 from tests import records, work
+from tests.onedatabase import ON_SQLITE
 from tests.web.test_headers import check
 
 pytestmark = pytest.mark.django_db
@@ -203,6 +204,9 @@ print(json.dumps({
 """
 
 
+# A process with settings and a database of its own: that of the run is nothing to it.
+
+
 @pytest.fixture
 def strict(tmp_path: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -221,6 +225,7 @@ def run(environment: dict[str, str], *command: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
+@ON_SQLITE
 def test_with_https_the_checks_pass_and_cookies_are_of_this_host_alone(
     strict: dict[str, str],
 ) -> None:
@@ -240,6 +245,7 @@ def test_with_https_the_checks_pass_and_cookies_are_of_this_host_alone(
     assert found["page"][1]["Strict-Transport-Security"].startswith("max-age=31536000")
 
 
+@ON_SQLITE
 def test_a_site_on_plain_settings_is_warned(strict: dict[str, str]) -> None:
     bad = strict | {"AGENTWEB_HTTPS": "0", "AGENTWEB_DEBUG": "1", "SECRET_KEY": "short"}
     done = run(bad, "manage.py", "check", "--deploy", "--fail-level", "WARNING")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from conversations.claude import Deadlines
 from conversations.endings import LEFT_OUT, WRONG_CALLS
 
 #: Rows of the group; its numbers have gaps.
@@ -33,9 +34,18 @@ class Row:
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def hurries(self) -> bool:
-        """Whether it is about a deadline."""
-        return self.name.startswith(("F15", "F16"))
+    def deadlines(self) -> Deadlines | None:
+        """Those that it is about; what is to come in time has all the time of a busy machine."""
+        match self.name.partition(" "):
+            case "F15", _, "in time":
+                return None
+            case "F15", _, "once":
+                return Deadlines(3, 300, 600)
+            case "F15", _, _:
+                return Deadlines(0.4, 300, 600)
+            case "F16", _, _:
+                return Deadlines(300, 1, 600)
+        return None
 
 
 DONE = ("done", "end_turn", "")

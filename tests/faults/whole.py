@@ -34,18 +34,18 @@ from tests.web.fold import Page
 from tests.web.tabs import frame_of
 
 HOST = "127.0.0.1:8000"
-PATIENT, HASTY = Deadlines(20, 20, 60), Deadlines(0.4, 0.4, 3)
+PATIENT, HASTY = Deadlines(300, 300, 600), Deadlines(0.4, 0.4, 3)
 FINAL = ("done", "failed", "cancelled", "interrupted")
 
 
 @dataclass
 class Clock:
-    """The clock of the circuit breaker, which a test may turn."""
+    """The clock of the circuit breaker, which stands still until a test turns it."""
 
     ahead: float = 0.0
 
     def __call__(self) -> float:
-        return time.monotonic() + self.ahead
+        return self.ahead
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Chat:
         answer = await db(self.client.post, path, data, headers={"HX-Request": "true"})
         return int(answer.status_code)
 
-    async def say(self, text: str, seconds: float = 60) -> Turn:
+    async def say(self, text: str, seconds: float = 120) -> Turn:
         """Send a message and wait for the end of its turn, in the rows and on the page."""
         turn = await self.send(text)
         return await self.ended(turn, seconds)
@@ -77,7 +77,7 @@ class Chat:
         self.sent.append(text)
         return await db(lambda: Turn.objects.filter(conversation=self.conversation).latest("pk"))
 
-    async def ended(self, turn: Turn, seconds: float = 60) -> Turn:
+    async def ended(self, turn: Turn, seconds: float = 120) -> Turn:
         await until(lambda: not Turn.objects.filter(pk=turn.pk, state__in=LIVE).exists(), seconds)
         row = await db(Turn.objects.get, pk=turn.pk)
         async with asyncio.timeout(60):
@@ -169,9 +169,9 @@ class App:
             await old.close()
 
     @asynccontextmanager
-    async def hurrying(self) -> AsyncIterator[None]:
+    async def hurrying(self, deadlines: Deadlines = HASTY) -> AsyncIterator[None]:
         """Give up soon what does not come; only while it lasts, since a busy machine is slow."""
-        patient, self.deadlines = self.deadlines, HASTY
+        patient, self.deadlines = self.deadlines, deadlines
         await self.point_at(self.emulator.url)
         try:
             yield
@@ -195,12 +195,15 @@ async def running(emulator: EmulatorServer, monkeypatch: Any) -> AsyncIterator[A
         monkeypatch.setattr(TurnTools, "run", counting(app.runs))
         await app.point_at(emulator.url)
         yield app
-    # A handshake that was given up is closed by the collector only.
-    gc.collect()
-    deadline = time.monotonic() + 20
+    # A handshake that was given up is closed by the collector only: mostly it is a young one.
+    gc.collect(1)
+    deadline, rounds = time.monotonic() + 60, 0
     while (left := asyncio.all_tasks() - tasks - {asyncio.current_task()}) or emulator.connections:
         assert time.monotonic() < deadline, f"left: {left}, {emulator.connections} connections"
         await asyncio.sleep(0.01)
+        rounds += 1
+        if rounds % 50 == 0:
+            gc.collect()
 
 
 def counting(runs: Counter[tuple[int, str]]) -> Callable[[TurnTools, ToolUse], Awaitable[ToolDone]]:

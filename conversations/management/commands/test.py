@@ -2,17 +2,15 @@
 
 `manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
 SQLite. What depends on the database runs again on a real PostgreSQL that it starts itself: of the
-folders in `ON_BOTH_DATABASES` every test that has Django's connection. Nothing else is chosen by
-hand: pytest-django refuses the connection to a test that does not ask for it, so whatever runs
-once (the core, tools, the browser, processes that bring their own database) cannot depend on it.
-There are two databases in two runs, not in one, because Django has one default connection and the
-code under test uses it. The core's own tests are a run of their own, because only they are
-measured for coverage, which takes longer than most of what it watches; the browser's, because
-they wait more than they work.
+folders in `ON_BOTH_DATABASES` every test that has Django's connection, but a slice of some matrices
+(tests/onedatabase.py). pytest-django refuses the connection to a test that does not ask for it, so
+what runs once (the core, tools, the browser, processes with a database of their own) cannot depend
+on it. There are two databases in two runs because Django has one default connection. The core's own
+tests are a run of their own because their coverage is measured, the browser's and those around the
+app (its model's API, servers, tools, real processes) because they wait more than they work.
 
 All of it goes through one queue, the longest first, into as many places as there are processors
-and one more for what waits. A run is shown when it has ended; one that never ends is cut off by
-pytest's time limit for a test, and named. The last line sums up.
+and one more. A run that never ends is cut off by pytest's time limit for a test, and named.
 
 Three runs are too long for every day. `--thorough [COUNT] [FIRST]` lives 100,000 generated
 conversations, and shortens texts at every limit, where the suite takes a slice. `--mutations
@@ -44,6 +42,7 @@ ON_BOTH_DATABASES = (
     "tests/services", "tests/turns", "tests/web", "tests/faults",
     "tests/edge", "tests/attacks", "tests/rig", "tests/scaled",
 )  # fmt: skip
+AROUND = ("tests/edge", "tests/emulator", "tests/rig", "tests/scaled", "tests/tools")
 WHOLLY_COVERED = "conversations/context/*,conversations/runner.py"
 #: The programs of a run: pytest, and pytest watched for what it covers.
 PLAIN, MEASURED = ("pytest",), ("coverage", "run", "--parallel-mode", "-m", "pytest")
@@ -80,7 +79,7 @@ class Suite:
     folders: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     database: str = "sqlite"
-    only: str = ""
+    only: str = ""  # "database", "sqlite": not what another run has (tests/conftest.py)
     program: tuple[str, ...] = PLAIN
 
     def tally(self, data: Path) -> Path:
@@ -143,9 +142,10 @@ CHECKS = (
 #: The longest first, so that the last ones end at about the same time.
 SUITES = (
     Suite("tests on postgres", ON_BOTH_DATABASES, database="postgres", only="database"),
-    Suite("tests on sqlite", without=(*OF_THE_CORE, *BROWSER)),
-    Suite("tests of the core", OF_THE_CORE, program=MEASURED),
+    Suite("tests on sqlite", without=(*OF_THE_CORE, *AROUND, *BROWSER), only="sqlite"),
     Suite("tests in the browser", BROWSER),
+    Suite("tests around the app", AROUND, only="sqlite"),
+    Suite("tests of the core", OF_THE_CORE, program=MEASURED),
 )
 
 
