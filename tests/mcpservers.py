@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import pictures
+from tests.servers import free_port
 from tools.access import WebAccess
 from tools.mcp.connection import Standing
 from tools.mcp.definitions import Listed
@@ -40,12 +41,6 @@ def address(port: int, **headers: str) -> Address:
 
 def server(place: Command | Address, **facts: Any) -> Server:
     return Server("demo", place, **{"deadline": 20.0} | facts)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass
@@ -104,7 +99,7 @@ class HttpServer:
         self.process = subprocess.Popen(
             line, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not self._is_up():
             assert time.monotonic() < deadline, "the MCP server did not start"
             time.sleep(0.05)

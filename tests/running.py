@@ -39,7 +39,7 @@ async def queue(text: str, conversation: Conversation | None = None) -> Turn:
     return await db(start)
 
 
-async def until(happened: Callable[[], bool], seconds: float = 40) -> None:
+async def until(happened: Callable[[], bool], seconds: float = 120) -> None:
     """Wait until the database says so."""
     deadline = time.monotonic() + seconds
     while not await db(happened):
@@ -47,7 +47,7 @@ async def until(happened: Callable[[], bool], seconds: float = 40) -> None:
         await asyncio.sleep(0.02)
 
 
-async def ended(turn: Turn, seconds: float = 40) -> Turn:
+async def ended(turn: Turn, seconds: float = 120) -> Turn:
     """Wait for the end of a turn."""
     await until(lambda: not Turn.objects.filter(pk=turn.pk, state__in=LIVE).exists(), seconds)
     return await db(Turn.objects.select_related("conversation").get, pk=turn.pk)

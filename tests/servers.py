@@ -12,6 +12,7 @@ import ctypes
 import functools
 import importlib.util
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +61,7 @@ class Server:
                 preexec_fn=end_with_parent(self.ending),  # noqa: PLW1509
                 **self.user,
             )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self.is_up():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 tail = self.log.read_text(errors="replace")[-2_000:]
@@ -70,7 +72,7 @@ class Server:
     def stop(self, how: signal.Signals | None = None) -> None:
         if self.process is not None:
             self.process.send_signal(how or self.ending)
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=120)
             self.process = None
 
     def kill(self) -> None:
@@ -164,10 +166,13 @@ def at_end(action: Callable[[], object]) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Find one that no client is given: it would be taken before its server has it, or again."""
+    while True:
+        # Not of `random`: runs beside each other may have the same seed.
+        port = 10_240 + secrets.randbelow(22_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def is_listening(port: int) -> bool:

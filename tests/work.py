@@ -113,7 +113,7 @@ def crowd(size: int, work: Callable[[int], T]) -> list[T | Exception]:
 
     def one(at: int) -> None:
         try:
-            gate.wait(timeout=20)
+            gate.wait(timeout=60)
             found[at] = work(at)
         except Exception as error:
             found[at] = error
@@ -124,7 +124,7 @@ def crowd(size: int, work: Callable[[int], T]) -> list[T | Exception]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=120)
     return found
 
 

@@ -12,7 +12,8 @@ from tests.runner.laws import check_log
 from tests.runner.twins import World, job
 
 pytestmark = pytest.mark.asyncio
-DEADLINES = Deadlines(first_event=0.3, silence=0.3, attempt=2)
+#: For answers of which some hang.
+QUICK = Deadlines(first_event=0.3, silence=0.3, attempt=2)
 #: Model names with each kind of thinking.
 MODELS = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-8")
 
@@ -21,7 +22,7 @@ MODELS = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-8")
 async def test_whatever_the_model_says_the_next_message_is_answered(
     fault: str, emulator: EmulatorServer
 ) -> None:
-    async with client(emulator.url, DEADLINES) as claude:
+    async with client(emulator.url, QUICK) as claude, client(emulator.url) as patient:
         world = World(
             job(model="claude-sonnet-5-5", rounds=3, attempts=2, overflows=1),
             prompt=f"Tell me a story. emulator:fault={fault}",
@@ -32,6 +33,7 @@ async def test_whatever_the_model_says_the_next_message_is_answered(
         assert finish.code not in {"rule", "wire", "invalid_request"}
         check_log(world)
         world.tools.ran.clear()
+        world.model = patient
         finish = await world.go_on("Hello again")
         assert (finish.state, finish.reason, finish.text) == ("done", "end_turn", "")
     assert emulator.emulator.log[-1].status == 200
@@ -42,7 +44,7 @@ async def test_whatever_the_model_says_the_next_message_is_answered(
 async def test_a_conversation_with_tools_goes_on_for_several_turns(
     model: str, emulator: EmulatorServer
 ) -> None:
-    async with client(emulator.url, DEADLINES) as claude:
+    async with client(emulator.url) as claude:
         world = World(job(model=model, rounds=3), prompt="Hello", model=claude)
         assert (await world.run()).reason == "end_turn"
         await world.go_on("Go. emulator:fault=many_tools:3")
@@ -56,11 +58,11 @@ async def test_a_key_of_another_organisation_does_not_end_the_conversations_of_t
     emulator: EmulatorServer,
 ) -> None:
     world = World(job(model="claude-sonnet-5-5", rounds=2), prompt="Go. emulator:fault=loop")
-    async with client(emulator.url, DEADLINES, "sk-one@first") as claude:
+    async with client(emulator.url, key="sk-one@first") as claude:
         world.model = claude
         await world.run()
     assert any('"thinking"' in entry.content for entry in world.log.view().messages)
-    async with client(emulator.url, DEADLINES, "sk-two@second") as claude:
+    async with client(emulator.url, key="sk-two@second") as claude:
         world.model = claude
         finish = await world.go_on("Hello again")
     assert (finish.reason, finish.text) == ("end_turn", "")
@@ -71,7 +73,7 @@ async def test_a_key_of_another_organisation_does_not_end_the_conversations_of_t
 async def test_a_stop_in_mid_answer_leaves_a_conversation_that_goes_on(
     emulator: EmulatorServer,
 ) -> None:
-    async with client(emulator.url, Deadlines(5, 5, 10)) as claude:
+    async with client(emulator.url) as claude:
         prompt = "Tell me a long story. emulator:fault=hang_after:4"
         world = World(job(model="claude-sonnet-5-5"), prompt=prompt, model=claude)
         grow = world.stage.grow

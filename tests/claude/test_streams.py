@@ -2,22 +2,24 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 from typing import Any
 
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
 from conversations.attempt import attempt
+from conversations.claude import Deadlines
 from conversations.ports import Sent
 from tests.claude.test_wire import BODY
-from tests.claude.wires import PATIENT, QUICK, SSE, ask, client, event, http, raw, sends
+from tests.claude.wires import PATIENT, QUICK, SSE, Heard, ask, client, event, http, raw, sends
 from tests.runner.streams import says
 from tests.runner.twins import World
 
 pytestmark = pytest.mark.asyncio
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 HEAD = http("200 OK", SSE, "request-id: req_raw")
+#: Seconds that no test waits for.
+LONG = 300
 
 
 def asking(fault: str) -> str:
@@ -64,42 +66,37 @@ async def test_a_clean_end_before_the_message_stopped_gives_what_came(
     assert heard.events[-1]["type"] != "message_stop"
 
 
-async def timed(answer: Any, **facts: Any) -> tuple[Any, float]:
+async def answered(answer: Any, deadlines: Deadlines = PATIENT) -> Heard:
     async with raw(answer) as server:
-        began = time.monotonic()
-        heard = await ask(server.url, **facts)
-        return heard, time.monotonic() - began
+        return await ask(server.url, deadlines=deadlines)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        sends(then=3),
-        sends(HEAD[:20], then=3),
-        sends(HEAD, then=3),
-        sends(HEAD, *[PING] * 60, pause=0.05),
+        sends(then=LONG),
+        sends(HEAD[:20], then=LONG),
+        sends(HEAD, then=LONG),
+        sends(HEAD, *[PING] * 2_000, pause=0.05),
     ],
 )
 async def test_no_first_event_is_a_timeout_whatever_else_comes(answer: Any) -> None:
-    heard, seconds = await timed(answer)
+    heard = await answered(answer, QUICK)
     assert (heard.code, heard.may_retry) == ("timeout", True)
-    assert 0.3 < seconds < 8
 
 
-@pytest.mark.parametrize("tail", [[b""], [PING] * 60, [b": comment\n"] * 60])
+@pytest.mark.parametrize("tail", [[b""], [PING] * 2_000, [b": comment\n"] * 2_000])
 async def test_silence_in_mid_stream_is_a_timeout_and_pings_are_silence(tail: list[bytes]) -> None:
-    parts = [HEAD, *map(event, says("Hi")[:3]), *tail]
-    heard, seconds = await timed(sends(*parts, pause=0.02, then=3))
+    said = b"".join([HEAD, *map(event, says("Hi")[:3])])
+    heard = await answered(sends(said, *tail, pause=0.02, then=LONG), Deadlines(60, 0.3, 120))
     assert (heard.code, heard.text) == ("timeout", "Hi")
-    assert seconds < 8
 
 
 async def test_a_stream_that_never_ends_is_ended_at_the_deadline_of_the_attempt() -> None:
     delta = event(says("Hi")[2])
-    parts = [HEAD, *map(event, says("Hi")[:3]), *[delta] * 200]
-    heard, seconds = await timed(sends(*parts, pause=0.05))
+    parts = [HEAD, *map(event, says("Hi")[:3]), *[delta] * 2_000]
+    heard = await answered(sends(*parts, pause=0.05), Deadlines(60, 60, 1.2))
     assert heard.code == "timeout"
-    assert 1.0 < seconds < 8
 
 
 async def test_one_byte_at_a_time_is_the_same_answer(emulator: EmulatorServer) -> None:
@@ -112,9 +109,9 @@ async def test_one_byte_at_a_time_is_the_same_answer(emulator: EmulatorServer) -
 async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listens() -> None:
     parts = [HEAD, *map(event, says("Hi"))]
     async with (
-        raw(sends(*parts, PING, then=5)) as server,
+        raw(sends(*parts, PING, then=LONG)) as server,
         client(server.url, PATIENT) as claude,
-        asyncio.timeout(1),
+        asyncio.timeout(60),
     ):
         world = World(model=claude)
         answer, message = await attempt(world.ports, Sent(1, BODY), grow=world.ports.stage.grow)
@@ -125,19 +122,19 @@ async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listen
 
 async def test_a_line_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conversations.sse.MOST_BYTES", 10_000)
-    heard, _ = await timed(sends(HEAD, b"data: " + b"x" * 20_000, then=1), deadlines=QUICK)
+    heard = await answered(sends(HEAD, b"data: " + b"x" * 20_000, then=LONG))
     assert (heard.code, heard.may_retry) == ("protocol_error", True)
 
 
 async def test_a_compressed_stream_is_read() -> None:
     packed = gzip.compress(b"".join(map(event, says("Hi"))))
     head = http("200 OK", SSE, "content-encoding: gzip")
-    heard, _ = await timed(sends(head, packed))
+    heard = await answered(sends(head, packed))
     assert (heard.failure, heard.text) == (None, "Hi")
 
 
 async def test_a_stream_that_only_says_it_is_compressed_is_no_answer() -> None:
     head = http("200 OK", SSE, "content-encoding: gzip")
-    heard, _ = await timed(sends(head, b"plain"))
+    heard = await answered(sends(head, b"plain"))
     assert heard.failure is not None
     assert heard.may_retry

@@ -84,14 +84,14 @@ async def test_a_key_that_can_be_none_is_refused_here(key: str) -> None:
         refuses("200 OK", f"x-echo: {KEY}", "content-type: text/html", body=KEY),
         sends(b"no http at all"),
         sends(http("200 OK", SSE), b"data: {oops\n\n"),
-        sends(http("200 OK", SSE), then=0.6),
+        sends(http("200 OK", SSE), then=300),
     ],
 )
 async def test_the_key_stands_in_no_error_and_no_log(
     answer: Answer, everything: pytest.LogCaptureFixture
 ) -> None:
     async with raw(answer) as server:
-        heard = await ask(server.url, BODY)
+        heard = await ask(server.url, BODY, QUICK)
     assert heard.failure is not None
     assert KEY[:12] not in heard.failure.text + repr(heard.failure)
     assert "SECRET" not in heard.failure.text
@@ -139,40 +139,42 @@ async def test_without_an_address_it_is_the_api_s_own() -> None:
 
 async def test_a_stream_that_is_left_ends_its_connection_at_once() -> None:
     parts = [http("200 OK", SSE), *map(event, says("Hi")[:3])]
-    async with raw(sends(*parts, then=5)) as server, client(server.url, PATIENT) as claude:
+    async with raw(sends(*parts, then=300)) as server, client(server.url, PATIENT) as claude:
         async with aclosing(claude.stream(BODY)) as stream:
             async for item in stream:
                 if not isinstance(item, Head):
                     break
-        await asyncio.wait_for(server.gone.wait(), 1)
+        await asyncio.wait_for(server.gone.wait(), 60)
 
 
 async def test_a_cancelled_request_ends_its_connection_and_propagates() -> None:
     parts = [http("200 OK", SSE), *map(event, says("Hi")[:3])]
-    async with raw(sends(*parts, then=5)) as server, client(server.url, PATIENT) as claude:
+    async with raw(sends(*parts, then=300)) as server, client(server.url, PATIENT) as claude:
         task = asyncio.create_task(listen(claude, BODY))
+        async with asyncio.timeout(60):
+            while not server.bodies:
+                await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.gone.wait(), 1)
+        await asyncio.wait_for(server.gone.wait(), 60)
 
 
 async def test_requests_side_by_side_do_not_wait_for_one_another(
     emulator: EmulatorServer,
 ) -> None:
-    async with client(emulator.url, PATIENT) as claude, asyncio.timeout(4):
+    async with client(emulator.url, PATIENT) as claude, asyncio.timeout(60):
         hung = asyncio.create_task(listen(claude, BODY.replace("Héllo", "emulator:fault=hang")))
         answers = await asyncio.gather(*(listen(claude, BODY) for _ in range(20)))
         assert all(heard.failure is None for heard in answers)
         hung.cancel()
 
 
-@pytest.mark.parametrize("deadlines", [QUICK])
-async def test_nobody_there_is_unreachable_and_tried_again(deadlines: Deadlines) -> None:
+async def test_nobody_there_is_unreachable_and_tried_again() -> None:
     async with raw(sends()) as server:
         url = server.url
-    heard = await ask(url, BODY, deadlines)
+    heard = await ask(url, BODY)
     assert (heard.code, heard.may_retry) == ("unreachable", True)
-    heard = await ask("http://no-such-host.invalid", BODY, deadlines)
+    heard = await ask("http://no-such-host.invalid", BODY)
     assert (heard.code, heard.may_retry) == ("unreachable", True)

@@ -14,7 +14,7 @@ from conversations.ports import Head, ModelFailed, Piece
 
 KEY = "sk-ant-SECRET-of-the-test-0123456789"
 QUICK = Deadlines(first_event=0.4, silence=0.3, attempt=1.2)
-PATIENT = Deadlines(first_event=5, silence=5, attempt=10)
+PATIENT = Deadlines(first_event=60, silence=60, attempt=120)
 SSE = "content-type: text/event-stream"
 Answer = Callable[[asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
@@ -92,7 +92,7 @@ def refuses(status: str, *headers: str, body: str = "") -> Answer:
 
 
 @asynccontextmanager
-async def client(url: str, deadlines: Deadlines = QUICK, key: str = KEY) -> AsyncIterator[Claude]:
+async def client(url: str, deadlines: Deadlines = PATIENT, key: str = KEY) -> AsyncIterator[Claude]:
     claude = Claude(api_key=key, base_url=url, deadlines=deadlines)
     try:
         yield claude
@@ -135,6 +135,6 @@ async def listen(claude: Claude, body: str) -> Heard:
     return heard
 
 
-async def ask(url: str, body: str = "{}", deadlines: Deadlines = QUICK, key: str = KEY) -> Heard:
+async def ask(url: str, body: str = "{}", deadlines: Deadlines = PATIENT, key: str = KEY) -> Heard:
     async with client(url, deadlines, key) as claude:
         return await listen(claude, body)

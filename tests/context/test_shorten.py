@@ -228,10 +228,10 @@ def test_a_page_becomes_its_readable_text_with_its_links() -> None:
     ],
 )  # fmt: skip
 def test_shortening_is_linear_whatever_the_text(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     for limit in (64, 40_000):
         assert len(shorten(text, limit, "toolu_1")) <= limit
-    assert time.process_time() - started < 10
+    assert time.thread_time() - started < 10
 
 
 def test_random_cuts_of_json_are_only_text() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.e2e import served as app
 
@@ -20,6 +20,8 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+# A busy machine is slow; only what never happens takes as long.
+expect.set_options(timeout=60_000)
 _FAILED = pytest.StashKey[bool]()
 _running: list[app.Served] = []
 
@@ -85,7 +87,7 @@ async def page(
 ) -> AsyncIterator[Page]:
     """Give a page without cookies; clear `watch.errors` where errors are what is tested."""
     context = await browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     page = await context.new_page()
     observe(page, watch)
     yield page

@@ -50,7 +50,7 @@ class Served:
     @property
     def setup_url(self) -> str:
         """The one-time link that a first start prints, a moment after the port answers."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             if found := _SETUP.search(self.log.read_text(errors="replace")):
                 return found[0]
@@ -73,7 +73,7 @@ class Served:
         """End it as Ctrl-C's gentler twin does, and give its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (code := self.process.poll()) is None:
             if time.monotonic() > deadline:
                 self.process.kill()
@@ -113,7 +113,7 @@ def fork(data: Path, **extra: str) -> Served:
 
 def _answering(served: Served) -> Served:
     servers.at_end(served.stop)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not servers.is_listening(served.port):
         if served.process.poll() is not None or time.monotonic() > deadline:
             served.stop()

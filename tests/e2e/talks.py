@@ -61,4 +61,4 @@ async def stored(page: Page, number: int = 1) -> str:
 async def begun(page: Page, number: int = 1) -> None:
     """Wait until the answer has text."""
     section = turn(page, number)
-    await expect(section.locator(".prose").first).not_to_be_empty(timeout=20_000)
+    await expect(section.locator(".prose").first).not_to_be_empty(timeout=60_000)

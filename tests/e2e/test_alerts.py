@@ -57,7 +57,7 @@ def board() -> Iterator[int]:
         time.sleep(0.05)
     yield port
     process.terminate()
-    process.wait(timeout=10)
+    process.wait(timeout=60)
 
 
 def rows(served: Served, sql: str) -> list[tuple[str, ...]]:

@@ -169,7 +169,7 @@ async def test_the_question_survives_a_restart_of_the_server(
     await expect(card(page)).to_be_visible()
     # Killed, not asked to end.
     first.process.kill()
-    first.process.wait(timeout=20)
+    first.process.wait(timeout=60)
     second = app.start(data, PROGRAM, first.port, **settings(api, data))
     try:
         await page.reload()

@@ -163,6 +163,6 @@ async def test_a_photo_is_scaled_down_to_what_many_of_them_may_have(
     await new_chat(page, served)
     photo = file("photo.png", "image/png", pictures.png(4_000, 3_000))
     await page.set_input_files("#file-input", [photo])
-    await expect(chip(page, "photo.png")).to_contain_text("2000 × 1500", timeout=30_000)
+    await expect(chip(page, "photo.png")).to_contain_text("2000 × 1500", timeout=60_000)
     await expect(chip(page, "photo.png")).to_contain_text("scaled down")
     await chip(page, "photo.png").locator("[data-remove]").click()

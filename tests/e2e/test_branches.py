@@ -84,7 +84,7 @@ async def test_messages_under_an_answer_wait_in_both_tabs_and_go_when_they_shoul
     await set_up(page, served)
     await start_chat(page, served, "Answer in 4000 words")
     other = await tab(page, watch)
-    await expect(turn(page, 1).locator(".prose").first).not_to_be_empty(timeout=20_000)
+    await expect(turn(page, 1).locator(".prose").first).not_to_be_empty(timeout=60_000)
     await say(other, "Hello again")
     await say(other, "List my files")
     for one in (page, other):

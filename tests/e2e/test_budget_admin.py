@@ -49,7 +49,7 @@ async def test_a_budget_lowered_in_the_admin_stops_a_running_turn_before_its_nex
     limit = page.locator("#id_budgets-0-limit")
     await limit.fill("0.000001")
     context = await browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(60_000)
     person = await context.new_page()
     observe(person, watch)
     await log_in(person, served, "bea")

@@ -39,7 +39,7 @@ LISTEN = """() => {
 
 def use(served: Served, turns: int) -> None:
     """Have so many turns been made before."""
-    with closing(sqlite3.connect(served.database, timeout=30)) as database, database:
+    with closing(sqlite3.connect(served.database, timeout=60)) as database, database:
         database.execute("UPDATE conversations_budgetwindow SET spent = ?", (turns,))
 
 
@@ -90,7 +90,7 @@ async def test_a_budget_that_runs_out_is_told_in_every_tab_and_a_grant_lifts_it(
     watch.errors.clear()
     await shell(served, GRANT)
     for tab in tabs:
-        await expect(tab.locator(".limit-note.is-over")).to_have_count(0, timeout=30_000)
+        await expect(tab.locator(".limit-note.is-over")).to_have_count(0, timeout=60_000)
         await expect(tab.locator("#budget")).to_contain_text("20 turns left")
     await expect(page.locator("textarea[name=text]")).to_have_value("A draft to keep")
     await page.locator("#send").click()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import sqlite3
+from contextlib import closing
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -11,6 +16,15 @@ from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+#: Of an answer that has begun in earnest.
+WORDS = re.compile(r"(\S+\s+){20}")
+
+
+def _drafted(served: Served) -> int:
+    """Count the characters that a crash would leave."""
+    with closing(sqlite3.connect(served.database, timeout=60)) as database:
+        found = database.execute("SELECT max(length(text)) FROM conversations_draft")
+        return int(found.fetchone()[0] or 0)
 
 
 async def test_a_first_run_ends_in_an_answered_message(
@@ -53,7 +67,7 @@ async def test_tools_show_their_input_their_result_and_their_time(
 async def test_a_stopped_answer_is_kept_and_the_chat_goes_on(page: Page, served: Served) -> None:
     await set_up(page, served)
     await start_chat(page, served, "Answer in 3000 words")
-    await expect(turn(page, 1).locator(".prose").first).not_to_be_empty(timeout=20_000)
+    await expect(turn(page, 1).locator(".prose").first).to_have_text(WORDS)
     await page.keyboard.press("Escape")
     section = await ended(page, 1)
     await expect(section).to_contain_text("Stopped")
@@ -112,8 +126,10 @@ async def test_a_crash_in_mid_answer_keeps_what_was_shown(
     first = serve_app()
     await set_up(page, first)
     await start_chat(page, first, "Answer in 3000 words")
-    await expect(turn(page, 1).locator(".prose").first).not_to_be_empty(timeout=20_000)
-    await page.wait_for_timeout(1_500)
+    await expect(turn(page, 1).locator(".prose").first).to_have_text(WORDS)
+    async with asyncio.timeout(60):
+        while _drafted(first) < 300:
+            await asyncio.sleep(0.1)
     address = page.url.removeprefix(first.url)
     first.process.kill()
     first.process.wait()

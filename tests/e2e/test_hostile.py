@@ -6,6 +6,7 @@ elsewhere, dialogs, refusals of the page's policy and what the page holds that c
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -73,7 +74,7 @@ def canary(served: Served) -> Canary:
 async def tab(browser: Browser, canary: Canary, served: Served) -> AsyncIterator[Page]:
     # A view transition that is cut short counts as an error of the page.
     context = await browser.new_context(reduced_motion="reduce", locale="en-GB")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     await canary.watch(context)
     page = await context.new_page()
     await set_up(page, served)
@@ -243,13 +244,8 @@ async def _the_canary_hears(tab: Page, served: Served, canary: Canary) -> None:
 
     await tab.route("**/acting.html", show)
     await tab.goto(f"{served.url}/acting.html", wait_until="commit")
-    await tab.wait_for_timeout(500)
-    await canary.look(tab, "acting")
-    heard = " ".join(canary.found)
-    for sign in (
-        "alert",
-        "request http://evil.example/x.js",
-        "img onerror",
-        "in a text: id",
-    ):
-        assert sign in heard
+    signs = ("alert", "request http://evil.example/x.js", "img onerror", "in a text: id")
+    async with asyncio.timeout(60):
+        while not all(sign in " ".join(canary.found) for sign in signs):
+            await tab.wait_for_timeout(100)
+            await canary.look(tab, "acting")

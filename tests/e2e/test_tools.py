@@ -23,15 +23,18 @@ tools.__path__.append({folder!r})
 """
 SLOW = '''
 import asyncio
+from pathlib import Path
 
 from tools.base import ToolContext, tool
 
 
-@tool(effect="read", results="keep", timeout=60)
-async def count_pages(context: ToolContext, seconds: int = 3) -> str:
-    """Count the pages of a long book."""
-    for page in range(10 * seconds):
-        context.progress(f"page {page} of a <b>book</b>" if page % 20 < 10 else page / 10 / seconds)
+@tool(effect="read", results="keep", timeout=600)
+async def count_pages(context: ToolContext) -> str:
+    """Count the pages of a long book, until somebody has seen enough."""
+    page = 0
+    while not Path(__file__).with_name("enough").exists():
+        page += 1
+        context.progress(f"page {page} of a <b>book</b>" if page % 40 < 20 else page % 40 / 40)
         await asyncio.sleep(0.1)
     return "There are 30 pages."
 '''
@@ -47,15 +50,16 @@ async def test_a_long_tool_says_how_far_it_is_and_can_be_switched_off(
     tmp_path.joinpath("sitecustomize.py").write_text(start, encoding="utf-8")
     served = serve_app(PYTHONPATH=str(tmp_path), AGENTWEB_EMULATOR_DELAY_MS="1")
     await set_up(page, served)
-    await start_chat(page, served, 'Call the tool count_pages with {"seconds": 15}')
+    await start_chat(page, served, "Call the tool count_pages")
     card = turn(page, 1).locator(".tool", has_text="count_pages")
-    await expect(card.locator(".said")).to_contain_text("of a <b>book</b>", timeout=30_000)
-    await expect(card.locator("time[data-elapsed]")).to_have_text(_SECONDS, timeout=30_000)
+    await expect(card.locator(".said")).to_contain_text("of a <b>book</b>", timeout=60_000)
+    await expect(card.locator("time[data-elapsed]")).to_have_text(_SECONDS, timeout=60_000)
     await page.screenshot(path=artefact("tools 1 words"))
     # A page that comes later is told as well.
     await page.reload()
-    await expect(card.locator(".said progress")).to_be_visible(timeout=30_000)
+    await expect(card.locator(".said progress")).to_be_visible(timeout=60_000)
     await page.screenshot(path=artefact("tools 2 share"))
+    folder.joinpath("enough").touch()
     await ended(page, 1)
     await expect(card.locator(".said")).to_have_count(0)
     chat = page.url

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from agentweb.edge.bodies import AROUND, SMALL, most_body
+from agentweb.edge.channel import PART
 from conversations.conf import conf
 from conversations.context.media import MOST_BYTES
 from tests.edge.wire import MB, Site, growth, status
@@ -108,10 +109,20 @@ async def test_large_bodies_share_what_the_process_allows(site: Site) -> None:
     for piece in pieces(8 * MB):
         writer.write(piece)
     await writer.drain()
+
+    async def go_on() -> None:
+        """Be slow, but not so slow that it is given up."""
+        while True:
+            await asyncio.sleep(0.8)
+            writer.write(PIECE[:PART])
+
+    going = asyncio.create_task(go_on())
     answer = await site.ask(large, *pieces(8 * MB))
     assert status(answer) == 503
     assert b"\r\nRetry-After: " in answer
-    assert site.visitor.ask("POST", "/c/start/", {"text": ""})[0] == 400
+    form = {"text": ""}
+    assert (await asyncio.to_thread(site.visitor.ask, "POST", "/c/start/", form))[0] == 400
+    going.cancel()
     writer.close()
     again = site.head("POST", "/files/attached/", f"Content-Length: {8 * MB}", "Connection: close")
     assert status(await site.ask(again, b"x" * (8 * MB))) == 403

@@ -105,7 +105,7 @@ async def log_in(site: Site, forwarded: str, source: str) -> int:
     )  # fmt: skip
     # Without a session: who is logged in already is sent on.
     head = site.head("POST", "/accounts/login/", *lines).replace(b"sessionid=", b"nothing=")
-    return status(await site.ask(head, body, source=source, seconds=30))
+    return status(await site.ask(head, body, source=source))
 
 
 @pytest.mark.asyncio

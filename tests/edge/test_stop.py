@@ -22,11 +22,13 @@ async def test_told_to_stop_it_answers_what_it_has_and_tells_pages_to_come_back(
     half = await asyncio.open_connection("127.0.0.1", plain.port)
     half[1].write(b"GET / HTT")
     asked = asyncio.create_task(get(plain, "/slow/"))
-    await asyncio.sleep(0.5)
+    async with asyncio.timeout(60):
+        while "asked" not in plain.log.read_text():
+            await asyncio.sleep(0.05)
     plain.process.terminate()
     assert {await code(each) for each in made} == {RESTARTING}
     assert b"at last" in await asked
-    assert await asyncio.to_thread(plain.process.wait, 10) == 0
+    assert await asyncio.to_thread(plain.process.wait, 60) == 0
     log = plain.log.read_text()
     assert log.index("drained") < log.index("ended")
     assert "Traceback" not in log

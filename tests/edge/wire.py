@@ -43,7 +43,7 @@ class Site:
         ]
         return "\r\n".join([*every, *lines, "", ""]).encode("latin1")
 
-    async def ask(self, *parts: bytes, source: str = "127.0.0.1", seconds: float = 30) -> bytes:
+    async def ask(self, *parts: bytes, source: str = "127.0.0.1", seconds: float = 60) -> bytes:
         """Send parts and give what comes back until the server has closed."""
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", self.port, local_addr=(source, 0)
@@ -114,7 +114,7 @@ async def get(served: Served, path: str) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
     try:
-        return await asyncio.wait_for(reader.read(), 30)
+        return await asyncio.wait_for(reader.read(), 60)
     finally:
         writer.close()
 
@@ -124,7 +124,7 @@ def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else 0
 
 
-async def code(made: Socket, seconds: float = 30) -> int:
+async def code(made: Socket, seconds: float = 60) -> int:
     """Give the code that a socket is closed with."""
     return (await made.ended(seconds)).code
 

@@ -18,7 +18,7 @@ FOREIGN = ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "loc
 
 
 def status(running: EmulatorServer, method: str, path: str, host: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=60)
     headers = {"x-api-key": "sk-ant-x", "anthropic-version": "2023-06-01", "Host": host}
     connection.request(method, path, BODY if method == "POST" else None, headers)
     found = connection.getresponse().status

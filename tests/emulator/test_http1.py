@@ -56,7 +56,7 @@ def served() -> Iterator[Server]:
 
 def talk(served: Server, *requests: bytes, until_end: bool = True) -> bytes:
     """Send raw requests on one connection and read what comes."""
-    with socket.create_connection((served.host, served.port), timeout=5) as wire:
+    with socket.create_connection((served.host, served.port), timeout=60) as wire:
         for request in requests:
             wire.sendall(request)
         received = b""
@@ -124,7 +124,7 @@ def test_continue_is_said_before_the_body_is_awaited(served: Server) -> None:
     head = (
         b"POST / HTTP/1.1\r\ncontent-length: 2\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n"
     )
-    with socket.create_connection((served.host, served.port), timeout=5) as wire:
+    with socket.create_connection((served.host, served.port), timeout=60) as wire:
         wire.sendall(head)
         assert wire.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         wire.sendall(b"ab")
@@ -162,7 +162,7 @@ def test_a_server_can_be_started_and_stopped_again_and_again() -> None:
 
 def test_stopping_ends_open_streams() -> None:
     running = Server(Echo()).start()
-    with socket.create_connection((running.host, running.port), timeout=5) as wire:
+    with socket.create_connection((running.host, running.port), timeout=60) as wire:
         wire.sendall(get("/wait"))
         wire.recv(1)
         running.stop()

@@ -152,7 +152,7 @@ def test_the_emulator_serves_a_script(tmp_path: Path) -> None:
             data = json.dumps(request("hello")).encode()
             sent = urllib.request.Request(f"{url}/v1/messages", data, headers)
             opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            answer = json.load(opener.open(sent, timeout=20))
+            answer = json.load(opener.open(sent, timeout=60))
         finally:
             process.terminate()
     assert answer["content"] == [{"type": "text", "text": "Hello."}]

@@ -202,7 +202,7 @@ class Round:
     async def _settle(self, people: Sequence[Person]) -> None:
         report, rig = self.report, self.rig
         while True:
-            stuck = await rig.stuck(rig.lease + 60)
+            stuck = await rig.stuck(rig.lease + 180)
             waits = await rig.acall("tests.rig.hands:asking")
             if stuck or not waits:
                 break

@@ -101,7 +101,7 @@ class Person:
             return answer
         raise Away
 
-    async def insist(self, path: str, form: dict[str, str], seconds: float = 60) -> Answer:
+    async def insist(self, path: str, form: dict[str, str], seconds: float = 120) -> Answer:
         """Post until the server answers that it has, or has not, taken it."""
         async with asyncio.timeout(seconds):
             while True:
@@ -117,7 +117,7 @@ class Person:
         answer = await self.ask("POST", "/accounts/login/", form)
         assert answer.status == 302, answer.status
 
-    async def begin(self, text: str, *, seconds: float = 60) -> Chat:
+    async def begin(self, text: str, *, seconds: float = 120) -> Chat:
         """Start a conversation with its first message, and open its page."""
         client_id = str(uuid4())
         answer = await self.insist("/c/start/", {"text": text, "client_id": client_id}, seconds)
@@ -126,7 +126,7 @@ class Person:
         self.acknowledged.append(Sent(_conversation(path), client_id, text))
         return await self.open(path)
 
-    async def open(self, path: str, seconds: float = 60) -> Chat:
+    async def open(self, path: str, seconds: float = 120) -> Chat:
         """Open another tab on a conversation, by the path of its page."""
         chat = Chat(self, path)
         await chat.load(seconds)
@@ -166,7 +166,7 @@ class Chat:
     def conversation(self) -> str:
         return _conversation(self.path)
 
-    async def load(self, seconds: float = 60) -> None:
+    async def load(self, seconds: float = 120) -> None:
         """Load, or reload, the page."""
         async with asyncio.timeout(seconds):
             while True:
@@ -225,11 +225,11 @@ class Chat:
                 await self._task
             self._task = None
 
-    async def post(self, name: str, form: dict[str, str], seconds: float = 60) -> Answer:
+    async def post(self, name: str, form: dict[str, str], seconds: float = 120) -> Answer:
         """Post to one of the conversation's addresses until somebody answers."""
         return await self.person.insist(f"{self.path}{name}/", form, seconds)
 
-    async def send(self, text: str, client_id: str = "", seconds: float = 60) -> Answer:
+    async def send(self, text: str, client_id: str = "", seconds: float = 120) -> Answer:
         """Send a message under one id until the server has it, or refuses it."""
         client_id = client_id or str(uuid4())
         answer = await self.post("send", {"text": text, "client_id": client_id}, seconds)
@@ -266,12 +266,12 @@ class Chat:
     def text(self, number: int = 0) -> str:
         return self.page.text(f"turn-{number or self.number}")
 
-    async def ended(self, number: int = 0, seconds: float = 60) -> str:
+    async def ended(self, number: int = 0, seconds: float = 120) -> str:
         """Wait until the page shows the end of a turn, and give its state."""
         await self.shows(lambda: self.state(number) in FINAL, seconds)
         return self.state(number)
 
-    async def shows(self, happened: Callable[[], bool], seconds: float = 60) -> None:
+    async def shows(self, happened: Callable[[], bool], seconds: float = 120) -> None:
         """Wait until the page shows something."""
         try:
             async with asyncio.timeout(seconds):
@@ -281,7 +281,7 @@ class Chat:
             shown = [(name, self.state(int(name[5:])), text) for name, text in self.page.turns]
             raise AssertionError(f"{self.path} ({self.opened}, {self.code}): {shown}") from None
 
-    async def say(self, text: str, seconds: float = 60) -> str:
+    async def say(self, text: str, seconds: float = 120) -> str:
         """Send a message to a conversation at rest, and wait for the end of its turn."""
         before = self.number
         answer = await self.send(text)
@@ -295,7 +295,7 @@ class Chat:
         await other.load()
         return other.page
 
-    async def differences(self, seconds: float = 60) -> list[str]:
+    async def differences(self, seconds: float = 120) -> list[str]:
         """Say how this page differs from a fresh one once a hint that was lost is made up for."""
         deadline = asyncio.get_running_loop().time() + seconds
         while found := _compared(self.page, await self.fresh()):

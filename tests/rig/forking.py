@@ -64,7 +64,7 @@ class Template:
 
     def ask(self, request: Mapping[str, Any]) -> Any:
         with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(60)
+            link.settimeout(300)
             link.connect(str(self.path))
             with link.makefile("rw", encoding="utf-8") as file:
                 file.write(json.dumps(request) + "\n")
@@ -81,7 +81,7 @@ class Template:
         asked = {"become": str(path), "env": dict(environment), "log": str(log)}
         found = Template(path, self.ask(asked))
         servers.at_end(found.end)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not path.exists():
             if self.poll(found.pid) is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"no template:\n{log.read_text(errors='replace')[-3_000:]}")
@@ -158,7 +158,7 @@ def base() -> Template:
             preexec_fn=servers.end_with_parent(signal.SIGKILL),  # noqa: PLW1509
         )
     servers.at_end(process.kill)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not path.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError((folder / "base.log").read_text(errors="replace")[-3_000:])

@@ -8,7 +8,7 @@ import time
 from tools.base import ToolContext, tool
 
 #: Seconds for which `block` holds the event loop up.
-BLOCKED = 3.0
+BLOCKED = 4.0
 
 
 @tool(effect="read")

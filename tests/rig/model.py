@@ -47,13 +47,13 @@ class Barrier:
     standing: int = 0
     _open: threading.Event = field(default_factory=threading.Event)
 
-    async def came(self, times: int = 1, seconds: float = 60) -> None:
+    async def came(self, times: int = 1, seconds: float = 120) -> None:
         """Wait until so many requests have come here."""
         async with asyncio.timeout(seconds):
             while self.count < times:
                 await asyncio.sleep(0.005)
 
-    def wait(self, times: int = 1, seconds: float = 60) -> None:
+    def wait(self, times: int = 1, seconds: float = 120) -> None:
         """Wait as `came` does, in a test without a loop."""
         deadline = time.monotonic() + seconds
         while self.count < times:

@@ -36,7 +36,7 @@ class Process:
     def pause(self) -> None:
         """Let it stand still; it does when this comes back."""
         self.signal(signal.SIGSTOP)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while self.is_running and self.state not in "TZ" and time.monotonic() < deadline:
             time.sleep(0.002)
 
@@ -47,7 +47,7 @@ class Process:
         """Ask it to end, as a deploy does; `wait` for it."""
         self.signal(signal.SIGTERM)
 
-    def wait(self, seconds: float = 60) -> int:
+    def wait(self, seconds: float = 120) -> int:
         """Wait for its end and give its exit code (minus the signal that killed it)."""
         deadline = time.monotonic() + seconds
         while (code := self.poll()) is None:

@@ -13,7 +13,7 @@
 
 Settings are keyword arguments, `AGENTWEB_` names of the environment (`Rig.embedded(folder, model,
 AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` may be given too,
-to put a `proxy.Proxy` in between. A lease has three seconds, not thirty, and the sweep comes each
+to put a `proxy.Proxy` in between. A lease has five seconds, not thirty, and the sweep comes each
 `sweep` seconds. A process started with `halts` stops at a place and says so
 (`rig.halted`): see roles. Tools of tests/toys.py are there; `rig.ran()` tells which have run.
 """
@@ -179,7 +179,7 @@ class Rig:
         log, greeting = self.folder / f"{name}.log", GREETINGS[name.partition("-")[0]]
         before = log.read_text(errors="replace").count(greeting) if log.exists() else 0
         process = start(log)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not log.exists() or log.read_text(errors="replace").count(greeting) <= before:
             if not process.is_running:
                 raise Fell(f"{name} ended at its start:\n{process.tail()}")
@@ -193,7 +193,7 @@ class Rig:
         path = self.folder / "halted"
         return path.read_text(encoding="ascii").splitlines() if path.exists() else []
 
-    async def halts(self, halt: str, times: int = 1, seconds: float = 60) -> None:
+    async def halts(self, halt: str, times: int = 1, seconds: float = 120) -> None:
         """Wait until a process has come to a halt."""
         async with asyncio.timeout(seconds):
             while self.halted().count(halt) < times:
@@ -273,7 +273,7 @@ class Rig:
 
     async def rest(self, seconds: float = 0) -> None:
         """Wait until no turn is on its way; what waits for a person does not count (O1)."""
-        found = await self.stuck(seconds or self.lease + GRACE + 40)
+        found = await self.stuck(seconds or self.lease + GRACE + 120)
         assert not found, found
 
     async def stuck(self, seconds: float) -> list[str]:
@@ -312,7 +312,7 @@ class Rig:
         found["illegal"] += await asyncio.to_thread(invalid, log)
         return found | {"pages": pages}
 
-    async def back_to(self, held: dict[str, int], room: int = 24, seconds: float = 30) -> None:
+    async def back_to(self, held: dict[str, int], room: int = 24, seconds: float = 60) -> None:
         """Wait until the processes hold what they held before (O8): see `held`.
 
         There is `room` for pools that were not full yet: eight threads with their connections.
@@ -341,7 +341,7 @@ def _environment(folder: Path, model: Model, settings: dict[str, str]) -> dict[s
         "DJANGO_SETTINGS_MODULE": "agentweb.settings",
         "AGENTWEB_DATA_DIR": str(folder / "data"),
         "AGENTWEB_TITLE_MODEL": "off",
-        "AGENTWEB_LEASE_SECONDS": "3",
+        "AGENTWEB_LEASE_SECONDS": "5",
         "AGENTWEB_MAX_BACKOFF_SECONDS": "1",
         "SECRET_KEY": "only for rigs, " * 4,
         "ANTHROPIC_API_KEY": "sk-test",

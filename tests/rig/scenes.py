@@ -21,7 +21,7 @@ async def begun(rig: Rig, text: str = "Hello") -> Chat:
     return chat
 
 
-async def works(rig: Rig, chat: Chat, seconds: float = 60) -> None:
+async def works(rig: Rig, chat: Chat, seconds: float = 120) -> None:
     """Say something and be answered, by processes that nobody restarted; then the oracle."""
     pids = [process.pid for process in rig.processes]
     assert await chat.say("Are you there?", seconds=seconds) == "done"

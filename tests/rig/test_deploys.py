@@ -21,7 +21,7 @@ DEPLOYS = int(os.environ.get("AGENTWEB_TEST_DEPLOYS", "7"))
 async def end(rig: Rig, process: Process) -> None:
     """Have a process end by itself, and start the next one."""
     process.terminate()
-    assert await asyncio.to_thread(process.wait, 40) == 0
+    assert await asyncio.to_thread(process.wait) == 0
     await asyncio.to_thread(rig.restart, process)
 
 
@@ -56,7 +56,7 @@ async def test_f37_an_answer_that_can_end_in_time_does_so_before_its_process(
     process.terminate()
     await asyncio.sleep(0.5)
     held.release()
-    assert await asyncio.to_thread(process.wait, 40) == 0
+    assert await asyncio.to_thread(process.wait) == 0
     assert [turn["state"] for turn in rig.turns(chat)] == ["done", "done"]
     await asyncio.to_thread(rig.heal)
     assert await chat.ended(2) == "done"
@@ -74,7 +74,7 @@ async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
     process.terminate()
     await asyncio.sleep(0.3)
     held.release()
-    assert await asyncio.to_thread(process.wait, 40) == 0
+    assert await asyncio.to_thread(process.wait) == 0
     await asyncio.to_thread(rig.heal)
     assert await chat.ended(2) == "done"
     assert "put has run" in chat.text(2)

@@ -36,7 +36,7 @@ async def test_f38_a_turn_that_kills_its_processes_is_given_up_and_others_run(
         victim = rig.runner(chat)
         victim.kill()
         await asyncio.to_thread(rig.restart, victim, halts=[POISON])
-    assert await chat.ended(2, seconds=rig.lease + 15) == "failed"
+    assert await chat.ended(2, seconds=rig.lease + 90) == "failed"
     turn = rig.turns(chat)[-1]
     assert (turn["finish_reason"], turn["takeovers"]) == ("poison", 1 + MOST_TAKEOVERS)
     for process in runners(rig):
@@ -85,7 +85,7 @@ async def test_f40_without_descriptors_new_sockets_are_refused_and_old_ones_live
         for each in opened:
             if not isinstance(each, BaseException):
                 each[1].close()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while web.descriptors > held + 8:
         assert time.monotonic() < deadline, (web.descriptors, held)
         await asyncio.sleep(0.1)

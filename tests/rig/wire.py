@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 #: Seconds a request or a handshake may take.
-PATIENCE = 30
+PATIENCE = 60
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 

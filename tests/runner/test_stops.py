@@ -239,9 +239,14 @@ async def test_a_lost_lease_found_by_a_write_interrupts_the_turn() -> None:
 
 
 async def test_a_shutdown_by_cancellation_propagates_and_writes_nothing_half() -> None:
-    world = World()
-    task = asyncio.create_task(world.run([start(), *text(0, "Hi")[:-1], forever]))
-    await asyncio.sleep(0.01)
+    world, reached = World(), asyncio.Event()
+
+    async def hang() -> None:
+        reached.set()
+        await forever()
+
+    task = asyncio.create_task(world.run([start(), *text(0, "Hi")[:-1], hang]))
+    await reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -259,7 +264,7 @@ async def test_a_shutdown_in_mid_tool_leaves_no_tool_running() -> None:
 
     world.tools.run_by_name["long"] = long
     task = asyncio.create_task(world.run(calls("toolu_1", "toolu_2", name="long")))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while world.tools.running < 2:
             await asyncio.sleep(0)
     await cancelled(task)
@@ -269,9 +274,14 @@ async def test_a_shutdown_in_mid_tool_leaves_no_tool_running() -> None:
 
 
 async def test_a_shutdown_together_with_a_stop_propagates() -> None:
-    world = World()
-    task = asyncio.create_task(world.run([start(), forever]))
-    await asyncio.sleep(0.01)
+    world, reached = World(), asyncio.Event()
+
+    async def hang() -> None:
+        reached.set()
+        await forever()
+
+    task = asyncio.create_task(world.run([start(), hang]))
+    await reached.wait()
     world.switch.request("user")
     await cancelled(task)
     assert task.cancelled()

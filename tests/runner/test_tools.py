@@ -38,7 +38,7 @@ async def test_tools_run_side_by_side_with_results_in_the_order_of_the_calls() -
     events = [start()]
     for number in range(3):
         events += use(number, f"toolu_{number}", "wait", {"n": number})
-    await asyncio.wait_for(world.run([*events, *ended("tool_use")], says("Done.")), 5)
+    await asyncio.wait_for(world.run([*events, *ended("tool_use")], says("Done.")), 60)
     assert [(block["tool_use_id"], block["content"]) for block in results(world)] == [
         (f"toolu_{number}", f"result {number}") for number in range(3)
     ]

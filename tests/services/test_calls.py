@@ -28,7 +28,7 @@ from conversations.services import calls, drafts, log, toolcalls, turns
 from conversations.services.leases import Lease
 from conversations.switch import Stopped
 from conversations.usage import Usage, usage_from
-from tests import records, work
+from tests import records, replay, work
 
 pytestmark = pytest.mark.django_db
 
@@ -44,6 +44,7 @@ def closed(lease: Lease, ending: Ending) -> ApiResult:
 
 
 def test_a_rebuilt_body_has_the_digest_of_the_one_sent() -> None:
+    replay.forget()
     played = records.played()
     rows = ApiCall.objects.filter(conversation=played.conversation)
     assert [row.purpose for row in rows.order_by("pk")] == ["reply", "summary", "reply"]
@@ -63,6 +64,7 @@ def test_the_body_given_to_send_is_the_one_that_was_recorded() -> None:
 
 def test_equal_envelopes_and_messages_are_kept_once() -> None:
     records.played("ada")
+    replay.forget()
     records.played("bob")
     assert Envelope.objects.count() == 1
     assert Blob.objects.filter(text__startswith='[{"role":"user"').count() == 1

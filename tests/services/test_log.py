@@ -19,7 +19,7 @@ from conversations.models import (
 )
 from conversations.services import chain, log
 from conversations.signals import transformation_recorded
-from tests import records, work
+from tests import records, replay, work
 
 pytestmark = pytest.mark.django_db
 
@@ -110,6 +110,7 @@ def test_a_transformation_is_announced_after_its_commit_and_not_before(
     def hear(transformation: Transformation, **_: Any) -> None:
         told.append(transformation)
 
+    replay.forget()
     transformation_recorded.connect(hear)
     try:
         with django_capture_on_commit_callbacks(execute=True):

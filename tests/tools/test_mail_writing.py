@@ -148,9 +148,13 @@ async def test_an_unknown_outcome_is_said_to_be_unknown(own: ToolContext, sink: 
 async def test_an_answer_that_does_not_come_in_time_is_an_unknown_outcome(
     own: ToolContext, mail: Mailboxes, sink: Sink
 ) -> None:
-    made = await sink(stalls=True)
-    mail.access = replace(mail.access, deadline=2)
-    result = await call(own, "send_mail", **MAIL)
+    # Until it is long enough for this machine to hand the mail over.
+    for deadline in (2, 8, 60):
+        made = await sink(stalls=True)
+        mail.access = replace(mail.access, deadline=deadline)
+        result = await call(own, "send_mail", **MAIL)
+        if made.taken:
+            break
     assert len(made.taken) == 1
     assert "may have been sent" in str(result.content)
 

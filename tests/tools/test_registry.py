@@ -8,7 +8,6 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ async def test_a_bad_input_is_an_error_result(value: object, context: ToolContex
     assert (result.is_error, result.details["code"]) == (True, "bad_input")
 
 
-def build(body: Any, effect: Effect = "read", timeout: float = 5, max_bytes: int = 1_000) -> Tool:
+def build(body: Any, effect: Effect = "read", timeout: float = 60, max_bytes: int = 1_000) -> Tool:
     @tool(effect=effect, timeout=timeout, max_bytes=max_bytes)
     async def sample(context: ToolContext, text: str = "") -> str | ToolResult:
         """Do as the test says."""
@@ -119,14 +118,12 @@ async def test_a_late_tool_is_stopped_and_its_outcome_said(
     effect: Effect, said: str, context: ToolContext
 ) -> None:
     async def body(_context: ToolContext, _text: str) -> str:
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
         return ""
 
-    started = time.monotonic()
     result = await execute(build(body, effect, timeout=0.05), {}, context)
     assert (result.is_error, result.details["code"]) == (True, "timeout")
     assert said in result.content
-    assert time.monotonic() - started < 4
 
 
 async def test_a_timeout_of_the_tools_own_is_its_failure(context: ToolContext) -> None:
@@ -138,11 +135,13 @@ async def test_a_timeout_of_the_tools_own_is_its_failure(context: ToolContext) -
 
 async def test_cancellation_passes_through(context: ToolContext) -> None:
     async def body(_context: ToolContext, _text: str) -> str:
-        await asyncio.sleep(5)
+        begun.set()
+        await asyncio.Event().wait()
         return ""
 
+    begun = asyncio.Event()
     task = asyncio.create_task(execute(build(body), {}, context))
-    await asyncio.sleep(0.01)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -186,7 +186,7 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_is_refused(
 
 async def test_cancellation_passes_through(serve: Any) -> None:
     async def silent(_path: str, _writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     site = await serve(silent)
     task = asyncio.create_task(fetch(site.url, site.access))

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import resource
 import socket
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -152,10 +151,8 @@ async def test_a_dripping_server_is_left_at_the_deadline(
     head: bytes, piece: bytes, serve: Any
 ) -> None:
     site = await endless(head, piece, 0.01, serve)
-    started = time.monotonic()
     with pytest.raises(FetchError, match=r"within 0\.15 seconds"):
         await fetch(site.url, replace(site.access, deadline=0.15))
-    assert time.monotonic() - started < 8
 
 
 async def test_a_chain_of_slow_hops_has_one_deadline(serve: Any, reply: Reply) -> None:
@@ -171,7 +168,7 @@ async def test_a_chain_of_slow_hops_has_one_deadline(serve: Any, reply: Reply) -
 
 async def test_a_resolver_that_hangs_is_left_at_the_deadline() -> None:
     async def hang(_host: str, _port: int) -> list[str]:
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
         return []
 
     with pytest.raises(FetchError, match="within"):

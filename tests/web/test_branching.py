@@ -224,7 +224,7 @@ def served(emulator: EmulatorServer, settings: Any) -> Iterator[None]:
 async def catch_up(found: WebsocketCommunicator, page: Page, fresh: Page) -> None:
     """Take frames until the page shows the same as a new one, and those that are still coming."""
     while page.turns != fresh.turns:
-        page.take(await found.receive_from(timeout=10))
+        page.take(await found.receive_from(timeout=60))
     while not await found.receive_nothing(0.05):
         page.take(await found.receive_from(timeout=60))
 
@@ -307,7 +307,7 @@ async def test_a_second_tab_sends_under_an_answer_and_both_show_it_until_it_is_s
             assert response["HX-Trigger"] == "sent"
             for found, page in tabs:
                 while "And then this" not in page.text("queue"):
-                    page.take(await found.receive_from(timeout=8))
+                    page.take(await found.receive_from(timeout=60))
             await until(lambda: Turn.objects.filter(number=3, state="done").exists())
             fresh = await opened(conversation)
             await asyncio.gather(*(catch_up(found, page, fresh) for found, page in tabs))

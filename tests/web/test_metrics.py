@@ -146,14 +146,14 @@ def test_a_worker_serves_its_own_on_a_port(settings: Any) -> None:
     try:
         where = f"http://127.0.0.1:{settings.METRICS_PORT}"
         assert server.server_address[0] == "127.0.0.1"
-        with urlopen(f"{where}/metrics", timeout=10) as answer:
+        with urlopen(f"{where}/metrics", timeout=60) as answer:
             assert b"agentweb_turns_live" in answer.read()
         with pytest.raises(HTTPError, match="404"):
-            urlopen(Request(f"{where}/metrics", headers={"Host": "evil.example"}), timeout=10)
+            urlopen(Request(f"{where}/metrics", headers={"Host": "evil.example"}), timeout=60)
         settings.METRICS_TOKEN = TOKEN
         for path, header in (("/metrics", ""), ("/metrics", "Bearer x"), ("/", f"Bearer {TOKEN}")):
             with pytest.raises(HTTPError, match="404"):
-                urlopen(Request(where + path, headers={"Authorization": header}), timeout=10)
+                urlopen(Request(where + path, headers={"Authorization": header}), timeout=60)
     finally:
         server.shutdown()
         server.server_close()

@@ -36,7 +36,7 @@ class Visitor:
     """A browser without a page: cookies, forms and raw sockets."""
 
     #: How long it waits for an answer.
-    seconds = 10
+    seconds = 60
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -68,7 +68,7 @@ class Visitor:
 
     def open_socket(self, path: str) -> socket.socket:
         """Shake hands; gives the raw socket behind the answer."""
-        raw = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        raw = socket.create_connection(("127.0.0.1", self.port), timeout=60)
         key = base64.b64encode(os.urandom(16)).decode()
         host = f"127.0.0.1:{self.port}"
         raw.sendall(
@@ -129,7 +129,7 @@ def socket_path(visitor: Visitor, path: str) -> str:
     return f"/ws{path}?token={token[1]}"
 
 
-def until(happened: Callable[[], bool], seconds: float = 15) -> None:
+def until(happened: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline
@@ -156,7 +156,7 @@ def visitor(running: Served) -> Visitor:
 def command(data: Path, **extra: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "manage.py", "serve"],
-        check=False, cwd=PROJECT, env=served.environment(data, **extra), text=True, timeout=30,
+        check=False, cwd=PROJECT, env=served.environment(data, **extra), text=True, timeout=120,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
@@ -248,7 +248,7 @@ def test_a_killed_one_is_followed_by_one_that_tidies_up_and_ends_cleanly(tmp_pat
     begin(visitor, "Answer in 5000 words emulator:pace=0.02")
     until(lambda: rows(running, "SELECT 1 FROM conversations_draft WHERE text <> ''") != [])
     running.process.kill()
-    running.process.wait(timeout=10)
+    running.process.wait(timeout=60)
 
     again = served.start(data)
     states = "SELECT state, finish_reason FROM conversations_turn ORDER BY id"
