@@ -1,4 +1,4 @@
-"""Events as fragments of HTML, by the template of the event's name.
+"""Events as fragments of HTML, by the template of the event's name, but for growing text.
 
 No request says who reads; it is the owner, so their preferences count, and the language they chose
 or that of the browser which looked last.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.template.loader import render_to_string
+from django.utils.html import escape
 from django.utils.translation import override
 
 from conversations.events import (
@@ -38,6 +39,7 @@ from conversations.queries.conversations import conversation_by_id, live_turn
 from conversations.queries.notices import limits_of
 from conversations.queries.people import preferences_of_owner
 from conversations.queries.shapes import Bookmark
+from conversations.templatetags.agentweb import prose
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -98,9 +100,21 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
     return render_to_string(template_of(event), context)
 
 
-def text(event: TextGrew | ToolMoved | ServerLeaves) -> str:
+def text(event: ToolMoved | ServerLeaves) -> str:
     """Render words of the event's own, which need no database."""
     return render_to_string(template_of(event), {"event": event})
+
+
+def grown(event: TextGrew) -> str:
+    """Put growing text together: so often that a template would cost more than all else."""
+    at = f"#turn-{event.turn:d}-r{event.round:d}"
+    parts = [f'<div hx-swap-oob="innerHTML:{at}-tail">{prose(event.tail)}</div>']
+    if event.closed:
+        parts.insert(0, f'<div hx-swap-oob="beforeend:{at}-done">{prose(event.closed)}</div>')
+    if event.thinking:
+        words = escape(event.thinking)
+        parts.append(f'<div hx-swap-oob="beforeend:{at}-thinking">{words}</div>')
+    return "\n".join(parts)
 
 
 def snapshot(

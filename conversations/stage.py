@@ -1,11 +1,11 @@
 """A turn as it is seen: its state in the database, its events in the hub, its text as it grows.
 
-The first words are shown at once, what follows is collected for a moment, a longer one where the
-process is busy: finished Markdown blocks are rendered once and appended, only the tail is rendered
-again. Code gets its colours as it is closed, where the process is busy with the finished answer.
-Nothing is shown before there is a draft, which is checkpointed each half second or 4 KB
-after that, so that a crash keeps what was shown; where many answers are on their way, their
-checkpoints take turns and come less often.
+The first words are shown at once, what follows is collected for a moment, a longer one where many
+answers are on their way or the process is busy: finished Markdown blocks are rendered once and
+appended, only the tail is rendered again. Code gets its colours as it is closed, where the process
+is busy with the finished answer. Nothing is shown before there is a draft, which is checkpointed
+each half second or 4 KB after that, so that a crash keeps what was shown; where many answers are on
+their way, their checkpoints take turns and come less often.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from conversations.telling import tell, tell_spending
 
 logger = logging.getLogger("agentweb.turns")
 
-#: Seconds between two frames of text: where the loop is calm, and at most where it is busy.
-FLUSH_SECONDS, BUSY_SECONDS = 0.08, 0.25
+#: Seconds between two frames of text: of a single answer, more for each other one, and at most
+#: where the loop is busy.
+FLUSH_SECONDS, FLUSH_MORE, BUSY_SECONDS = 0.08, 0.0016, 0.25
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
 #: Seconds between two checkpoints of one process.
 DRAFT_GAP = 0.02
@@ -59,6 +60,7 @@ class TurnStage:
         )
         self._topic: Topic = hub.enter(lease.conversation_id)
         self._topic.turns += 1
+        _Answers.live += 1
         #: Held while something is told, so that all hear it in one order.
         self._order = asyncio.Lock()
         self._told = 0
@@ -209,6 +211,7 @@ class TurnStage:
     def close(self) -> None:
         self._end()
         self._topic.turns -= 1
+        _Answers.live -= 1
         hub.leave(self._lease.conversation_id)
         self._scope.close()
 
@@ -218,7 +221,14 @@ async def _pause(seconds: float) -> float:
     due = time.monotonic() + seconds
     await asyncio.sleep(seconds)
     late = time.monotonic() - due
-    return min(BUSY_SECONDS, max(FLUSH_SECONDS, late * 4))
+    usual = FLUSH_SECONDS + FLUSH_MORE * (_Answers.live - 1)
+    return min(BUSY_SECONDS, max(usual, late * 4))
+
+
+class _Answers:
+    """How many answers of this process are on their way."""
+
+    live = 0
 
 
 class _Checkpoints:

@@ -156,7 +156,7 @@ def _keep_said(topic: Topic, event: ToolMoved) -> None:
 async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
     if isinstance(event, TextGrew):
         # No thread: it puts strings together, which takes less than going there.
-        return frames.text(event)
+        return frames.grown(event)
     if isinstance(event, ToolMoved):
         return topic.said.get(event.tool_use_id, "")
     mark, frame = await db(_rendered, conversation_id, event, topic.language)

@@ -23,8 +23,9 @@ RATE = 40
 #: Words of a delta; the far end cuts answers into pieces of so many.
 _WORDS = 3
 #: Seconds between two questions (four a second: as many as 50 people who ask every 12 seconds),
-#: and for which a queue may be read to its end.
-_APART, _PATIENCE = 0.25, 45.0
+#: the part of an answer within which all have asked, so that all are answered at once, and seconds
+#: for which a queue may be read to its end.
+_APART, _WITHIN, _PATIENCE = 0.25, 0.6, 45.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def _under_test(side: str, api: str) -> Iterator[Site]:
 
 def job_of(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
     """Describe answers of so many seconds for the client."""
-    ramp = _APART * (len(chats) - 1)
+    ramp = min(_APART * (len(chats) - 1), _WITHIN * seconds)
     return {
         "kind": kind,
         "chats": chats,

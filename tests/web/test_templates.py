@@ -18,7 +18,7 @@ from django.test import RequestFactory
 from django.utils import translation
 
 from conversations import events
-from conversations.frames import template_of
+from conversations.frames import grown, template_of
 from conversations.models import User
 from conversations.queries.editing import Draft, Part
 from conversations.queries.shapes import Keep
@@ -128,10 +128,16 @@ def test_hostile_words_are_text_on_every_page(page: str, words: str) -> None:
     assert _commands(html) <= _commands(plain)
 
 
+def framed(event: events.Event, words: str = "words") -> str:
+    """Give the fragment of an event, by the template of its name where it has one."""
+    if isinstance(event, events.TextGrew):
+        return grown(event)
+    return render_to_string(template_of(event), samples.event_context(event, words))
+
+
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
-def test_every_event_has_a_template_of_its_name(kind: type[events.Event]) -> None:
-    event = samples.event(kind)
-    html = render_to_string(template_of(event), samples.event_context(event))
+def test_every_event_has_its_frame(kind: type[events.Event]) -> None:
+    html = framed(samples.event(kind))
     assert "hx-swap-oob" in html
     assert not acting(html)
 
@@ -140,8 +146,7 @@ def test_every_event_has_a_template_of_its_name(kind: type[events.Event]) -> Non
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
 def test_hostile_words_are_text_in_every_event(kind: type[events.Event], words: str) -> None:
     event, tame = samples.event(kind, words), samples.event(kind, "words")
-    html = render_to_string(template_of(event), samples.event_context(event, words))
-    plain = render_to_string(template_of(tame), samples.event_context(tame, "words"))
+    html, plain = framed(event, words), framed(tame)
     assert not acting(html)
     assert _commands(html) <= _commands(plain)
 
@@ -156,7 +161,7 @@ def test_hostile_words_are_text_in_a_snapshot(words: str) -> None:
 
 def test_growing_text_goes_to_its_round_and_is_cleaned_again() -> None:
     event = events.TextGrew(3, 2, "<thinking>", "<p>a<script>x</script></p>", "<b>b</b>")
-    html = render_to_string(template_of(event), {"event": event})
+    html = grown(event)
     assert 'hx-swap-oob="beforeend:#turn-3-r2-done"><p>a</p>' in html
     assert 'hx-swap-oob="innerHTML:#turn-3-r2-tail">b</div>' in html
     assert 'hx-swap-oob="beforeend:#turn-3-r2-thinking">&lt;thinking&gt;' in html
