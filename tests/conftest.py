@@ -149,10 +149,13 @@ def dovecot() -> mailservers.MailServer:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
-    """Leave the counts where `manage.py test` adds those of its runs."""
+    """Leave the counts, and what failed, where `manage.py test` adds those of its runs."""
     path = os.environ.get("AGENTWEB_TEST_TALLY")
     if path:
+        stats = terminalreporter.stats
         names = ("passed", "failed", "error", "skipped")
-        counts = {name: len(terminalreporter.stats.get(name, ())) for name in names}
+        counts: dict[str, Any] = {name: len(stats.get(name, ())) for name in names}
+        broken = (*stats.get("failed", ()), *stats.get("error", ()))
+        counts["broken"] = sorted({each.nodeid for each in broken})
         Path(path).write_text(json.dumps(counts), encoding="ascii")
     return (yield)

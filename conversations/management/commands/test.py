@@ -5,9 +5,7 @@ SQLite. What depends on the database runs again on a real PostgreSQL that it sta
 folders in `ON_BOTH_DATABASES` every test that has Django's connection, but a slice of some matrices
 (tests/onedatabase.py). pytest-django refuses the connection to a test that does not ask for it, so
 what runs once (the core, tools, the browser, processes with a database of their own) cannot depend
-on it. There are two databases in two runs because Django has one default connection. The core's own
-tests are a run of their own because their coverage is measured, the browser's and those around the
-app (its model's API, servers, tools, real processes) because they wait more than they work.
+on it.
 
 All of it goes through one queue, the longest first, into as many places as there are processors
 and one more. A run that never ends is cut off by pytest's time limit for a test, and named.
@@ -20,7 +18,6 @@ conversations, and shortens texts at every limit, where the suite takes a slice.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -35,25 +32,14 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from conversations.management.locks import complaints
+from conversations.management.suites import PYTHON, SETTINGS, SUITES, command, summed
 
-BROWSER = ("tests/e2e",)
-OF_THE_CORE = ("tests/context", "tests/runner")
-ON_BOTH_DATABASES = (
-    "tests/services", "tests/turns", "tests/web", "tests/faults",
-    "tests/edge", "tests/attacks", "tests/rig", "tests/scaled",
-)  # fmt: skip
-AROUND = ("tests/edge", "tests/emulator", "tests/rig", "tests/scaled", "tests/tools")
 WHOLLY_COVERED = "conversations/context/*,conversations/runner.py"
-#: The programs of a run: pytest, and pytest watched for what it covers.
-PLAIN, MEASURED = ("pytest",), ("coverage", "run", "--parallel-mode", "-m", "pytest")
 PRODUCTION = {
     "AGENTWEB_HTTPS": "true",
     "AGENTWEB_HOSTS": "chat.example.org",
     "SECRET_KEY": "long, random and only for this check: 7Hq2-vX9z_Lm4sTb8RcWd1KpYf6",
 }
-_PYTHON = (sys.executable, "-m")
-_SETTINGS = "--ds=tests.settings"
-_PATIENT = ("-o", "faulthandler_timeout=600")  # seconds: the runs share the processors
 #: Runs of their own: the module that is run, and tests that then do all instead of a slice.
 LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--thorough": ("tests.context.thorough", ("tests/context/test_shortened.py",)),
@@ -71,54 +57,6 @@ class Check:
     is_shown: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """A run of pytest: folders, left-out folders, a database, a program."""
-
-    name: str
-    folders: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    database: str = "sqlite"
-    only: str = ""  # "database", "sqlite": not what another run has (tests/conftest.py)
-    program: tuple[str, ...] = PLAIN
-
-    def tally(self, data: Path) -> Path:
-        return data / f"{self.name.replace(' ', '-')}.json"
-
-    def run(self, data: Path) -> tuple[bool, str]:
-        """Run it, and say which test it died in if it did not come to its end."""
-        tally = self.tally(data)
-        environment = {
-            "AGENTWEB_TEST_DATABASE": self.database,
-            "AGENTWEB_TEST_ONLY": self.only,
-            "AGENTWEB_TEST_TALLY": str(tally),
-            "COVERAGE_FILE": str(data / "coverage"),
-        }
-        paths = (*_present(self.folders), *(f"--ignore={one}" for one in _present(self.without)))
-        pytest = (*_PYTHON, *self.program, _SETTINGS, *_PATIENT, "-q", "--durations=12", *paths)
-        good, said = command(*pytest, **environment)(data)
-        if not tally.exists() and (last := tally.with_suffix(".at")).exists():
-            said += f"\nIt ended in the middle of {last.read_text(encoding='utf-8')}\n"
-        return good, said
-
-
-def command(*words: str, **environment: str) -> Callable[[Path], tuple[bool, str]]:
-    """Make a check of a command that succeeds or says why not."""
-
-    def run(data: Path) -> tuple[bool, str]:
-        env = os.environ | {"AGENTWEB_DATA_DIR": str(data)} | environment
-        # A file: whoever outlives the command would keep a pipe open for ever.
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", dir=data) as said:
-            done = subprocess.run(
-                words, check=False, cwd=settings.BASE_DIR, env=env,
-                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
-            )  # fmt: skip
-            said.seek(0)
-            return done.returncode == 0, said.read()
-
-    return run
-
-
 def locks(_: Path) -> tuple[bool, str]:
     found = complaints(settings.BASE_DIR)
     return not found, "\n".join(found)
@@ -126,9 +64,9 @@ def locks(_: Path) -> tuple[bool, str]:
 
 _MANAGE = (sys.executable, "manage.py")
 CHECKS = (
-    Check("mypy", command(*_PYTHON, "mypy")),
-    Check("ruff check", command(*_PYTHON, "ruff", "check", "--quiet", ".")),
-    Check("ruff format", command(*_PYTHON, "ruff", "format", "--check", ".")),
+    Check("mypy", command(*PYTHON, "mypy")),
+    Check("ruff check", command(*PYTHON, "ruff", "check", "--quiet", ".")),
+    Check("ruff format", command(*PYTHON, "ruff", "format", "--check", ".")),
     Check("lint-imports", command(_LINT)),
     Check("locks", locks),
     Check("makemigrations", command(*_MANAGE, "makemigrations", "--check", "--dry-run")),
@@ -136,16 +74,6 @@ CHECKS = (
         "check --deploy",
         command(*_MANAGE, "check", "--deploy", "--fail-level", "WARNING", **PRODUCTION),
     ),
-)
-
-
-#: The longest first, so that the last ones end at about the same time.
-SUITES = (
-    Suite("tests on postgres", ON_BOTH_DATABASES, database="postgres", only="database"),
-    Suite("tests on sqlite", without=(*OF_THE_CORE, *AROUND, *BROWSER), only="sqlite"),
-    Suite("tests in the browser", BROWSER),
-    Suite("tests around the app", AROUND, only="sqlite"),
-    Suite("tests of the core", OF_THE_CORE, program=MEASURED),
 )
 
 
@@ -167,10 +95,10 @@ class Command(BaseCommand):
         sys.exit(self._pytest(*argv[2:]) if argv[2:] else self._everything())
 
     def _long_run(self, module: str, tests: tuple[str, ...], *arguments: str) -> int:
-        code = self._stream(*_PYTHON, module, *arguments)
+        code = self._stream(*PYTHON, module, *arguments)
         if code or not tests or arguments:
             return code
-        return self._stream(*_PYTHON, "pytest", _SETTINGS, "-q", *tests, AGENTWEB_TEST_THOROUGH="1")
+        return self._stream(*PYTHON, "pytest", SETTINGS, "-q", *tests, AGENTWEB_TEST_THOROUGH="1")
 
     def _everything(self) -> int:
         started = time.monotonic()
@@ -178,6 +106,7 @@ class Command(BaseCommand):
             data = Path(folder)
             suites = [Check(suite.name, suite.run, is_shown=True) for suite in SUITES]
             broken = self._all(data, (*suites, *CHECKS))
+            broken = self._again(data, broken)
             broken += self._coverage(data)
             passed, failed, skipped = summed([suite.tally(data) for suite in SUITES])
         if broken:
@@ -207,13 +136,27 @@ class Command(BaseCommand):
                     broken.append(check.name)
         return broken
 
+    def _again(self, data: Path, broken: list[str]) -> list[str]:
+        """Look once more, one after the other, at runs of which few tests failed."""
+        mended = set()
+        for suite in SUITES:
+            if suite.name in broken:
+                started = time.monotonic()
+                good, said = suite.again(data)
+                if said:
+                    self.stdout.write(said)
+                    self._line(f"{suite.name} again", good, time.monotonic() - started)
+                if good:
+                    mended.add(suite.name)
+        return [name for name in broken if name not in mended]
+
     def _pytest(self, *arguments: str) -> int:
-        return self._stream(*_PYTHON, "pytest", _SETTINGS, *arguments)
+        return self._stream(*PYTHON, "pytest", SETTINGS, *arguments)
 
     def _coverage(self, data: Path) -> list[str]:
         """Hold the core to being covered whole, every branch of it."""
         environment = {"COVERAGE_FILE": str(data / "coverage")}
-        tool = (*_PYTHON, "coverage")
+        tool = (*PYTHON, "coverage")
         command(*tool, "combine", "--quiet", str(data), **environment)(data)
         core = ("report", f"--include={WHOLLY_COVERED}", "--fail-under=100")
         good, report = command(*tool, *core, **environment)(data)
@@ -232,19 +175,3 @@ class Command(BaseCommand):
         mark = self.style.SUCCESS("ok    ") if good else self.style.ERROR("FAILED")
         self.stdout.write(f"{mark} {name:32}" + (f" {took:6.1f} s" if took is not None else ""))
         self.stdout.flush()
-
-
-def _present(folders: tuple[str, ...]) -> list[str]:
-    return [folder for folder in folders if (settings.BASE_DIR / folder).exists()]
-
-
-def summed(tallies: list[Path]) -> tuple[int, int, int]:
-    """Add up the runs; one that left no counts did not end, which is a failure."""
-    passed = failed = skipped = 0
-    for tally in tallies:
-        lost = {"passed": 0, "failed": 1, "error": 0, "skipped": 0}
-        counts = json.loads(tally.read_text(encoding="ascii")) if tally.exists() else lost
-        passed += counts["passed"]
-        failed += counts["failed"] + counts["error"]
-        skipped += counts["skipped"]
-    return passed, failed, skipped
