@@ -6,7 +6,7 @@ for coverage, which takes longer than most of what it watches; the browser's and
 app, because they wait more than they work.
 
 A test that fails beside other runs is run once more when nothing else runs, and named: what then
-fails has failed, and where more than a few failed nothing is run again. Three runs share two
+fails has failed, and where more than a few failed nothing is run again. the runs share two
 processors; a machine that had no time breaks no law, and a broken law is broken alone, too.
 """
 
@@ -98,8 +98,8 @@ class Suite:
 SUITES = (
     Suite("tests on postgres", ON_BOTH_DATABASES, database="postgres", only="database"),
     Suite("tests on sqlite", without=(*OF_THE_CORE, *AROUND, *BROWSER), only="sqlite"),
-    Suite("tests in the browser", BROWSER),
     Suite("tests around the app", AROUND, only="sqlite"),
+    Suite("tests in the browser", BROWSER),
     Suite("tests of the core", OF_THE_CORE, program=MEASURED),
 )
 
