@@ -6,7 +6,7 @@ for coverage, which takes longer than most of what it watches; the browser's and
 app, because they wait more than they work.
 
 A test that fails beside other runs is run once more when nothing else runs, and named: what then
-fails has failed, and where more than a few failed nothing is run again. the runs share two
+fails has failed, and where more than a few failed nothing is run again. The runs share two
 processors; a machine that had no time breaks no law, and a broken law is broken alone, too.
 """
 
