@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     from tests.statics import look_once
 
     look_once()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A script's run in the background: what it starts would not hear Ctrl-C either.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
