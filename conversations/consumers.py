@@ -158,6 +158,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         async with topic.lock:
             mark, read = await db_for_page(self._read, topic)
             position = topic.position
+            topic.past(mark)
         self.shown = mark
         html, self.bookmark = read
         RESYNCS.add()

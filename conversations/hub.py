@@ -46,6 +46,8 @@ class Mark:
     title: str
     #: Messages that wait.
     waiting: int
+    #: Whether a turn has not ended.
+    is_live: bool = True
 
     def follows(self, shown: Mark) -> bool:
         """Say whether the path is that of `shown`, or one turn longer."""
@@ -81,6 +83,8 @@ class Topic:
     is_behind: bool = False
     #: The turn whose end was not told yet.
     open_turn: int = 0
+    #: The last turn whose end a snapshot has shown: its words were in it.
+    over: int = 0
     #: What all pages show for certain; None: that is not known.
     shown: Mark | None = None
     #: Turns that run here: what they told is known whole.
@@ -107,6 +111,9 @@ class Topic:
             if place <= last:
                 return "old"
             is_next = place[:2] == last[:2] and place[2] == last[2] + 1
+            if place[0] <= self.over and isinstance(event, RoundOpened | TextGrew | ToolMoved):
+                self.place = place if is_next else self.place
+                return "old"
             if not is_next and isinstance(event, TextGrew | ToolMoved):
                 self.is_behind = True
                 return "gap"
@@ -153,6 +160,11 @@ class Topic:
         self.place, self.is_behind, self.live, self.said = place, False, live, dict(said)
         self.open_turn = place[0]
         return True
+
+    def past(self, mark: Mark | None) -> None:
+        """Know of a snapshot that showed every turn's end: words that come late stood in it."""
+        if mark is not None and not mark.is_live:
+            self.over = max(self.over, mark.leaf)
 
     def publish(self, frame: str) -> None:
         """Append a frame and wake the sockets."""

@@ -62,7 +62,8 @@ def marks(conversation_ids: Iterable[int]) -> dict[int, Mark]:
             Subquery(waiting.values("conversation").annotate(n=Count("pk")).values("n")),
         )  # fmt: skip
         for key, *turns, before, title, number in rows:
-            found[key] = Mark(tuple(turns), turns[2], before or 0, title, number or 0)
+            leaf, is_live = turns[2], turns[3] is not None
+            found[key] = Mark(tuple(turns), leaf, before or 0, title, number or 0, is_live)
     return found
 
 

@@ -150,3 +150,22 @@ def test_a_worker_whose_turn_others_ended_is_not_heard_any_more() -> None:
     assert took == ["new", "new", "old"]
     assert topic.live is None
     assert topic.take(TurnChanged(1), (1, 2, 1)) == "new"
+
+
+def test_words_of_a_turn_whose_end_was_shown_are_of_the_past_and_those_of_the_next_are_not() -> (
+    None
+):
+    topic = Topic()
+    topic.past(Mark((), 1, 0, "", 0, is_live=True))
+    topic.past(None)
+    assert topic.take(OPENED, (1, 1, 1)) == "new"
+    topic.past(Mark((), 1, 0, "", 0, is_live=False))
+    late = [(grew("a"), (1, 1, 2)), (ToolMoved("toolu_1", "far", None), (1, 1, 3))]
+    assert [topic.take(event, place) for event, place in late] == ["old", "old"]
+    assert topic.take(TurnClosed(1), (1, 1, 4)) == "new"
+    assert topic.take(grew("late"), (1, 1, 9)) == "old"
+    assert topic.live is None
+    assert topic.take(TurnOpened(2), (2, 1, 1)) == "new"
+    assert topic.take(RoundOpened(2, 1), (2, 1, 2)) == "new"
+    assert topic.take(grew("b"), (2, 1, 3)) == "new"
+    assert topic.live == Live(2, 1, "", "b", "")
