@@ -8,7 +8,7 @@ what runs once (the core, tools, the browser, processes with a database of their
 on it.
 
 All of it goes through one queue, the longest first, into as many places as there are processors
-and two more, for what waits. A run that never ends is cut off by pytest's time limit for a test,
+and one more, for what waits. A run that never ends is cut off by pytest's time limit for a test,
 and named.
 
 Three runs are too long for every day. `--thorough [COUNT] [FIRST]` lives 100,000 generated
@@ -127,7 +127,7 @@ class Command(BaseCommand):
             return (check, *check.run(data), time.monotonic() - started)
 
         broken = []
-        with ThreadPoolExecutor((os.cpu_count() or 1) + 2) as pool:
+        with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
             for ended in as_completed([pool.submit(timed, check) for check in checks]):
                 check, good, said, took = ended.result()
                 if check.is_shown or not good:
