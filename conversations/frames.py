@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -38,7 +37,7 @@ from conversations.queries import meters, paging, transcripts, waiting
 from conversations.queries.conversations import conversation_by_id, live_turn
 from conversations.queries.notices import limits_of
 from conversations.queries.people import preferences_of_owner
-from conversations.queries.shapes import Bookmark
+from conversations.queries.shapes import Bookmark, Round
 from conversations.templatetags.agentweb import prose
 
 if TYPE_CHECKING:
@@ -81,9 +80,10 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
             context["has_live"] = live_turn(conversation) is not None
             context["limits"] = limits_of(conversation, put_away=away)
         case RoundOpened() | RoundChanged():
-            found = transcripts.round_of(conversation, event.turn, event.round)
-            # A round that has just opened may have markers already, and gets its text live.
-            shown = replace(found, is_live=isinstance(event, RoundOpened))
+            shown = transcripts.round_of(conversation, event.turn, event.round)
+            if isinstance(event, RoundOpened):
+                # It may have markers already; its text comes live, also where it is stored by now.
+                shown = Round(event.round, shown.markers, is_live=True)
             context |= {"turn": {"number": event.turn}, "round": shown}
         case MeterMoved():
             meter = meters.meter(conversation)

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations import frames
 from conversations.context import wire
+from conversations.events import RoundChanged, RoundOpened
 from conversations.hub import Live
 from conversations.models import ApiResult, Conversation
 from conversations.ports import Finish, ToolDone
@@ -59,6 +60,14 @@ def test_a_round_by_itself_is_the_round_within_its_turn() -> None:
     assert [marker.seq for marker in opened.markers] == [change.seq]
     assert opened == transcripts.turn(conversation, 2).rounds[0]
     assert transcripts.round_of(conversation, 2, 9) == Round(9)
+
+
+def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> None:
+    played = records.played()
+    opened = frames.render(played.conversation.pk, RoundOpened(1, 2))
+    assert "4711" not in opened
+    assert opened.count('class="marker') >= 2
+    assert "4711" in frames.render(played.conversation.pk, RoundChanged(1, 2))
 
 
 def test_a_round_costs_the_same_however_many_there_are() -> None:
