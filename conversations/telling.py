@@ -133,17 +133,27 @@ async def _show(topic: Topic, conversation_id: int, event: Event, place: Place |
         if isinstance(event, ToolMoved):
             _keep_said(topic, event)
         if topic.sockets:
+            is_missed = took == "missed" or _is_doubtful(topic, event, place)
             try:
                 frame = await _frame(topic, conversation_id, event)
             except Exception:
                 # What follows would have no place on the pages: they are given all of it anew.
                 topic.renew()
                 raise
-            if took == "missed":
+            if is_missed:
                 topic.renew()
             elif frame:
                 topic.publish(frame)
     return took
+
+
+def _is_doubtful(topic: Topic, event: Event, place: Place | None) -> bool:
+    """Say whether nobody knows that the pages have the turn whose state somebody else tells.
+
+    Its worker may have died before it told that there is one.
+    """
+    is_state = isinstance(event, TurnChanged | TurnClosed)
+    return relay.is_open and is_state and place is None and topic.shown is None
 
 
 def _keep_said(topic: Topic, event: ToolMoved) -> None:

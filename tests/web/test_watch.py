@@ -145,6 +145,10 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
         await telling.hear(closed | {"place": None})
         found = topic.after(position)
         assert (found and len(found), topic.shown) == (frames, then)
+    # Nobody knows what the pages show: the worker may have died before it told of the turn.
+    topic.shown, position = None, topic.position
+    await telling.hear(closed | {"place": None})
+    assert (topic.after(position), topic.shown) == (None, None)
     topic.sockets = 0
     hub.leave(key)
 
