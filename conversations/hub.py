@@ -25,6 +25,7 @@ from conversations.events import (
     TextGrew,
     ToolMoved,
     TurnClosed,
+    TurnOpened,
 )
 
 #: Frames a socket may be behind before it is given a snapshot instead.
@@ -100,10 +101,13 @@ class Topic:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def take(self, event: Event, place: Place | None) -> Literal["new", "old", "gap", "missed"]:
+    def take(
+        self, event: Event, place: Place | None, *, is_alone: bool = False
+    ) -> Literal["new", "old", "gap", "missed"]:
         """Take up what a turn tells; what has no place was told by nobody's turn, and is new.
 
         Behind a gap, text is not taken, and a state is, but other states were "missed".
+        `is_alone`: all turns run in this process, so what they told is known whole.
         """
         found: Literal["new", "missed"] = "new"
         if place is not None:
@@ -117,9 +121,11 @@ class Topic:
             if not is_next and isinstance(event, TextGrew | ToolMoved):
                 self.is_behind = True
                 return "gap"
-            # Also for who hears the first of it: its page may be older than the turn.
-            is_other = place[:2] != last[:2] and place[2] == 1
-            if not (is_next or is_other) or self.open_turn not in (0, place[0]):
+            is_open, is_none = self.open_turn == place[0], self.open_turn == 0
+            opens = is_none and isinstance(event, TurnOpened)
+            # A lease begins: how far the one before it came, nobody knows who only heard of it.
+            begins = place[2] == 1 and (opens or (is_open and is_alone))
+            if not (begins or (is_next and (is_open or is_none))):
                 found = "missed"
             self.place, self.is_behind = place, False
             if isinstance(event, TurnClosed):

@@ -127,7 +127,7 @@ async def _hear_event(message: Message) -> None:
 
 async def _show(topic: Topic, conversation_id: int, event: Event, place: Place | None) -> str:
     async with topic.lock:
-        took = topic.take(event, place)
+        took = topic.take(event, place, is_alone=not relay.is_open)
         if took in ("old", "gap"):
             return took
         if isinstance(event, ToolMoved):
@@ -170,7 +170,7 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
     if isinstance(event, ToolMoved):
         return topic.said.get(event.tool_use_id, "")
     mark, frame = await db(_rendered, conversation_id, event, topic.language)
-    if mark is not None and topic.shown is not None and not mark.follows(topic.shown):
+    if mark is not None and topic.shown is not None and not _leads_to(mark, topic.shown, event):
         # A turn, or that another path is shown, was told and not heard here.
         topic.renew()
         return ""
@@ -185,6 +185,12 @@ def _rendered(conversation_id: int, event: Event, language: str) -> tuple[Mark |
         # The mark first: what changes in between is shown once more, and never not at all.
         mark = marks([conversation_id]).get(conversation_id)
     return mark, frames.render(conversation_id, event, language)
+
+
+def _leads_to(mark: Mark, shown: Mark, event: Event) -> bool:
+    """Say whether pages that show so much have all that the event's frame needs."""
+    is_state = isinstance(event, TurnChanged | TurnClosed) and event.turn == mark.leaf
+    return shown.leaf == mark.leaf or (mark.follows(shown) and not is_state)
 
 
 def _is_of_turns(mark: Mark, shown: Mark | None) -> bool:
@@ -208,8 +214,8 @@ async def _hear_live(message: Message) -> None:
         return
     async with topic.lock:
         live = Live(*message["live"]) if message["live"] else None
-        is_shown = topic.live == live and topic.said == message["said"]
-        if topic.adopt(tuple(message["place"]), live, message["said"]) and not is_shown:
+        if topic.adopt(tuple(message["place"]), live, message["said"]):
+            # What was told until then may have been states, too: that there is a turn at all.
             topic.renew()
 
 

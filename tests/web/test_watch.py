@@ -140,9 +140,16 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
     closed = {"type": "event", "conversation": key, "name": "TurnClosed", "event": {"turn": 3}}
     topic = hub.enter(key)
     topic.sockets = 1
-    for shown, frames, then in ((1, None, None), (2, 1, present), (3, 1, present)):
+    opened = closed | {"name": "TurnOpened"}
+    cases = [
+        (1, closed, None, None),
+        (2, closed, None, None),
+        (2, opened, 1, present),
+        (3, closed, 1, present),
+    ]
+    for shown, told, frames, then in cases:
         topic.shown, position = replace(present, leaf=shown, before=shown - 1), topic.position
-        await telling.hear(closed | {"place": None})
+        await telling.hear(told | {"place": None})
         found = topic.after(position)
         assert (found and len(found), topic.shown) == (frames, then)
     # Nobody knows what the pages show: the worker may have died before it told of the turn.
@@ -151,6 +158,22 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
     assert (topic.after(position), topic.shown) == (None, None)
     topic.sockets = 0
     hub.leave(key)
+
+
+async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_told_until_then() -> None:
+    """Nothing is being said, and yet a turn began, or changed, that the page does not have."""
+    _, conversation = await ada_and_her_conversation()
+    live = {"type": "live", "conversation": conversation.pk, "live": None, "said": {}}
+    async with connected(conversation) as found:
+        await frame_of(found)
+        page = Page()
+        await db(lambda: work.next_turn(conversation))
+        await telling.hear(live | {"place": [2, 1, 2]})
+        opened = {"type": "event", "conversation": conversation.pk, "name": "RoundOpened"}
+        await telling.hear(opened | {"event": {"turn": 2, "round": 1}, "place": [2, 1, 3]})
+        while not page.root.find("turn-2-r1-tail"):
+            page.take(await frame_of(found))
+        assert page.missed == []
 
 
 async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
