@@ -1,9 +1,10 @@
 """The runs of pytest that together are the whole suite, and what became of them.
 
-There are two databases in two runs, not in one, because Django has one default connection and the
-code under test uses it. The core's own tests are a run of their own, because only they are measured
-for coverage, which takes longer than most of what it watches; the browser's and those around the
-app, because they wait more than they work.
+There are two databases in runs of their own, because Django has one default connection and the code
+under test uses it. The core's own tests are a run of their own, because only they are measured for
+coverage, which takes longer than most of what it watches; the browser's and those of processes,
+because they wait more than they work; the pages', because no run should take longer than all that
+goes on beside it.
 
 A test that fails beside other runs is run once more when nothing else runs, and named: what then
 fails has failed, and where more than a few failed nothing is run again. The runs share two
@@ -28,12 +29,14 @@ PYTHON = (sys.executable, "-m")
 SETTINGS = "--ds=tests.settings"
 BROWSER = ("tests/e2e",)
 OF_THE_CORE = ("tests/context", "tests/runner")
-ON_BOTH_DATABASES = (
-    "tests/services", "tests/turns", "tests/web", "tests/faults",
-    "tests/edge", "tests/attacks", "tests/rig", "tests/scaled",
+#: What people and attackers see, and what else depends on the database.
+OF_THE_PAGES = ("tests/web", "tests/attacks")
+OF_THE_DATABASE = (
+    "tests/services", "tests/turns", "tests/faults", "tests/edge", "tests/rig", "tests/scaled",
 )  # fmt: skip
-#: What is around the app: its model's API, servers, tools, real processes.
-AROUND = ("tests/edge", "tests/emulator", "tests/rig", "tests/scaled", "tests/tools")
+#: What is around the app: its model's API, servers, tools; and whole processes, which mostly wait.
+AROUND = ("tests/edge", "tests/emulator", "tests/scaled", "tests/tools")
+OF_PROCESSES = ("tests/rig",)
 #: The programs of a run: pytest, and pytest watched for what it covers.
 PLAIN, MEASURED = ("pytest",), ("coverage", "run", "--parallel-mode", "-m", "pytest")
 #: Failures of one run that are looked at once more.
@@ -96,12 +99,18 @@ class Suite:
 
 #: The longest first, so that the last ones end at about the same time.
 SUITES = (
-    Suite("tests on postgres", ON_BOTH_DATABASES, database="postgres", only="database"),
-    Suite("tests on sqlite", without=(*OF_THE_CORE, *AROUND, *BROWSER), only="sqlite"),
-    Suite("tests around the app", AROUND, only="sqlite"),
-    Suite("tests in the browser", BROWSER),
-    Suite("tests of the core", OF_THE_CORE, program=MEASURED),
-)
+    Suite("processes", OF_PROCESSES, only="sqlite"),
+    Suite("browser", BROWSER),
+    Suite("pages on postgres", OF_THE_PAGES, database="postgres", only="database"),
+    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite"),
+    Suite("all else on postgres", OF_THE_DATABASE, database="postgres", only="database"),
+    Suite(
+        "all else on sqlite", only="sqlite",
+        without=(*OF_THE_PAGES, *AROUND, *OF_PROCESSES, *BROWSER, *OF_THE_CORE),
+    ),
+    Suite("around the app", AROUND, only="sqlite"),
+    Suite("core", OF_THE_CORE, program=MEASURED),
+)  # fmt: skip
 
 
 def command(*words: str, **environment: str) -> Callable[[Path], tuple[bool, str]]:

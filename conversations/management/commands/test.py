@@ -2,14 +2,14 @@
 
 `manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
 SQLite. What depends on the database runs again on a real PostgreSQL that it starts itself: of the
-folders in `ON_BOTH_DATABASES` every test that has Django's connection, but a slice of some matrices
+folders of the runs on it every test that has Django's connection, but a slice of some matrices
 (tests/onedatabase.py). pytest-django refuses the connection to a test that does not ask for it, so
 what runs once (the core, tools, the browser, processes with a database of their own) cannot depend
 on it.
 
-All of it goes through one queue, the longest first, into as many places as there are processors
-and one more, for what waits. A run that never ends is cut off by pytest's time limit for a test,
-and named.
+All of it goes through one queue, the longest first, into more places than there are processors,
+because half of what a run takes is waiting. A run that never ends is cut off by pytest's time limit
+for a test, and named.
 
 Three runs are too long for every day. `--thorough [COUNT] [FIRST]` lives 100,000 generated
 conversations, and shortens texts at every limit, where the suite takes a slice. `--mutations
@@ -47,6 +47,8 @@ LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--mutations": ("tests.mutations", ()),
     "--chaos": ("tests.rig.chaos", ()),
 }
+#: Runs beside those that the processors have time for.
+_WAITING = 3
 _LINT = str(Path(sys.executable).with_name("lint-imports"))
 
 
@@ -127,7 +129,7 @@ class Command(BaseCommand):
             return (check, *check.run(data), time.monotonic() - started)
 
         broken = []
-        with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
+        with ThreadPoolExecutor((os.cpu_count() or 1) + _WAITING) as pool:
             for ended in as_completed([pool.submit(timed, check) for check in checks]):
                 check, good, said, took = ended.result()
                 if check.is_shown or not good:
