@@ -84,7 +84,7 @@ class Topic:
     is_behind: bool = False
     #: The turn whose end was not told yet.
     open_turn: int = 0
-    #: The last turn whose end a snapshot has shown: its words were in it.
+    #: The last turn whose end pages were given whole: its words were in it.
     over: int = 0
     #: What all pages show for certain; None: that is not known.
     shown: Mark | None = None
@@ -168,7 +168,7 @@ class Topic:
         return True
 
     def past(self, mark: Mark | None) -> None:
-        """Know of a snapshot that showed every turn's end: words that come late stood in it."""
+        """Know that pages were shown every turn's end: words that come late stood in it."""
         if mark is not None and not mark.is_live:
             self.over = max(self.over, mark.leaf)
 

@@ -174,8 +174,13 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
         # A turn, or that another path is shown, was told and not heard here.
         topic.renew()
         return ""
+    if mark is not None and isinstance(event, TurnChanged) and not mark.is_live:
+        # It has ended meanwhile: the state alone would leave out what it said until then.
+        topic.renew()
+        return ""
     if mark is not None and (isinstance(event, _WHOLE) or _is_of_turns(mark, topic.shown)):
         topic.shown = mark
+        topic.past(mark)
     return "\n".join((frame, *topic.said.values()))
 
 

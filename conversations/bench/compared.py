@@ -32,7 +32,7 @@ async def followed(
     def is_whole(tab: Tab) -> bool:
         return set(stored[tab.chat["chat"]]) <= set(tab.shown.stamps)
 
-    await _waited(tabs, is_whole)
+    _tell(await _waited(tabs, is_whole), stored)
     wanted = [set(stored[tab.chat["chat"]]) for tab in tabs]
     shown = [len(each & set(tab.shown.stamps)) for tab, each in zip(tabs, wanted, strict=True)]
     return {
@@ -59,16 +59,21 @@ async def equal(tabs: Sequence[Tab], stored: Stored) -> dict[str, int]:
         return is_here and tab.shown.stamps == stored[tab.chat["chat"]]
 
     unequal = await _waited(tabs, is_equal)
+    _tell(unequal, stored)
+    words = sum(bool(stored[tab.chat["chat"]]) for tab in tabs)
+    return {"answers": words, "unequal": len(unequal)}
+
+
+def _tell(unequal: Sequence[Tab], stored: Stored) -> None:
+    """Say of the first tabs that are not as they should be what is known of them."""
     for tab in unequal[:_MOST]:
         shown, kept = tab.shown.stamps, stored[tab.chat["chat"]]
         sys.stderr.write(
             f"{tab.chat['chat']}: {len(kept)} deltas are stored, {len(shown)} are shown,"
             f" {len(set(kept) - set(shown))} are not, {len(shown) - len(set(shown))} are twice;"
-            f" opened {tab.opened} times, failed {dict(tab.failed)}, missed"
-            f" {tab.shown.missed[:_MOST]}\n"
+            f" is {'' if tab.is_here.is_set() else 'not '}here, opened {tab.opened} times, failed"
+            f" {dict(tab.failed)}, missed {tab.shown.missed[:_MOST]}\n"
         )
-    words = sum(bool(stored[tab.chat["chat"]]) for tab in tabs)
-    return {"answers": words, "unequal": len(unequal)}
 
 
 async def _waited(every: Sequence[T], is_good: Callable[[T], bool]) -> list[T]:

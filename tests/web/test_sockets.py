@@ -15,7 +15,7 @@ from django.contrib.auth.backends import ModelBackend
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import consumers, dispatch, frames, telling
+from conversations import consumers, dispatch, frames
 from conversations.db import PAGES, THREADS, db, db_for_page
 from conversations.hub import KEPT, hub
 from conversations.models import Conversation, Draft, Turn
@@ -190,33 +190,6 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
         assert len(set(texts)) > 3
         assert page.text("turn-1") == fresh.text("turn-1")
         assert page.missed == []
-
-
-async def test_words_that_come_later_than_the_end_they_belong_to_are_not_shown_again() -> None:
-    """Another process told them, and died before it told the end."""
-    _, conversation = await ada_and_her_conversation()
-    grown = {"turn": 1, "round": 1, "thinking": "again", "closed": "<p>again</p>", "tail": "again"}
-    told = [("RoundOpened", {"turn": 1, "round": 1}), ("TextGrew", grown)]
-
-    async def tell(name: str, event: dict[str, Any], at: int) -> None:
-        message = {"type": "event", "conversation": conversation.pk, "name": name}
-        await telling.hear(message | {"event": event, "place": [1, 1, at] if at else None})
-
-    async with connected(conversation) as found:
-        page = Page()
-        page.take(await found.receive_from(timeout=60))
-        before = page.text("turn-1")
-        await tell("TurnChanged", {"turn": 1}, 6)
-        page.take(await found.receive_from(timeout=60))
-        for at, (name, event) in enumerate(told, 7):
-            await tell(name, event, at)
-        await tell("TitleChanged", {}, 0)
-        last = ""
-        while "title" not in last:
-            page.take(last := await found.receive_from(timeout=60))
-    assert "again" not in page.text("turn-1")
-    assert page.text("turn-1") == before
-    assert len(set(page.root.ids())) == len(page.root.ids())
 
 
 async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answer() -> None:

@@ -160,22 +160,6 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
     hub.leave(key)
 
 
-async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_told_until_then() -> None:
-    """Nothing is being said, and yet a turn began, or changed, that the page does not have."""
-    _, conversation = await ada_and_her_conversation()
-    live = {"type": "live", "conversation": conversation.pk, "live": None, "said": {}}
-    async with connected(conversation) as found:
-        await frame_of(found)
-        page = Page()
-        await db(lambda: work.next_turn(conversation))
-        await telling.hear(live | {"place": [2, 1, 2]})
-        opened = {"type": "event", "conversation": conversation.pk, "name": "RoundOpened"}
-        await telling.hear(opened | {"event": {"turn": 2, "round": 1}, "place": [2, 1, 3]})
-        while not page.root.find("turn-2-r1-tail"):
-            page.take(await frame_of(found))
-        assert page.missed == []
-
-
 async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
     user, first = await ada_and_her_conversation()
     others = [await db(lambda: work.conversation_of(work.begun(user))) for _ in range(3)]
