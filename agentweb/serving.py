@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import connection
 
-from agentweb import env
+from agentweb import env, memory
 
 
 def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
@@ -59,6 +59,7 @@ class _Process:
     def _begun(self, task: asyncio.Future[None]) -> None:
         self.error = task.exception()
         if self.error is None:
+            memory.settle()
             self._started()
         else:
             self._reactor.stop()

@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import Any
 
+from agentweb import memory
 from agentweb.edge.watchdog import Watchdog
 from conversations.conf import conf
 
@@ -38,6 +39,7 @@ class WorkerLoop:
         self._loop.call_soon_threadsafe(self._watch)
         work = process.start(runs_turns=True)
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        memory.settle()
 
     def _watch(self) -> None:
         Watchdog(self._loop).start()

@@ -39,7 +39,7 @@ logger = logging.getLogger("agentweb.turns")
 
 #: Seconds between two frames of text: of a single answer, more for each other one, and at most
 #: where the loop is busy.
-FLUSH_SECONDS, FLUSH_MORE, BUSY_SECONDS = 0.08, 0.0016, 0.25
+FLUSH_SECONDS, FLUSH_MORE, BUSY_SECONDS = 0.08, 0.0024, 0.25
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
 #: Seconds between two checkpoints of one process.
 DRAFT_GAP = 0.02

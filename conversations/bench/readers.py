@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from conversations.bench.posts import Post
 from conversations.bench.shown import STAMP
 
-_STAMP_BYTES = re.compile(rb"t(\d{16})")
+_STAMP_BYTES = re.compile(rb"t([0-9A-Z]{10})")
 #: Characters of a stamp; so much less one may be the beginning of one.
-_LENGTH = 17
+_LENGTH = 11
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Reader:
         """Count those that are new; they are written in order."""
         now, fresh, last, earliest = time.time(), 0, self.last, 1 << 62
         for found in reversed(stamps):
-            stamp = int(found)
+            stamp = int(found, 36)
             if stamp <= last:
                 break
             # Two frames in one message show the same tail twice.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-STAMP = re.compile(r"t(\d{16})")
+#: Microseconds to the base 36, as the emulator writes them.
+STAMP = re.compile(r"t([0-9A-Z]{10})")
 #: What a finished answer carries for copying: its text again, which nobody sees.
 _SOURCE = re.compile(r'<template class="source">.*?</template>', re.DOTALL)
 _SWAP = re.compile(r'<\w+ [^>]*?hx-swap-oob="([^"]*)"[^>]*>')

@@ -21,7 +21,7 @@ SIDES = (RELAY, EMBEDDED, SCALED)
 COUNTS = (1, 10, 50, 100, 200)
 RATE = 40
 #: Words of a delta; the far end cuts answers into pieces of so many.
-_WORDS = 3
+_WORDS = 2
 #: Seconds between two questions (four a second: as many as 50 people who ask every 12 seconds),
 #: the part of an answer within which all have asked, so that all are answered at once, and seconds
 #: for which a queue may be read to its end.

@@ -32,7 +32,7 @@ LIVE = '<div id="live" hx-swap-oob="outerHTML">{}</div>'
 TURN = '<section id="turn-{0}" class="turn">{1}</section>'
 ROUND = '<div id="turn-{0}-r1"><div id="turn-{0}-r1-done">{1}</div><div id="turn-{0}-r1-tail">'
 LEAVES = '<div id="restarting" hidden data-within="0" hx-swap-oob="outerHTML"></div>'
-A, B, C = (f"{number:016}" for number in (1, 2, 3))
+A, B, C = (f"{number:010}" for number in (1, 2, 3))
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 A source that waits for its reader hides what the reader costs: its queue is then the source's own
 silence. This one writes what is due, into a buffer without an end if need be, and adds to each
-delta a word of sixteen digits, `t1763789012345678`: microseconds of the machine's clock. It stands
-between two words of one line, so it breaks nothing of the Markdown around it: at the beginning of
+delta a word of ten digits to the base 36, `tHE7S0K2QX1`: microseconds of the machine's clock. It
+stands between two words of one line, so it breaks nothing of the Markdown around it: at the beginning of
 a line it would keep a code block from being closed.
 """
 
@@ -17,7 +17,8 @@ from random import Random
 from agentweb.emulator.asgi import Send
 from agentweb.emulator.streaming.steps import Frame, Steps
 
-_WORDS = re.compile(r"(?:\S+\s*){1,3}")
+_WORDS = re.compile(r"(?:\S+\s*){1,2}")
+_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: A delta of text on the wire, and how it ends; in it a space between two words of one line.
 _TEXT, _END = b'"text_delta","text":"', b'"}}\n\n'
 _GAP = re.compile(rb'(?<!\\n)(?<![ "]) (?![ \\"])')
@@ -55,4 +56,12 @@ def _stamped(data: bytes) -> bytes:
         return data
     gap = _GAP.search(data, data.index(_TEXT))
     at = gap.end() if gap else len(data) - len(_END)
-    return b"%bt%016d %b" % (data[:at], time.time_ns() // 1_000, data[at:])
+    return b"%bt%b %b" % (data[:at], _stamp(time.time_ns() // 1_000), data[at:])
+
+
+def _stamp(left: int) -> bytes:
+    digits = bytearray()
+    while left:
+        left, digit = divmod(left, 36)
+        digits.append(_DIGITS[digit])
+    return bytes(reversed(digits))
