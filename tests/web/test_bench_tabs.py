@@ -164,7 +164,7 @@ async def test_a_tab_shows_what_the_page_shows_at_every_moment(
         await ended(turn)
     chat = str(turn.conversation.public_id)
     assert (await db(stored, [chat], 60))[chat] == shown.stamps
-    assert len(shown.stamps) == 150
+    assert len(shown.stamps) == 225
     assert shown.missed == page.missed == []
 
 

@@ -3,8 +3,8 @@
 A source that waits for its reader hides what the reader costs: its queue is then the source's own
 silence. This one writes what is due, into a buffer without an end if need be, and adds to each
 delta a word of ten digits to the base 36, `tHE7S0K2QX1`: microseconds of the machine's clock. It
-stands between two words of one line, so it breaks nothing of the Markdown around it: at the beginning of
-a line it would keep a code block from being closed.
+stands between two words of one line, so it breaks nothing of the Markdown around it: at the
+beginning of a line it would keep a code block from being closed.
 """
 
 from __future__ import annotations
