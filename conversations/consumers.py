@@ -156,9 +156,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _snapshot(self, topic: Topic) -> int:
         """Send the present state, read while no event comes in between."""
         async with topic.lock:
-            mark, read = await db_for_page(self._read, topic)
+            # The place first: nothing is published meanwhile, but the pages may be renewed.
             position = topic.position
-            topic.past(mark)
+            mark, read = await db_for_page(self._read, topic)
+            topic.begin(mark)
         self.shown = mark
         html, self.bookmark = read
         RESYNCS.add()

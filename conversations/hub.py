@@ -167,6 +167,12 @@ class Topic:
         self.open_turn = place[0]
         return True
 
+    def begin(self, mark: Mark | None) -> None:
+        """Know of a snapshot; those of other pages come later, and show no less."""
+        if self.shown is None:
+            self.shown = mark
+        self.past(mark)
+
     def past(self, mark: Mark | None) -> None:
         """Know that pages were shown every turn's end: words that come late stood in it."""
         if mark is not None and not mark.is_live:

@@ -133,27 +133,17 @@ async def _show(topic: Topic, conversation_id: int, event: Event, place: Place |
         if isinstance(event, ToolMoved):
             _keep_said(topic, event)
         if topic.sockets:
-            is_missed = took == "missed" or _is_doubtful(topic, event, place)
             try:
                 frame = await _frame(topic, conversation_id, event)
             except Exception:
                 # What follows would have no place on the pages: they are given all of it anew.
                 topic.renew()
                 raise
-            if is_missed:
+            if took == "missed":
                 topic.renew()
             elif frame:
                 topic.publish(frame)
     return took
-
-
-def _is_doubtful(topic: Topic, event: Event, place: Place | None) -> bool:
-    """Say whether nobody knows that the pages have the turn whose state somebody else tells.
-
-    Its worker may have died before it told that there is one.
-    """
-    is_state = isinstance(event, TurnChanged | TurnClosed)
-    return relay.is_open and is_state and place is None and topic.shown is None
 
 
 def _keep_said(topic: Topic, event: ToolMoved) -> None:
@@ -178,7 +168,7 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
         # It has ended meanwhile: the state alone would leave out what it said until then.
         topic.renew()
         return ""
-    if mark is not None and (isinstance(event, _WHOLE) or _is_of_turns(mark, topic.shown)):
+    if mark is not None and (_is_of_turns(mark, topic.shown) or _shows(event, mark)):
         topic.shown = mark
         topic.past(mark)
     return "\n".join((frame, *topic.said.values()))
@@ -196,6 +186,11 @@ def _leads_to(mark: Mark, shown: Mark, event: Event) -> bool:
     """Say whether pages that show so much have all that the event's frame needs."""
     is_state = isinstance(event, TurnChanged | TurnClosed) and event.turn == mark.leaf
     return shown.leaf == mark.leaf or (mark.follows(shown) and not is_state)
+
+
+def _shows(event: Event, mark: Mark) -> bool:
+    """Say whether the frame shows the newest turn of the path, and so all of what is new."""
+    return isinstance(event, _WHOLE) and event.turn == mark.leaf
 
 
 def _is_of_turns(mark: Mark, shown: Mark | None) -> bool:
