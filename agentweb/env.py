@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -179,3 +180,13 @@ def unwritable(folder: Path, error: OSError) -> str:
         f"nothing can be written to {folder}: {error.strerror or error}; set AGENTWEB_DATA_DIR to a"
         " folder that this user may write to"
     )
+
+
+def namespace(redis_url: str, secret: str) -> str:
+    """Name what the processes of one installation say to each other on a Redis.
+
+    What is published is heard in all databases of a server, so without a name of its own an
+    installation would hear the words of others that use the same one.
+    """
+    number = urlsplit(redis_url).path.strip("/") or "0"
+    return f"agentweb.{number}.{sha256(f'relay:{secret}'.encode()).hexdigest()[:16]}."

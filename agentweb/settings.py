@@ -179,7 +179,8 @@ CHANNEL_LAYERS = (
         "default": {
             "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
             "CONFIG": {
-                "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}]
+                "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}],
+                "prefix": env.namespace(REDIS_URL, SECRET_KEY),
             },
         }
     }

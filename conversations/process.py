@@ -12,7 +12,6 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from django.conf import settings
 from django.db import connection
 
 from conversations.conf import conf
@@ -94,7 +93,7 @@ class Process:
             sweeps += 1
             try:
                 await self.sweep()
-                if sweeps % TIDY_SWEEPS == 0 and not settings.REDIS_URL:
+                if sweeps % TIDY_SWEEPS == 0 and conf.run_turns_in == "web":
                     await tidy()
             except Exception:
                 logger.exception("the sweep failed; it is tried again")

@@ -38,6 +38,8 @@ from tests.rig.rigs import Fell, Rig
 
 #: Kills of one round, and rounds that go on at the same time.
 ROUND, AT_ONCE = 100, 4
+#: Databases of a Redis; rounds that go on at the same time have one each.
+_DATABASES = 16
 PEOPLE = 4
 TOOLS = ("peek", "put", "fire")
 SCRIPT = Script([
@@ -243,7 +245,7 @@ async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
     settings = SETTINGS | {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{ways[0].port}"}
     try:
         if mode == "scaled":
-            settings |= _through(ways)
+            settings |= _through(ways, seed % _DATABASES)
         with await asyncio.to_thread(Rig.of, mode, folder, model, **settings) as rig:
             dice = Random(seed)
             rig.dice = Random(dice.random())
@@ -256,14 +258,14 @@ async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
     return report
 
 
-def _through(ways: list[Proxy]) -> dict[str, str]:
-    """Put proxies before PostgreSQL and Redis."""
+def _through(ways: list[Proxy], number: int) -> dict[str, str]:
+    """Put proxies before PostgreSQL and that database of Redis."""
     from tests.rig.rigs import prepared_postgres
 
     store, broker = servers.shared_postgres(), servers.shared_redis()
     ways += [Proxy(store.port), Proxy(broker.port)]
     url = prepared_postgres(store).replace(f":{store.port}/", f":{ways[1].port}/")
-    return {"DATABASE_URL": url, "REDIS_URL": f"redis://127.0.0.1:{ways[2].port}/0"}
+    return {"DATABASE_URL": url, "REDIS_URL": f"redis://127.0.0.1:{ways[2].port}/{number}"}
 
 
 async def play_all(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 from channels.layers import channel_layers
 
+from agentweb import env
 from conversations import relay as relaying
 from conversations.relay import ALL, Message, Relay, group_of
 from tests import servers
@@ -86,6 +87,30 @@ async def test_only_who_looks_at_a_conversation_hears_of_it() -> None:
         other.send(ALL, {"type": "d"})
         await until(lambda: len(ones) == len(twos) == 2)
     assert [message["type"] for message in twos] == ["b", "d"]
+
+
+async def test_installations_that_share_a_server_do_not_hear_each_other(settings: Any) -> None:
+    """What is published is heard in all databases of a server."""
+    config = settings.CHANNEL_LAYERS["default"]["CONFIG"]
+    names = [
+        env.namespace(f"redis://one:6379/{number}", secret)
+        for number, secret in ((0, "a"), (1, "a"), (0, "b"))
+    ]
+    assert env.namespace("redis://other:6379", "a") == names[0]
+    heard = []
+    async with AsyncExitStack() as stack:
+        for name in names:
+            config["prefix"], channel_layers.backends = name, {}
+            heard.append(await stack.enter_async_context(listening(group_of(1))))
+        for relay, _ in heard:
+            for group in (group_of(1), ALL):
+                relay.send(group, {"type": "a"})
+        config["prefix"], channel_layers.backends = names[0], {}
+        same, ones = await stack.enter_async_context(listening(group_of(1)))
+        heard[0][0].send(group_of(1), {"type": "b"})
+        same.send(ALL, {"type": "c"})
+        await until(lambda: bool(ones) and any(row["type"] == "c" for row in heard[0][1]))
+        assert [[row["type"] for row in rows] for _, rows in heard] == [["c"], [], []]
 
 
 async def test_what_cannot_be_understood_does_not_stop_the_hearing() -> None:
