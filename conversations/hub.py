@@ -13,6 +13,7 @@ network twice, or not at all, are known as well.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,8 @@ from conversations.events import (
 KEPT = 400
 #: Number of the turn, generation of its lease, count of what was told of it.
 Place = tuple[int, int, int]
+#: What a turn tells of itself until its end.
+_PARTS = (RoundOpened, RoundChanged, TextGrew, ToolMoved)
 #: Behind everything that is told under one lease.
 OVER = 2**62
 
@@ -80,8 +83,9 @@ class Topic:
     said: dict[str, str] = field(default_factory=dict)
     #: Where the telling of a turn has come to, as far as this process knows.
     place: Place | None = None
-    #: Whether words are missing here that the process of the turn has.
+    #: Whether words are missing here that the process of the turn has, and when it was asked.
     is_behind: bool = False
+    asked: float = -math.inf
     #: The turn whose end was not told yet.
     open_turn: int = 0
     #: The last turn whose end pages were given whole: its words were in it.
@@ -115,7 +119,7 @@ class Topic:
             if place <= last:
                 return "old"
             is_next = place[:2] == last[:2] and place[2] == last[2] + 1
-            if place[0] <= self.over and isinstance(event, RoundOpened | TextGrew | ToolMoved):
+            if place[0] <= self.over and isinstance(event, _PARTS):
                 self.place = place if is_next else self.place
                 return "old"
             if not is_next and isinstance(event, TextGrew | ToolMoved):
@@ -177,6 +181,8 @@ class Topic:
         """Know that pages were shown every turn's end: words that come late stood in it."""
         if mark is not None and not mark.is_live:
             self.over = max(self.over, mark.leaf)
+            # Where the end was never told, nobody took them back.
+            self.live, self.said = None, {}
 
     def publish(self, frame: str) -> None:
         """Append a frame and wake the sockets."""

@@ -160,11 +160,18 @@ class TurnStage:
         self._text.append(text)
         self._thinking.append(thinking)
         self._length += len(text) + len(thinking)
-        self._shown.set()
         if not self._saved_length:
-            await self._checkpoint()
+            try:
+                await self._checkpoint()
+            except Exception:
+                # Not kept, so not shown: both with what comes next.
+                self._fresh_text = self._text.pop() + self._fresh_text
+                self._fresh_thinking = self._thinking.pop() + self._fresh_thinking
+                self._length = 0
+                raise
         elif self._length - self._saved_length >= DRAFT_CHARACTERS:
             self._much.set()
+        self._shown.set()
         closed, tail = "", self._tail
         if text:
             closed, tail = await self._rendered(text)
@@ -196,12 +203,13 @@ class TurnStage:
         """Keep what there is."""
         if self._length == self._saved_length:
             return
-        self._saved_length = self._length
+        length = self._length
         draft = {"text": "".join(self._text), "thinking": "".join(self._thinking)}
         try:
             await db(save_draft, lease=self._lease, **draft)
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
+        self._saved_length = length
 
     async def settle(self) -> None:
         """Keep and show no more words: the turn has its end, or is left."""

@@ -8,7 +8,8 @@ a part of it, asks, and the process of the turn gives it the answer so far.
 from __future__ import annotations
 
 import logging
-from dataclasses import astuple
+import time
+from dataclasses import astuple, replace
 from typing import Any, get_args
 
 from conversations import events, frames
@@ -29,6 +30,8 @@ from conversations.queries.standing import marks
 from conversations.relay import ALL, Message, group_of, relay
 
 logger = logging.getLogger("agentweb.relay")
+#: Seconds until an answer that did not come is asked for again.
+ASK_SECONDS = 0.5
 #: Events that show the whole of the turn they are about.
 _WHOLE = (TurnOpened, TurnChanged, TurnClosed)
 _NAMES = {kind.__name__ for kind in get_args(Event)}
@@ -121,7 +124,9 @@ async def _hear_event(message: Message) -> None:
         took = await _show(topic, conversation_id, event, place and tuple(place))
     finally:
         hub.leave(conversation_id)
-    if took == "gap":
+    # All that comes behind a gap is one: the answer so far is asked for once.
+    if took == "gap" and time.monotonic() - topic.asked > ASK_SECONDS:
+        topic.asked = time.monotonic()
         relay.send(ALL, {"type": "ask", "conversation": conversation_id})
 
 
@@ -164,12 +169,11 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
         # A turn, or that another path is shown, was told and not heard here.
         topic.renew()
         return ""
-    if mark is not None and isinstance(event, TurnChanged) and not mark.is_live:
-        # It has ended meanwhile: the state alone would leave out what it said until then.
+    if mark is not None and _is_past(event, mark):
         topic.renew()
         return ""
     if mark is not None and (_is_of_turns(mark, topic.shown) or _shows(event, mark)):
-        topic.shown = mark
+        topic.shown = _after(event, mark, topic.shown or mark)
         topic.past(mark)
     return "\n".join((frame, *topic.said.values()))
 
@@ -188,9 +192,29 @@ def _leads_to(mark: Mark, shown: Mark, event: Event) -> bool:
     return shown.leaf == mark.leaf or (mark.follows(shown) and not is_state)
 
 
+def _is_past(event: Event, mark: Mark) -> bool:
+    """Say whether the turn went on since: a state would leave out what it said until its end.
+
+    A page that has come meanwhile has it among those that have ended, so it cannot be added either.
+    """
+    if isinstance(event, TurnOpened):
+        return not mark.is_live or event.turn != mark.leaf
+    return isinstance(event, TurnChanged) and not mark.is_live
+
+
 def _shows(event: Event, mark: Mark) -> bool:
     """Say whether the frame shows the newest turn of the path, and so all of what is new."""
     return isinstance(event, _WHOLE) and event.turn == mark.leaf
+
+
+def _after(event: Event, mark: Mark, shown: Mark) -> Mark:
+    """Give what pages show behind the frame, which has the title or what waits, or has not."""
+    has_queue = isinstance(event, TurnOpened | TurnClosed | QueueChanged)
+    return replace(
+        mark,
+        title=mark.title if isinstance(event, TitleChanged) else shown.title,
+        waiting=mark.waiting if has_queue else shown.waiting,
+    )
 
 
 def _is_of_turns(mark: Mark, shown: Mark | None) -> bool:

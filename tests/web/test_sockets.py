@@ -12,16 +12,18 @@ from uuid import uuid4
 import pytest
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.backends import ModelBackend
+from django.db import OperationalError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import consumers, dispatch, frames
+from conversations import consumers, dispatch, frames, stage
 from conversations.db import PAGES, THREADS, db, db_for_page
 from conversations.hub import KEPT, hub
 from conversations.models import Conversation, Draft, Turn
 from conversations.queries import paging
 from conversations.queries.shapes import Bookmark
 from conversations.services import turns
+from conversations.services.drafts import save_draft
 from conversations.tokens import socket_token
 from tests import work
 from tests.running import ended, queue, said, supervising, until
@@ -190,6 +192,30 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
         assert len(set(texts)) > 3
         assert page.text("turn-1") == fresh.text("turn-1")
         assert page.missed == []
+
+
+async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkeypatch: Any) -> None:
+    tries = []
+
+    def save(**fields: Any) -> None:
+        tries.append(fields["text"])
+        if len(tries) == 1:
+            raise OperationalError("on purpose")
+        save_draft(**fields)
+
+    monkeypatch.setattr(stage, "save_draft", save)
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 100 words emulator:pace=0.008")
+        async with connected(turn.conversation) as found:
+            page = Page()
+            page.take(await found.receive_from(timeout=60))
+            supervisor.wake(turn.pk)
+            seen = await listen(found, page, turn)
+    whole = " ".join((await db(said, await ended(turn))).split())
+    assert len(tries) > 1
+    assert tries[1].startswith(tries[0])
+    assert len(set(seen)) > 3
+    assert all(whole.startswith(text) for text in seen)
 
 
 async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answer() -> None:

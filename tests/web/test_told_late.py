@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from conversations import telling
 from conversations.db import db
 from conversations.hub import hub
 from conversations.models import Conversation
-from conversations.relay import Relay
+from conversations.queries import paging
+from conversations.relay import Message, Relay
 from tests import work
 from tests.web.fold import Page
 from tests.web.tabs import ada_and_her_conversation, connected, frame_of
@@ -95,6 +97,54 @@ async def test_a_page_that_hears_of_a_turn_when_it_is_over_is_given_all_and_keep
     assert "Here you are." in page.text("turn-2")
     assert "again" not in page.text("turn-2")
     assert page.missed == []
+
+
+@pytest.mark.usefixtures("_others")
+async def test_a_turn_that_stands_among_those_that_have_ended_is_not_added_below_them() -> None:
+    _, conversation = await ada_and_her_conversation()
+    known = await db(paging.bookmark, conversation, 1)
+    query = f"after=1&mark={known.mark}"
+    async with connected(conversation, query=query) as found:
+        assert 'id="turn-1"' not in await frame_of(found)
+        await hear(conversation, "TurnOpened", 1, turn=1)
+        assert 'id="turn-1"' not in await frame_of(found)
+        await hear(conversation, "RoundChanged", 2, turn=1, round=1)
+        page = Page()
+        await in_step(page, found, conversation)
+        assert page.missed == []
+
+
+@pytest.mark.usefixtures("_others")
+async def test_what_a_frame_does_not_have_is_not_taken_for_shown() -> None:
+    """The new title was told and not heard: the watch must still see that it is missing."""
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        topic = hub.find(conversation.pk)
+        assert topic is not None
+        assert topic.shown is not None
+        present, topic.place = topic.shown, (1, 1, 0)
+        topic.shown = replace(present, title="Old")
+        await hear(conversation, "TurnClosed", 1, turn=1)
+        assert topic.shown == replace(present, title="Old")
+        topic.shown = replace(present, waiting=3)
+        await hear(conversation, "TurnClosed", 2, turn=1)
+        assert topic.shown == present
+
+
+async def test_what_comes_behind_a_gap_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[Message] = []
+    monkeypatch.setattr(telling.relay, "send", lambda group, message: said.append(message))
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        said.clear()
+        for at in range(5, 25):
+            await hear(conversation, "TextGrew", at, turn=2, **GROWN)
+        assert [message["type"] for message in said] == ["ask"]
+        monkeypatch.setattr(telling, "ASK_SECONDS", 0)
+        await hear(conversation, "TextGrew", 30, turn=2, **GROWN)
+        assert len(said) == 2
 
 
 async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_told_until_then() -> None:

@@ -146,7 +146,7 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
         (1, closed, None, None),
         (2, closed, None, None),
         (2, older, 1, replace(present, turns=(), leaf=2, before=1)),
-        (2, opened, 1, present),
+        (2, opened, None, None),
         (3, closed, 1, present),
     ]
     for shown, told, frames, then in cases:
