@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from conversations.models import LIVE, Conversation, Message
+from conversations.models import LIVE, Conversation, Message, Transformation
 from conversations.queries import transcripts
 from conversations.queries.branches import end_of, path_turns
 from conversations.queries.shapes import Bookmark, Transcript, Turn
@@ -94,12 +94,20 @@ def halves(conversation: Conversation, page: Transcript) -> tuple[Transcript, li
 
 
 def bookmark(conversation: Conversation, after: int) -> Bookmark:
-    """Give the bookmark of an ended turn: a link of its chain stands for all before it."""
+    """Give the bookmark of an ended turn: a link of its chain stands for all before it.
+
+    What was reduced by hand belongs to its turn, too: a page that did not hear of it is another.
+    """
     if not after:
         return Bookmark()
-    said = Message.objects.filter(conversation=conversation, turn__number=after)
-    chain = said.order_by("link").values_list("chain", flat=True).last()
-    return Bookmark(after, (chain or "")[-MARK:])
+    rows = [
+        kind.objects.filter(conversation=conversation, turn__number=after)
+        .order_by()
+        .values_list("link", "chain")
+        for kind in (Message, Transformation)
+    ]
+    last = rows[0].union(rows[1]).order_by("-link").first()
+    return Bookmark(after, last[1][-MARK:] if last else "")
 
 
 def told(query: bytes) -> Bookmark:

@@ -9,6 +9,7 @@ import pytest
 from conversations.context import wire
 from conversations.models import ApiCall, Conversation
 from conversations.queries.hands import summarised
+from conversations.queries.paging import bookmark, is_known
 from conversations.queries.previews import offer
 from conversations.queries.summaries import summary_card
 from conversations.queries.taken import left_out
@@ -49,6 +50,14 @@ def test_what_was_previewed_is_what_is_applied(played: Played, wanted: str) -> N
     assert view(played).size == row.bytes_after < row.bytes_before == before.size
     assert ApiCall.objects.count() == calls
     assert clean()
+
+
+def test_a_page_that_did_not_hear_of_it_is_another(played: Played) -> None:
+    before = bookmark(now(played), now(played).leaf)
+    assert is_known(now(played), before)
+    byhand.leave_out(**who(played), ids=["toolu_2"])
+    assert not is_known(now(played), before)
+    assert is_known(now(played), bookmark(now(played), now(played).leaf))
 
 
 def test_what_is_not_what_was_shown_is_refused(played: Played) -> None:
