@@ -21,7 +21,8 @@ from django.utils.translation import get_language_from_request
 from conversations import frames
 from conversations.conf import conf
 from conversations.db import db_at_door, db_for_page
-from conversations.hub import Mark, Topic, hub
+from conversations.hub import Topic, hub
+from conversations.marks import Mark
 from conversations.queries.conversations import conversation_for
 from conversations.queries.paging import told
 from conversations.queries.shapes import Bookmark

@@ -28,6 +28,7 @@ from conversations.events import (
     TurnClosed,
     TurnOpened,
 )
+from conversations.marks import Mark
 
 #: Frames a socket may be behind before it is given a snapshot instead.
 KEPT = 400
@@ -37,25 +38,6 @@ Place = tuple[int, int, int]
 _PARTS = (RoundOpened, RoundChanged, TextGrew, ToolMoved)
 #: Behind everything that is told under one lease.
 OVER = 2**62
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What a conversation shows, in short: equal marks show the same."""
-
-    turns: tuple[object, ...]
-    #: The turn that the shown path ends with, and the one before it; 0: none.
-    leaf: int
-    before: int
-    title: str
-    #: Messages that wait.
-    waiting: int
-    #: Whether a turn has not ended.
-    is_live: bool = True
-
-    def follows(self, shown: Mark) -> bool:
-        """Say whether the path is that of `shown`, or one turn longer."""
-        return shown.leaf in (self.leaf, self.before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 The first words are shown at once, what follows is collected for a moment, a longer one where many
 answers are on their way or the process is busy: finished Markdown blocks are rendered once and
 appended, only the tail is rendered again. Code gets its colours as it is closed, where the process
-is busy with the finished answer. Nothing is shown before there is a draft, which is checkpointed
-each half second or 4 KB after that, so that a crash keeps what was shown; where many answers are on
-their way, their checkpoints take turns and come less often.
+is busy with the finished answer. Nothing is shown before there is a draft, checkpointed each half
+second or 4 KB after that, so that a crash keeps what was shown; of many answers in turns.
 """
 
 from __future__ import annotations
@@ -41,10 +40,8 @@ logger = logging.getLogger("agentweb.turns")
 #: where the loop is busy.
 FLUSH_SECONDS, FLUSH_MORE, BUSY_SECONDS = 0.08, 0.0024, 0.25
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
-#: Seconds between two checkpoints of one process.
-DRAFT_GAP = 0.02
-#: Characters that are rendered sooner than another thread is asked to.
-AT_ONCE = 2_000
+#: Seconds between two checkpoints of one process; characters rendered sooner than by a thread.
+DRAFT_GAP, AT_ONCE = 0.02, 2_000
 
 
 class TurnStage:
@@ -65,14 +62,13 @@ class TurnStage:
         self._order = asyncio.Lock()
         self._told = 0
         self._markdown = Incremental()
-        self._text: list[str] = []
-        self._thinking: list[str] = []
+        self._text, self._thinking = list[str](), list[str]()
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
         #: Seconds until the next frame of text.
         self._pace = FLUSH_SECONDS
         #: There are words to show; to keep; and many of those.
-        self._fresh, self._shown, self._much = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._fresh, self._shown, self._much = (asyncio.Event() for _ in range(3))
         self._regular: list[asyncio.Task[None]] = []
         #: The round whose answer is on its way, and the unfinished end of it as shown.
         self._opened: RoundOpened | None = None

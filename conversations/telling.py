@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from typing import Any, get_args
 
 from conversations import events, frames
@@ -21,19 +21,15 @@ from conversations.events import (
     TextGrew,
     TitleChanged,
     ToolMoved,
-    TurnChanged,
-    TurnClosed,
-    TurnOpened,
 )
-from conversations.hub import Live, Mark, Place, Topic, hub
+from conversations.hub import Live, Place, Topic, hub
+from conversations.marks import WHOLE, Mark, after, is_of_turns, is_past, leads_to, shows
 from conversations.queries.standing import marks
 from conversations.relay import ALL, Message, group_of, relay
 
 logger = logging.getLogger("agentweb.relay")
 #: Seconds until an answer that did not come is asked for again.
 ASK_SECONDS = 0.5
-#: Events that show the whole of the turn they are about.
-_WHOLE = (TurnOpened, TurnChanged, TurnClosed)
 _NAMES = {kind.__name__ for kind in get_args(Event)}
 
 
@@ -165,61 +161,25 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
     if isinstance(event, ToolMoved):
         return topic.said.get(event.tool_use_id, "")
     mark, frame = await db(_rendered, conversation_id, event, topic.language)
-    if mark is not None and topic.shown is not None and not _leads_to(mark, topic.shown, event):
+    if mark is not None and topic.shown is not None and not leads_to(mark, topic.shown, event):
         # A turn, or that another path is shown, was told and not heard here.
         topic.renew()
         return ""
-    if mark is not None and _is_past(event, mark):
+    if mark is not None and is_past(event, mark):
         topic.renew()
         return ""
-    if mark is not None and (_is_of_turns(mark, topic.shown) or _shows(event, mark)):
-        topic.shown = _after(event, mark, topic.shown or mark)
+    if mark is not None and (is_of_turns(mark, topic.shown) or shows(event, mark)):
+        topic.shown = after(event, mark, topic.shown or mark)
         topic.past(mark)
     return "\n".join((frame, *topic.said.values()))
 
 
 def _rendered(conversation_id: int, event: Event, language: str) -> tuple[Mark | None, str]:
     mark = None
-    if relay.is_open and isinstance(event, (*_WHOLE, QueueChanged, TitleChanged)):
+    if relay.is_open and isinstance(event, (*WHOLE, QueueChanged, TitleChanged)):
         # The mark first: what changes in between is shown once more, and never not at all.
         mark = marks([conversation_id]).get(conversation_id)
     return mark, frames.render(conversation_id, event, language)
-
-
-def _leads_to(mark: Mark, shown: Mark, event: Event) -> bool:
-    """Say whether pages that show so much have all that the event's frame needs."""
-    is_state = isinstance(event, TurnChanged | TurnClosed) and event.turn == mark.leaf
-    return shown.leaf == mark.leaf or (mark.follows(shown) and not is_state)
-
-
-def _is_past(event: Event, mark: Mark) -> bool:
-    """Say whether the turn went on since: a state would leave out what it said until its end.
-
-    A page that has come meanwhile has it among those that have ended, so it cannot be added either.
-    """
-    if isinstance(event, TurnOpened):
-        return not mark.is_live or event.turn != mark.leaf
-    return isinstance(event, TurnChanged) and not mark.is_live
-
-
-def _shows(event: Event, mark: Mark) -> bool:
-    """Say whether the frame shows the newest turn of the path, and so all of what is new."""
-    return isinstance(event, _WHOLE) and event.turn == mark.leaf
-
-
-def _after(event: Event, mark: Mark, shown: Mark) -> Mark:
-    """Give what pages show behind the frame, which has the title or what waits, or has not."""
-    has_queue = isinstance(event, TurnOpened | TurnClosed | QueueChanged)
-    return replace(
-        mark,
-        title=mark.title if isinstance(event, TitleChanged) else shown.title,
-        waiting=mark.waiting if has_queue else shown.waiting,
-    )
-
-
-def _is_of_turns(mark: Mark, shown: Mark | None) -> bool:
-    """Say whether nothing but the title and what waits is new."""
-    return shown is not None and mark.turns == shown.turns
 
 
 def _answer(conversation_id: int) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from conversations import frames
 from conversations.db import db
 from conversations.events import ServerLeaves
-from conversations.hub import Mark
+from conversations.marks import Mark
 from conversations.queries.standing import good_sessions, marks
 from conversations.relay import relay
 

@@ -15,7 +15,7 @@ from django.db.models import Count, OuterRef, Subquery
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from conversations.hub import Mark
+from conversations.marks import Mark
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn, User
 
 #: Names in one statement; SQLite takes some thousands.

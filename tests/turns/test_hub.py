@@ -15,7 +15,8 @@ from conversations.events import (
     TurnClosed,
     TurnOpened,
 )
-from conversations.hub import Live, Mark, Place, Topic
+from conversations.hub import Live, Place, Topic
+from conversations.marks import Mark
 
 OPENED = RoundOpened(1, 1)
 
