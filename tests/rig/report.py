@@ -26,10 +26,10 @@ WRONG = {
     "bad_exits": "bad exits",
 }
 _SENTENCE = (
-    "`manage.py test --chaos {kills} {seed}` killed {kills:,} processes in {minutes} minutes while"
+    "`manage.py test --chaos` (seed {seed}) killed {kills:,} processes in {minutes} minutes while"
     " people talked ({split}), told {terminations} more to end, paused {pauses} and cut"
     " {cuts} connections: {messages_acknowledged:,} acknowledged messages, {turns:,} turns"
-    " ({states}), {takeovers} takeovers, {summaries} summaries, {tool_runs:,} tool runs,"
+    " ({states}), {takeovers:,} takeovers, {summaries} summaries, {tool_runs:,} tool runs,"
     " {model_requests:,} requests to the model; {wrong}."
 )
 
