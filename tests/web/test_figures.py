@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agentweb.emulator import server
+from agentweb.emulator.streaming.openloop import _stamp
 from conversations.bench import client, figures, streaming
 from conversations.bench.readers import Reader, quantiles
 from conversations.bench.relay import application
@@ -107,7 +108,7 @@ def test_a_floor_that_is_missed_and_a_figure_that_is_a_fifth_worse_are_named() -
 def test_a_delta_counts_once_however_often_it_is_shown() -> None:
     now = time.time_ns() // 1_000
     reader = Reader(4)
-    stamps = [f"t{now - 4_000 + at}" for at in range(4)]
+    stamps = [f"t{_stamp(now - 4_000 + at).decode()}" for at in range(4)]
     reader.take("<p>a snapshot of nothing</p>")
     again = Reader(1)
     again.take(f'<p>{stamps[0]}</p><template class="source">{stamps[0]}</template>')
