@@ -16,8 +16,8 @@ from conversations.bench.site import EMBEDDED, SCALED
 Options = dict[str, Any]
 Say = Callable[[str], None]
 _MODES = {"embedded": (EMBEDDED,), "scaled": (SCALED,), "both": (EMBEDDED, SCALED)}
-#: Seconds of an answer: 1,000 deltas.
-_SECONDS = 20.0
+#: Seconds of an answer: 600 deltas.
+_SECONDS = 15.0
 
 
 def add_arguments(subjects: Any) -> None:
