@@ -1,8 +1,8 @@
 """The memory of a server: what it holds from its start on is not looked through again.
 
-A full collection goes through every object of the process, which stops the event loop for 300 ms of
-a machine with half a million of them; nearly all were there before the first request. What is
-frozen costs nothing any more, and what comes later is little.
+A full collection goes through every object of the process and stops its event loop meanwhile;
+nearly all of them were there before the first request. What is frozen costs nothing any more, and
+what comes later is little.
 """
 
 from __future__ import annotations

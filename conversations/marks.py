@@ -41,8 +41,13 @@ class Mark:
         return shown.leaf in (self.leaf, self.before)
 
 
-def leads_to(mark: Mark, shown: Mark, event: Event) -> bool:
-    """Say whether pages that show so much have all that the event's frame needs."""
+def leads_to(mark: Mark, shown: Mark | None, event: Event) -> bool:
+    """Say whether pages that show so much have all that the event's frame needs.
+
+    Of those that nobody knows of, each is about to be given a snapshot.
+    """
+    if shown is None:
+        return True
     is_state = isinstance(event, TurnChanged | TurnClosed) and event.turn == mark.leaf
     return shown.leaf == mark.leaf or (mark.follows(shown) and not is_state)
 

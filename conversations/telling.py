@@ -161,11 +161,8 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
     if isinstance(event, ToolMoved):
         return topic.said.get(event.tool_use_id, "")
     mark, frame = await db(_rendered, conversation_id, event, topic.language)
-    if mark is not None and topic.shown is not None and not leads_to(mark, topic.shown, event):
-        # A turn, or that another path is shown, was told and not heard here.
-        topic.renew()
-        return ""
-    if mark is not None and is_past(event, mark):
+    if mark is not None and (is_past(event, mark) or not leads_to(mark, topic.shown, event)):
+        # A turn, its end, or that another path is shown, was told and not heard here.
         topic.renew()
         return ""
     if mark is not None and (is_of_turns(mark, topic.shown) or shows(event, mark)):

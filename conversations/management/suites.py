@@ -7,7 +7,7 @@ because they wait more than they work; the pages', because no run should take lo
 goes on beside it.
 
 A test that fails beside other runs is run once more when nothing else runs, and named: what then
-fails has failed, and where more than a few failed nothing is run again. The runs share two
+fails has failed, and where more than a few failed nothing is run again. The runs share the
 processors; a machine that had no time breaks no law, and a broken law is broken alone, too.
 """
 

@@ -1,0 +1,41 @@
+"""Who does what has time: a process that serves pages and runs turns, and beat where workers do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from conversations import process as processes
+from conversations.process import Process
+
+SWEEPS = 5
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("place", "redis"), [("web", ""), ("web", "redis://x"), ("worker", "x")])
+async def test_what_has_time_is_done_where_no_beat_does_it(
+    place: str, redis: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.AGENTWEB_RUN_TURNS_IN, settings.REDIS_URL = place, redis
+    monkeypatch.setattr(processes, "SWEEP_SECONDS", 0.001)
+    monkeypatch.setattr(processes, "TIDY_SWEEPS", 1)
+    swept, tidied, enough = list[int](), list[int](), asyncio.Event()
+
+    async def sweep(_: Process) -> None:
+        swept.append(1)
+        if len(swept) > SWEEPS:
+            enough.set()
+
+    async def tidy() -> None:
+        tidied.append(1)
+
+    monkeypatch.setattr(Process, "sweep", sweep)
+    monkeypatch.setattr(processes, "tidy", tidy)
+    task = asyncio.create_task(Process()._sweep_regularly())
+    async with asyncio.timeout(60):
+        await enough.wait()
+    task.cancel()
+    assert (len(tidied) >= SWEEPS) is (place == "web")
+    assert bool(tidied) is (place == "web")
