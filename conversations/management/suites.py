@@ -31,9 +31,8 @@ BROWSER = ("tests/e2e",)
 OF_THE_CORE = ("tests/context", "tests/runner")
 #: What people and attackers see, and what else depends on the database.
 OF_THE_PAGES = ("tests/web", "tests/attacks")
-OF_THE_DATABASE = (
-    "tests/services", "tests/turns", "tests/faults", "tests/edge", "tests/rig", "tests/scaled",
-)  # fmt: skip
+OF_THE_DATABASE = ("tests/services", "tests/turns")
+OF_FAULTS = ("tests/faults",)
 #: What is around the app: its model's API, servers, tools; and whole processes, which mostly wait.
 AROUND = ("tests/edge", "tests/emulator", "tests/scaled", "tests/tools")
 OF_PROCESSES = ("tests/rig",)
@@ -103,11 +102,16 @@ SUITES = (
     Suite("browser", BROWSER),
     Suite("pages on postgres", OF_THE_PAGES, database="postgres", only="database"),
     Suite("pages on sqlite", OF_THE_PAGES, only="sqlite"),
-    Suite("all else on postgres", OF_THE_DATABASE, database="postgres", only="database"),
+    Suite("services on postgres", OF_THE_DATABASE, database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",
-        without=(*OF_THE_PAGES, *AROUND, *OF_PROCESSES, *BROWSER, *OF_THE_CORE),
+        without=(*OF_THE_PAGES, *AROUND, *OF_PROCESSES, *BROWSER, *OF_THE_CORE, *OF_FAULTS),
     ),
+    Suite(
+        "faults on postgres", (*OF_FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
+        database="postgres", only="database",
+    ),
+    Suite("faults on sqlite", OF_FAULTS, only="sqlite"),
     Suite("around the app", AROUND, only="sqlite"),
     Suite("core", OF_THE_CORE, program=MEASURED),
 )  # fmt: skip

@@ -48,7 +48,7 @@ LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--chaos": ("tests.rig.chaos", ()),
 }
 #: Runs beside those that the processors have time for.
-_WAITING = 3
+_WAITING = 5
 _LINT = str(Path(sys.executable).with_name("lint-imports"))
 
 
