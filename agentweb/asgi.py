@@ -25,6 +25,7 @@ from django.conf import settings  # noqa: E402
 from django.http.request import split_domain_port, validate_host  # noqa: E402
 
 from agentweb.edge.proxies import networks, seen  # noqa: E402
+from agentweb.edge.sharing import shared  # noqa: E402
 from conversations.conf import conf  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 from conversations.tokens import has_token  # noqa: E402
@@ -82,6 +83,7 @@ def of_our_page(application: Application) -> Application:
 
 # Who opens a socket is looked up with what it is opened on, by the socket itself.
 sockets: Any = SessionMiddlewareStack(of_our_page(URLRouter(websocket_urlpatterns)))
-router: Any = ProtocolTypeRouter({"http": django_application, "websocket": same_origin(sockets)})
+pages = shared(django_application)
+router: Any = ProtocolTypeRouter({"http": pages, "websocket": same_origin(sockets)})
 networks(conf.trusted_proxies)
 application = behind_proxies(router)

@@ -1,0 +1,91 @@
+"""Requests of one visitor go to the pages a few at a time, so that others have their share.
+
+Whoever asks for eight things at once would be ahead of somebody who asks for one with eight shares
+of the processor. A visitor is a session, or the address where there is none. Their requests wait
+for each other once they are here whole, and no longer than until the answer begins: a slow line
+holds nobody up. Nothing is refused, and nothing waits for long: what takes its time (a mail server,
+an export) holds up the visitor's own next page for a second at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.http import parse_cookie
+
+#: Requests of one visitor at a time, and the seconds that another waits for one of them to end.
+AT_ONCE, PATIENCE = 2, 1.0
+
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+
+
+@dataclass
+class _Line:
+    """One visitor's requests; one that nobody stands in is forgotten."""
+
+    free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    holders: int = 0
+
+
+class _Place:
+    """One request's place in its visitor's line."""
+
+    def __init__(self, line: _Line) -> None:
+        self._line = line
+        self._is_heard = self._has_turn = False
+
+    async def take(self) -> None:
+        if not self._is_heard:
+            self._is_heard = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    self._has_turn = await self._line.free.acquire()
+
+    def leave(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._line.free.release()
+
+
+def shared(application: Application) -> Application:
+    """Have each visitor's requests wait for each other."""
+    lines: dict[str, _Line] = {}
+
+    async def in_turn(scope: Any, receive: Any, send: Any) -> None:
+        name = visitor(scope)
+        line = lines.setdefault(name, _Line())
+        line.holders += 1
+        place = _Place(line)
+
+        async def heard() -> Any:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                await place.take()
+            return message
+
+        async def told(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                place.leave()
+            await send(message)
+
+        try:
+            await application(scope, heard, told)
+        finally:
+            place.leave()
+            line.holders -= 1
+            if not line.holders:
+                del lines[name]
+
+    return in_turn
+
+
+def visitor(scope: Any) -> str:
+    """Name who asks: a session, or an address."""
+    cookies = b"; ".join(value for name, value in scope["headers"] if name.lower() == b"cookie")
+    session = parse_cookie(cookies.decode("latin1")).get(settings.SESSION_COOKIE_NAME)
+    return f"session {session}" if session else f"address {(scope.get('client') or ('',))[0]}"
