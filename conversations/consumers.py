@@ -20,7 +20,7 @@ from django.utils.translation import get_language_from_request
 
 from conversations import frames
 from conversations.conf import conf
-from conversations.db import db_at_door, db_for_page
+from conversations.db import db_at_door, db_for_page, place_for_page
 from conversations.hub import Topic, hub
 from conversations.marks import Mark
 from conversations.queries.conversations import conversation_for
@@ -156,8 +156,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _snapshot(self, topic: Topic) -> int:
         """Send the present state, read while no event comes in between."""
-        async with topic.lock:
-            # The place first: nothing is published meanwhile, but the pages may be renewed.
+        # Its turn among pages comes first: nothing is told to others of this one meanwhile.
+        async with place_for_page(), topic.lock:
+            # The number first: nothing is published meanwhile, but the pages may be renewed.
             position = topic.position
             mark, read = await db_for_page(self._read, topic)
             topic.begin(mark)

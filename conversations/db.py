@@ -7,7 +7,8 @@ own, so that no turn loses its lease because a thousand pages wait for what they
 A thousand pages come back at once after a restart. What opens their sockets has threads of its own:
 a page that waits too long for that gives up and asks again, and such questions would soon be all
 there is to do. What the pages missed is read a few at a time, because every thread that renders
-keeps the loop waiting, and not at all for a page that is gone.
+keeps the loop waiting, and not at all for a page that is gone. Whoever holds up others while it
+reads takes its place among the readers first.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
@@ -29,6 +31,8 @@ _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _signs = ThreadPoolExecutor(1, thread_name_prefix="signs")
 _doors = ThreadPoolExecutor(DOORS, thread_name_prefix="doors")
 _pages = ThreadPoolExecutor(PAGES, thread_name_prefix="pages")
+#: Of each loop, of which tests have many.
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
 async def db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -49,6 +53,11 @@ async def db_at_door(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 async def db_for_page(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Read what a page shows, in its turn among pages; nothing, when it is gone by then."""
     return await _run_for(_pages, function, *args, **kwargs)
+
+
+def place_for_page() -> asyncio.Semaphore:
+    """Give the places of those who read for pages: as many as are read for at a time."""
+    return _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(PAGES))
 
 
 async def _run(

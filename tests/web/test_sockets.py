@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from channels.testing import WebsocketCommunicator
-from django.contrib.auth.backends import ModelBackend
 from django.db import OperationalError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations import consumers, dispatch, frames, stage
-from conversations.db import PAGES, THREADS, db, db_for_page
+from conversations.db import db
 from conversations.hub import KEPT, hub
 from conversations.models import Conversation, Draft, Turn
 from conversations.queries import paging
@@ -33,7 +31,6 @@ from tests.web.tabs import (
     ada_and_her_conversation,
     closed_with,
     connected,
-    frame_of,
     is_accepted,
     session_of,
     socket,
@@ -335,54 +332,3 @@ async def test_many_sockets_leave_nothing_behind() -> None:
             pass
     assert not await is_accepted(socket(f"/ws/c/{uuid4()}/", session))
     assert hub._topics == {}
-
-
-async def test_a_socket_opens_while_snapshots_are_waited_for() -> None:
-    """A page gives up a handshake after seconds: a storm of them must not wait for what it made."""
-    _, conversation = await ada_and_her_conversation()
-    key = await db(session_of, await db(lambda: conversation.owner))
-    gate = threading.Event()
-    busy = [asyncio.ensure_future(db(gate.wait, 90)) for _ in range(THREADS)]
-    busy += [asyncio.ensure_future(db_for_page(gate.wait, 90)) for _ in range(PAGES)]
-    found = socket(f"/ws/c/{conversation.public_id}/", key)
-    try:
-        accepted, _ = await found.connect(timeout=60)
-        assert accepted
-        assert not any(task.done() for task in busy)
-        gate.set()
-        assert 'id="turn-1"' in await frame_of(found)
-        await found.disconnect()
-    finally:
-        gate.set()
-        await asyncio.gather(*busy)
-
-
-async def test_what_a_page_missed_is_not_read_when_it_is_gone() -> None:
-    gate, read = threading.Event(), []
-    busy = [asyncio.ensure_future(db_for_page(gate.wait, 90)) for _ in range(PAGES)]
-    gone = [asyncio.ensure_future(db_for_page(read.append, number)) for number in range(20)]
-    await asyncio.sleep(0)
-    for task in gone:
-        task.cancel()
-    await asyncio.gather(*gone, return_exceptions=True)
-    there = asyncio.ensure_future(db_for_page(read.append, "there"))
-    gate.set()
-    await asyncio.gather(*busy, there)
-    assert read == ["there"]
-
-
-class Meeting(ModelBackend):
-    """Finds nobody before two are looked for."""
-
-    two = threading.Barrier(2)
-
-    def get_user(self, user_id: Any) -> Any:
-        self.two.wait(60)
-        return super().get_user(user_id)
-
-
-async def test_who_opens_a_socket_does_not_wait_for_who_opens_another(settings: Any) -> None:
-    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Meeting"]
-    user, conversation = await ada_and_her_conversation()
-    path, key = f"/ws/c/{conversation.public_id}/", await db(session_of, user)
-    assert await asyncio.gather(*(is_accepted(socket(path, key)) for _ in range(2))) == [True] * 2
