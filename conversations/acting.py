@@ -17,7 +17,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from conversations.events import MeterMoved, TurnClosed
+from conversations.events import TurnClosed
 from conversations.queries.conversations import conversation_for
 from conversations.queries.shapes import Keep
 from conversations.services.handmade import HandError
@@ -35,8 +35,7 @@ Act = Callable[[], "Transformation | None"]
 def tell(conversation: Conversation, change: Transformation | None) -> None:
     """Show a change in every tab."""
     if change is not None and change.turn is not None:
-        for event in (TurnClosed(change.turn.number), MeterMoved()):
-            async_to_sync(announce)(conversation.pk, event)
+        async_to_sync(announce)(conversation.pk, TurnClosed(change.turn.number))
 
 
 def answered(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TurnOpened:
-    """A prompt was stored; the turn's section appears."""
+    """A prompt was stored; the turn's section appears, and the meter with the prompt in it."""
 
     turn: int
 
@@ -62,14 +62,14 @@ class ToolMoved:
 
 @dataclass(frozen=True, slots=True)
 class TurnChanged:
-    """The state line of a turn is new: running, backing off, waiting, stopping."""
+    """The state line of a turn is new (running, backing off, waiting), and so is the meter."""
 
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
 class TurnClosed:
-    """The turn has its final state; its whole section is rendered once more."""
+    """The turn has its final state; its whole section is rendered once more, and the meter."""
 
     turn: int
 

@@ -74,11 +74,12 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
     away = preferences.put_away
     match event:
         case TurnOpened() | TurnChanged() | TurnClosed():
-            context["turn"] = transcripts.turn(conversation, event.turn)
-            context["queue"] = waiting.queue(conversation)
-            # Not what this turn does: an older one is shown anew while the last one runs.
-            context["has_live"] = live_turn(conversation) is not None
-            context["limits"] = limits_of(conversation, put_away=away)
+            turn = transcripts.turn(conversation, event.turn)
+            context["turn"], context["queue"] = turn, waiting.queue(conversation)
+            # Not what the turn does: an older one is shown anew while the last one runs.
+            is_closed = isinstance(event, TurnClosed)
+            is_live = live_turn(conversation) is not None if is_closed else turn.is_live
+            context |= _standing(conversation, away) | {"has_live": is_live}
         case RoundOpened() | RoundChanged():
             shown = transcripts.round_of(conversation, event.turn, event.round)
             if isinstance(event, RoundOpened):
@@ -86,9 +87,7 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
                 shown = Round(event.round, shown.markers, is_live=True)
             context |= {"turn": {"number": event.turn}, "round": shown}
         case MeterMoved():
-            meter = meters.meter(conversation)
-            context["meter"] = meter
-            context["limits"] = limits_of(conversation, tokens=lambda: meter.tokens, put_away=away)
+            context |= _standing(conversation, away)
             context["has_live"] = live_turn(conversation) is not None
         case BudgetMoved():
             context["limits"] = limits_of(conversation, put_away=away)
@@ -98,6 +97,13 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
         case TextGrew() | ToolMoved() | TitleChanged() | ServerLeaves():
             pass
     return render_to_string(template_of(event), context)
+
+
+def _standing(conversation: Conversation, away: str) -> dict[str, object]:
+    """Give how full the context is and what is said of budgets, which goes by it."""
+    meter = meters.meter(conversation)
+    limits = limits_of(conversation, tokens=lambda: meter.tokens, put_away=away)
+    return {"meter": meter, "limits": limits}
 
 
 def text(event: ToolMoved | ServerLeaves) -> str:
@@ -140,16 +146,13 @@ def _snapshot(
         page, turns, bookmark = paging.halves(
             conversation, transcripts.transcript(conversation, live=live)
         )
-    meter = meters.meter(conversation)
-    away = preferences.put_away
-    context = {
+    context: dict[str, object] = {
         "conversation": conversation,
         "preferences": preferences,
         "transcript": page,
         "bookmark": bookmark,
         "turns": turns,
         "queue": waiting.queue(conversation),
-        "meter": meter,
-        "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
+        **_standing(conversation, preferences.put_away),
     }
     return render_to_string("conversations/events/snapshot.html", context), bookmark

@@ -117,7 +117,7 @@ class Topic:
             if isinstance(event, TurnClosed):
                 self.open_turn = 0
             elif not is_next:
-                # What follows the end of a turn (its meter, the turn behind it) opens nothing.
+                # What follows the end of a turn (the turn behind it) opens nothing.
                 self.open_turn = place[0]
         elif isinstance(event, TurnClosed) and self.place and self.place[0] == event.turn:
             # Somebody else ended it: what its worker may still tell is of the past.

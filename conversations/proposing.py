@@ -10,7 +10,7 @@ from conversations.context.errors import ContextError
 from conversations.context.situation import SummaryReply
 from conversations.db import db
 from conversations.errands import ErrandCalls, Line
-from conversations.events import MeterMoved, TurnClosed
+from conversations.events import TurnClosed
 from conversations.given import Job
 from conversations.jobs import job
 from conversations.ports import Refused, Sending, Sent
@@ -55,8 +55,7 @@ async def propose(proposal_id: int, claude: Claude, switch: Switch) -> None:
         work = job(await db(job_facts, errand.lease.conversation_id))
         calls = ProposalCalls(errand, claude)
         await _ask(errand, work, calls, switch)
-        for event in (TurnClosed(errand.lease.number), MeterMoved()):
-            await announce(errand.lease.conversation_id, event)
+        await announce(errand.lease.conversation_id, TurnClosed(errand.lease.number))
     except Stopped:
         await db(services.answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
     except (HandError, ContextError) as error:

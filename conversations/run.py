@@ -20,7 +20,7 @@ from conversations.claude import Claude
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.db import db, db_in_time
-from conversations.events import Event, MeterMoved, TurnChanged, TurnClosed, TurnOpened
+from conversations.events import Event, TurnChanged, TurnClosed, TurnOpened
 from conversations.jobs import job
 from conversations.ports import Finish, Ports
 from conversations.queries.begun import begun
@@ -78,8 +78,6 @@ class Run:
         finally:
             keeper.cancel()
             is_left = finish is not None and finish.state in ("approval_wait", "running")
-            # The end last: where it is not heard, pages are looked after.
-            await self._show(MeterMoved())
             await self._tell(TurnChanged if is_left else TurnClosed)
             if following is not None:
                 await self._show(TurnOpened(following.number))

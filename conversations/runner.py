@@ -59,6 +59,8 @@ class Runner:
         self.first = begun.first
         #: Ids of this turn's tool calls, in view or not.
         self.ids = set(begun.ids)
+        #: What the meter says that pages were told last: messages and changes of the view.
+        self.metered = (0, 0)
 
     async def run(self) -> Finish:
         """Run to the end; everything that can go wrong is a Finish."""
@@ -66,6 +68,8 @@ class Runner:
             state = await self.ports.log.load()
             last = max((message.seq for message in state.view.messages[-1:]), default=0)
             self.first = self.first or last
+            # Pages have the meter with the turn that begins, or goes on.
+            self.metered = _size(state.view)
             return await self._loop(state)
         except Stopped as stop:
             return stopped(stop.reason)
@@ -87,7 +91,7 @@ class Runner:
             if got.answer.tool_uses:
                 await self.ports.tell(RoundChanged(self.turn, self.round))
                 # Its tools may take long. Otherwise the next call tells it, or the turn's end.
-                await self.ports.tell(MeterMoved())
+                await self._tell_meter(state.view)
                 calls = OpenRound(got.sent.call, got.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
             elif self._goes_on(got):
@@ -100,6 +104,12 @@ class Runner:
                 # The end of the turn shows all of it anew, its last round too.
                 return finished(got.answer.stop_reason)
         return finish
+
+    async def _tell_meter(self, view: View) -> None:
+        """Tell how full the context is, if that is not what was told before."""
+        if self.metered != _size(view):
+            self.metered = _size(view)
+            await self.ports.tell(MeterMoved())
 
     async def _leave_out(self, view: View) -> None:
         """Record that the refused exchange is no part of the next request."""
@@ -151,7 +161,7 @@ class Runner:
         envelope = native.asked(envelope, view, prepared.clearing)
         taken = self.ids | call_ids(view)
         tries, asked = 1, envelope.max_tokens
-        await self.ports.tell(MeterMoved())
+        await self._tell_meter(view)
         while True:
             self.ports.switch.check()
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
@@ -227,6 +237,10 @@ class Runner:
         except Refused as refused:
             return refused
         return None
+
+
+def _size(view: View) -> tuple[int, int]:
+    return view.length, view.edits
 
 
 def _report(answer: Answer, view: View, overhead: int) -> Report | None:

@@ -22,6 +22,7 @@ from conversations.events import (
     RoundOpened,
     TextGrew,
     ToolMoved,
+    TurnChanged,
     TurnClosed,
 )
 from conversations.hub import Topic, hub
@@ -90,7 +91,7 @@ class TurnStage:
             await self._tell(event)
             if isinstance(event, RoundOpened):
                 self._begin(event)
-        if isinstance(event, MeterMoved):
+        if isinstance(event, MeterMoved | TurnChanged | TurnClosed):
             await tell_spending(self._lease.user_id, but=self._lease.conversation_id)
 
     async def _tell(self, event: Event) -> None:

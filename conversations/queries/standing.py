@@ -11,15 +11,27 @@ from itertools import islice
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.models import Session
-from django.db.models import Count, OuterRef, Subquery
+from django.db import connection
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from conversations.marks import Mark
-from conversations.models import LIVE, Conversation, QueuedPrompt, Turn, User
+from conversations.models import LIVE, User
 
 #: Names in one statement; SQLite takes some thousands.
 MOST = 500
+#: By hand: it is asked behind each state that another process tells.
+_MARKS = f"""
+SELECT c.id, c.head, c.tip, c.leaf,
+  (SELECT t.state FROM conversations_turn t
+   WHERE t.conversation_id = c.id AND t.state IN ({", ".join(["%s"] * len(LIVE))}) LIMIT 1),
+  (SELECT MAX(t.id) FROM conversations_turn t WHERE t.conversation_id = c.id),
+  (SELECT t.parent FROM conversations_turn t
+   WHERE t.conversation_id = c.id AND t.number = c.leaf),
+  c.title,
+  (SELECT COUNT(*) FROM conversations_queuedprompt q WHERE q.conversation_id = c.id)
+FROM conversations_conversation c WHERE c.deleted_at IS NULL AND c.id IN ({{ids}})
+"""  # noqa: S608 - nothing but places for parameters
 
 
 def good_sessions(asked: Mapping[str, int], known: Mapping[str, str]) -> dict[str, str]:
@@ -48,23 +60,17 @@ def good_sessions(asked: Mapping[str, int], known: Mapping[str, str]) -> dict[st
 def marks(conversation_ids: Iterable[int]) -> dict[int, Mark]:
     """Give the marks of those that are kept; what is in the trash, or erased, has none."""
     found: dict[int, Mark] = {}
-    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
-    newest = Turn.objects.filter(conversation=OuterRef("pk")).order_by("-pk")
-    last = Turn.objects.filter(conversation=OuterRef("pk"), number=OuterRef("leaf"))
-    waiting = QueuedPrompt.objects.filter(conversation=OuterRef("pk")).order_by()
-    for ids in _chunks(set(conversation_ids)):
-        rows = Conversation.objects.filter(pk__in=ids, deleted_at=None).values_list(
-            "pk", "head", "tip", "leaf",
-            Subquery(live.values("state")[:1]),
-            Subquery(newest.values("pk")[:1]),
-            Subquery(last.values("parent")[:1]),
-            "title",
-            Subquery(waiting.values("conversation").annotate(n=Count("pk")).values("n")),
-        )  # fmt: skip
-        for key, *turns, before, title, number in rows:
-            leaf, is_live = turns[2], turns[3] is not None
-            found[key] = Mark(tuple(turns), leaf, before or 0, title, number or 0, is_live)
+    with connection.cursor() as cursor:
+        for ids in _chunks(set(conversation_ids)):
+            cursor.execute(_MARKS.format(ids=_places(ids)), [*LIVE, *ids])
+            for key, *turns, before, title, number in cursor.fetchall():
+                leaf, is_live = turns[2], turns[3] is not None
+                found[key] = Mark(tuple(turns), leaf, before or 0, title, number, is_live)
     return found
+
+
+def _places(values: Collection[object]) -> str:
+    return ", ".join(["%s"] * len(values))
 
 
 def _is_of(data: str, user: User) -> bool:

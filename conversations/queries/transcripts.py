@@ -103,7 +103,10 @@ def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | N
     changes = _grouped(
         Transformation.objects.filter(turn__in=rows).defer("edits", "policy").order_by("seq")
     )
-    tools = _grouped(ToolCall.objects.filter(turn__in=rows).select_related("output"))
+    # What only an answer, or only a tool has, is not looked up where there is none.
+    is_answered = any(m.kind == "answer" for some in messages.values() for m in some)
+    called = ToolCall.objects.filter(turn__in=rows).select_related("output")
+    tools = _grouped(called) if is_answered else {}
     # A title is no part of the answer whose cost is shown.
     paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
     results = _by_turn(paid.select_related("call").defer("usage"))
@@ -111,7 +114,6 @@ def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | N
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
     files = files_of(conversation, prompts)
     others = versions(conversation, {row.parent for row in rows})
-    out = left_out(conversation)
     shown = [
         _turn(
             conversation,
@@ -127,6 +129,8 @@ def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | N
         )
         for row in rows
     ]
+    has_cards = any(one.tools for turn in shown for one in turn.rounds)
+    out = left_out(conversation) if has_cards else frozenset[str]()
     asked = open_questions(rows)
     return [
         replace(with_left_out(turn, out), questions=asked.get(row.pk, ()))

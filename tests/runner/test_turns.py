@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conversations.events import MeterMoved, RoundOpened
+from conversations.events import RoundOpened
 from conversations.ports import Refused
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import (
@@ -39,7 +39,7 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
         "req_1",
     )
     assert world.model.closed == 1
-    assert world.stage.told == [MeterMoved(), RoundOpened(1, 1)]
+    assert world.stage.told == [RoundOpened(1, 1)]
     await check_usable(world)
 
 
