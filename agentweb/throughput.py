@@ -134,8 +134,9 @@ async def _read_as_application(url: str, body: str) -> int:
     async with aclosing(claude.stream(body)) as items:
         async for item in items:
             if not isinstance(item, Head):
-                answer.feed(item.event)
-                events += 1
+                for event in item.events:
+                    answer.feed(event)
+                events += len(item.events)
     await claude.close()
     return events
 

@@ -140,9 +140,10 @@ async def _listen(line: Line, sent: Sent, heard: _Heard, grow: Grow | None) -> N
                 if isinstance(item, Head):
                     heard.request_id = item.request_id
                     continue
-                grown = answer.feed(item.event)
-                if grow is not None and (grown.text or grown.thinking):
-                    grow(grown.text, grown.thinking)
+                for event in item.events:
+                    grown = answer.feed(event)
+                    if grow is not None and (grown.text or grown.thinking):
+                        grow(grown.text, grown.thinking)
                 if answer.is_complete:
                     return
     raise ModelFailed("cut", "The connection to the API ended in mid-answer.", may_retry=True)

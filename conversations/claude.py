@@ -24,6 +24,7 @@ import httpx2
 from anthropic.types import ModelInfo
 
 from conversations.failures import Breaker, broken_off, failed, meaning, retry_after
+from conversations.pace import pace
 from conversations.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece
 from conversations.sse import EventReader
 
@@ -35,9 +36,6 @@ _JSON = {"content-type": "application/json"}
 _TRUSTED = httpx2.create_ssl_context()
 #: Longest request id that is kept.
 _MOST_ID = 100
-#: Seconds for which words that trickle in are gathered: waking up costs the same for one as for
-#: many, and nobody reads so fast.
-GATHER_SECONDS = 0.05
 #: Where an administrator's attention is asked for, at most once in so many seconds for each code.
 alerts = logging.getLogger("agentweb.alerts")
 QUIET_SECONDS = 600
@@ -172,16 +170,22 @@ class Claude:
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
-                for event in reader.feed(chunk):
-                    kind = event.get("type")
-                    if kind == "error":
-                        raise _broke(event, response)
-                    if kind != "ping":
-                        silent = now() + self.deadlines.silence
-                        yield Piece(event)
+                events: list[dict[str, Any]] = []
+                try:
+                    for event in reader.feed(chunk):
+                        kind = event.get("type")
+                        if kind == "error":
+                            raise _broke(event, response)
+                        if kind != "ping":
+                            silent = now() + self.deadlines.silence
+                            events.append(event)
+                finally:
+                    # What came before an error, or what is no event, has come.
+                    if events:
+                        yield Piece(tuple(events))
                 # Went the loop round meanwhile, nothing more had come yet.
                 if kind == "content_block_delta" and turned.is_set():
-                    await asyncio.sleep(GATHER_SECONDS)
+                    await asyncio.sleep(pace.seconds)
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(

@@ -100,9 +100,9 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One event of the stream, as the API sent it."""
+    """Events of the stream that were read together, as the API sent them."""
 
-    event: dict[str, Any]
+    events: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from conversations.events import (
     TurnClosed,
 )
 from conversations.hub import Topic, hub
+from conversations.pace import pace
 from conversations.progress import Progress
 from conversations.rendering import Incremental
 from conversations.services import leases
@@ -37,9 +38,8 @@ from conversations.telling import tell, tell_spending
 
 logger = logging.getLogger("agentweb.turns")
 
-#: Seconds between two frames of text: of a single answer, more for each other one, and at most
-#: where the loop is busy.
-FLUSH_SECONDS, FLUSH_MORE, BUSY_SECONDS = 0.08, 0.0024, 0.25
+#: Seconds between two frames of text where the loop is busy, at most.
+BUSY_SECONDS = 0.25
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
 #: Seconds between two checkpoints of one process; characters rendered sooner than by a thread.
 DRAFT_GAP, AT_ONCE = 0.02, 2_000
@@ -58,7 +58,7 @@ class TurnStage:
         )
         self._topic: Topic = hub.enter(lease.conversation_id)
         self._topic.turns += 1
-        _Answers.live += 1
+        pace.begin()
         #: Held while something is told, so that all hear it in one order.
         self._order = asyncio.Lock()
         self._told = 0
@@ -67,7 +67,7 @@ class TurnStage:
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
         #: Seconds until the next frame of text.
-        self._pace = FLUSH_SECONDS
+        self._pace = pace.seconds
         #: There are words to show; to keep; and many of those.
         self._fresh, self._shown, self._much = (asyncio.Event() for _ in range(3))
         self._regular: list[asyncio.Task[None]] = []
@@ -216,7 +216,7 @@ class TurnStage:
     def close(self) -> None:
         self._end()
         self._topic.turns -= 1
-        _Answers.live -= 1
+        pace.end()
         hub.leave(self._lease.conversation_id)
         self._scope.close()
 
@@ -226,14 +226,7 @@ async def _pause(seconds: float) -> float:
     due = time.monotonic() + seconds
     await asyncio.sleep(seconds)
     late = time.monotonic() - due
-    usual = FLUSH_SECONDS + FLUSH_MORE * (_Answers.live - 1)
-    return min(BUSY_SECONDS, max(usual, late * 4))
-
-
-class _Answers:
-    """How many answers of this process are on their way."""
-
-    live = 0
+    return min(BUSY_SECONDS, max(pace.seconds, late * 4))
 
 
 class _Checkpoints:

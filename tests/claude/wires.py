@@ -127,7 +127,7 @@ async def listen(claude: Claude, body: str) -> Heard:
         async with aclosing(claude.stream(body)) as stream:
             async for item in stream:
                 if isinstance(item, Piece):
-                    heard.events.append(item.event)
+                    heard.events += item.events
                 else:
                     heard.head = item
     except ModelFailed as failure:

@@ -183,6 +183,7 @@ class Stopping:
             async for item in stream:
                 yield item
                 if isinstance(item, Piece):
-                    self.left -= item.event["type"] == "content_block_delta"
+                    kinds = [event["type"] for event in item.events]
+                    self.left -= kinds.count("content_block_delta")
                     if self.left <= 0:
                         asyncio.get_running_loop().call_soon(self.switch.request, "user")

@@ -201,7 +201,7 @@ class TwinModel:
                     continue
                 if step["type"] == "message_start":
                     yield Head("req_1", 200)
-                yield Piece(step)
+                yield Piece((step,))
         finally:
             self.closed += 1
 
