@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,8 @@ from tests.flush import keep_seed, read_seed
 
 #: Of Django's fixtures; whoever has none of them is refused the connection.
 DATABASE_FIXTURES = {"db", "transactional_db"}
+#: Of the tests that have it every so many are of this run, chosen by their names; 1: all.
+SHARE = int(os.environ.get("AGENTWEB_TEST_SHARE") or 1)
 
 # A busy machine is slow: that is never what a law is about.
 settings.register_profile(
@@ -62,13 +65,15 @@ def is_wanted(item: pytest.Item) -> bool:
 
     Some tests are generated, and what their rows differ in is nothing that a database sees: such a
     row may be marked `one_database`, with the name of the one that it runs on. Others of its kind
-    run on both. A run by hand leaves out nothing.
+    run on both, or on the other and in part on this. A run by hand leaves out nothing.
     """
     wanted = os.environ.get("AGENTWEB_TEST_ONLY")
     if wanted == "database" and not uses_database(item):
         return False
     mark = item.get_closest_marker("one_database") if wanted else None
-    return mark is None or mark.args == (DATABASE,)
+    if mark is not None:
+        return mark.args == (DATABASE,)
+    return not uses_database(item) or crc32(item.nodeid.encode()) % SHARE == 0
 
 
 def uses_database(item: pytest.Item) -> bool:

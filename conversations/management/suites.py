@@ -3,8 +3,10 @@
 There are two databases in runs of their own, because Django has one default connection and the code
 under test uses it. The core's own tests are a run of their own, because only they are measured for
 coverage, which takes longer than most of what it watches; the browser's and those of processes,
-because they wait more than they work; the pages', because no run should take longer than all that
-goes on beside it.
+because they wait more than they work; the pages' and the faults', because no run should take longer
+than all that goes on beside it. All pages are shown on PostgreSQL, and every second test of them on
+SQLite, on which the browser and the processes of the other runs are: what differs between the two
+lies in services and queries, whose own tests are all run on both.
 
 A test that fails beside other runs is run once more when nothing else runs, and named: what then
 fails has failed, and where more than a few failed nothing is run again. The runs share the
@@ -55,6 +57,8 @@ class Suite:
     database: str = "sqlite"
     #: "database": those with Django's connection. Not "": without what the other run has.
     only: str = ""
+    #: Of tests that another run has on its database, every so many are in this one.
+    share: int = 1
     program: tuple[str, ...] = PLAIN
 
     def tally(self, data: Path) -> Path:
@@ -66,6 +70,7 @@ class Suite:
         environment = {
             "AGENTWEB_TEST_DATABASE": self.database,
             "AGENTWEB_TEST_ONLY": self.only,
+            "AGENTWEB_TEST_SHARE": str(self.share),
             "AGENTWEB_TEST_TALLY": str(tally),
             "COVERAGE_FILE": str(data / "coverage"),
         }
@@ -101,7 +106,7 @@ SUITES = (
     Suite("processes", OF_PROCESSES, only="sqlite"),
     Suite("browser", BROWSER),
     Suite("pages on postgres", OF_THE_PAGES, database="postgres", only="database"),
-    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite"),
+    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite", share=2),
     Suite("services on postgres", OF_THE_DATABASE, database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",

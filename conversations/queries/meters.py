@@ -6,84 +6,37 @@ Only what lies on the shown path fills the context.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from django.db.models import Count, F, Sum
 from django.utils.translation import gettext as _
 
 from conversations.allowances import Rule, Standing
 from conversations.context.errors import ContextError
-from conversations.models import (
-    ApiCall,
-    ApiModel,
-    ApiResult,
-    Conversation,
-    Message,
-    Transformation,
-)
-from conversations.queries.branches import ALL, NEAR, on_path
+from conversations.models import Conversation
+from conversations.queries.figures import estimate, figures
 from conversations.queries.policies import effective_numbers
 from conversations.queries.shapes import BudgetPill, Meter, Tick
 
 
 def meter(conversation: Conversation) -> Meter:
-    """Give how full the context is, and what the conversation has cost."""
-    results = ApiResult.objects.filter(call__conversation=conversation)
-    spent = results.aggregate(cost=Sum("cost_micros"), calls=Count("pk"))
-    return replace(_gauge(conversation), cost_micros=spent["cost"] or 0, calls=spent["calls"] or 0)
+    """Give how full the context is, and what the conversation has cost; two statements at most.
 
-
-def _gauge(conversation: Conversation) -> Meter:
-    """Give the figure of the last reply, moved by what was appended and reduced since."""
-    model = ApiModel.objects.filter(pk=conversation.model).first()
-    window = model.window if model else 200_000
-    # Nearly always one of the last turns has a reply; a long path is read only where none has.
-    last = _last_reply(conversation, NEAR) or _last_reply(conversation, ALL)
-    if last is None:
-        return _unmeasured(conversation, window)
-    context = (
-        (last.input_tokens or 0) + (last.cache_read_tokens or 0) + (last.cache_write_tokens or 0)
-    )
-    moved = _moved(conversation, last)
-    tokens = max(0, context + (last.output_tokens or 0) + moved)
-    cached = (last.cache_read_tokens or 0) * 100 // context if context else None
-    source = "estimated" if moved else "reported"
+    The figure is that of the last reply, moved by what was appended and reduced since; where no
+    call has measured anything (imported, or at its first answer), it is estimated.
+    """
+    found = figures(conversation)
+    window = found.window or 200_000
+    cached = None
+    if found.reported is None:
+        tokens = estimate(conversation)
+        source = "estimated" if tokens else "none"
+    else:
+        tokens = max(0, found.reported + found.moved)
+        source = "estimated" if found.moved else "reported"
+        cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
-    return Meter(tokens, window, percent, source, cached, _ticks(conversation, window))
-
-
-def _last_reply(conversation: Conversation, most: int) -> ApiResult | None:
-    """Give the last result with figures among so many turns from the end of the shown path."""
-    results = ApiResult.objects.filter(
-        on_path("call__turn", conversation, most=most),
-        call__conversation=conversation,
-        call__purpose="reply",
-    )
-    found = results.exclude(input_tokens=None).select_related("call", "call__turn")
-    return found.defer("usage").order_by("-pk").first()
-
-
-def _unmeasured(conversation: Conversation, window: int) -> Meter:
-    """Estimate a conversation that no call has measured: imported, or at its first answer."""
-    messages = Message.objects.filter(on_path("turn", conversation))
-    tokens = messages.aggregate(sum=Sum("estimate"))["sum"] or 0
-    # What goes with every request is known as soon as one was sent.
-    sent = ApiCall.objects.filter(conversation=conversation, purpose="reply").order_by("-pk")
-    tokens += sent.values_list("overhead_tokens", flat=True).first() or 0
-    source = "estimated" if tokens else "none"
-    percent = min(100, tokens * 100 // window)
-    return Meter(tokens, window, percent, source, None, _ticks(conversation, window))
-
-
-def _moved(conversation: Conversation, last: ApiResult) -> int:
-    """Estimate the tokens that came and went behind the call of that result and its answer."""
-    turns = on_path("turn", conversation, start=last.call.turn.number)
-    later = Message.objects.filter(turns, seq__gt=last.call.tip)
-    added = later.exclude(pk=last.answer_id or 0).aggregate(sum=Sum("estimate"))["sum"]
-    # One that was taken back is on no path, but the entry that took it back says so in numbers.
-    changes = Transformation.objects.filter(turns, outcome="applied", seq__gt=last.call.tip)
-    freed = changes.aggregate(sum=Sum(F("tokens_before") - F("tokens_after")))["sum"]
-    return (added or 0) - (freed or 0)
+    ticks = _ticks(conversation, window)
+    paid = {"cost_micros": found.cost_micros, "calls": found.calls}
+    return Meter(tokens, window, percent, source, cached, ticks, **paid)
 
 
 def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:

@@ -25,6 +25,7 @@ from conversations.models import ApiModel, BudgetWindow, Turn
 from conversations.services.guards import guarded_tables
 from tests import servers, work
 from tests.environment import DATABASE
+from tests.onedatabase import ON_SQLITE
 
 pytestmark = pytest.mark.django_db
 STRONG = "0123456789abcdef" * 4
@@ -142,6 +143,7 @@ def test_a_database_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (state, "10.0.0.1" in text) == ("failed", False)
 
 
+@ON_SQLITE
 @pytest.mark.skipif(DATABASE != "sqlite", reason="damages a file of SQLite")
 def test_a_damaged_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(database.server, "database file")[0] == "ok"
@@ -157,6 +159,7 @@ def test_a_damaged_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(database.server, "database file")[0] == "failed"
 
 
+@ON_SQLITE
 @pytest.mark.skipif(DATABASE != "sqlite", reason="asks for the size of a file of SQLite")
 def test_a_disk_on_which_no_backup_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database.shutil, "disk_usage", lambda path: SimpleNamespace(free=10))

@@ -3,9 +3,9 @@
 `manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
 SQLite. What depends on the database runs again on a real PostgreSQL that it starts itself: of the
 folders of the runs on it every test that has Django's connection, but a slice of some matrices
-(tests/onedatabase.py). pytest-django refuses the connection to a test that does not ask for it, so
-what runs once (the core, tools, the browser, processes with a database of their own) cannot depend
-on it.
+(tests/onedatabase.py); of the pages' tests it is every second one on SQLite that runs again.
+pytest-django refuses the connection to a test that does not ask for it, so what runs once (the
+core, tools, the browser, processes with a database of their own) cannot depend on it.
 
 All of it goes through one queue, the longest first, into more places than there are processors,
 because half of what a run takes is waiting. A run that never ends is cut off by pytest's time limit
@@ -48,7 +48,7 @@ LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--chaos": ("tests.rig.chaos", ()),
 }
 #: Runs beside those that the processors have time for.
-_WAITING = 5
+_WAITING = 3
 _LINT = str(Path(sys.executable).with_name("lint-imports"))
 
 
