@@ -168,8 +168,7 @@ def test_growing_text_goes_to_its_round_and_is_cleaned_again() -> None:
 
 
 def test_a_turn_is_the_same_on_the_page_and_by_the_socket() -> None:
-    turn = samples.turn(state="failed")
-    context = {"conversation": samples.conversation(), "turn": turn}
+    context = samples.event_context(events.TurnClosed(1))
     page = render_to_string("conversations/_partials/turn.html", context)
     frame = render_to_string("conversations/events/turn_closed.html", context)
     assert page in frame.replace(' hx-swap-oob="outerHTML"', "", 1)
@@ -177,8 +176,8 @@ def test_a_turn_is_the_same_on_the_page_and_by_the_socket() -> None:
 
 @pytest.mark.parametrize("state", ["queued", "running", "tool_wait", "backoff", "cancelling"])
 def test_a_live_turn_can_be_stopped_and_says_what_it_does(state: str) -> None:
-    turn = samples.turn(state=state)
-    context = {"conversation": samples.conversation(), "turn": turn, "event": None}
+    context = samples.event_context(events.TurnChanged(1))
+    context |= {"turn": samples.turn(state=state), "has_live": True}
     html = render_to_string("conversations/events/turn_changed.html", context)
     assert 'data-live="yes"' in html
     assert f'hx-post="/c/{samples.ID}/stop/"' in html
