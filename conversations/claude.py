@@ -164,8 +164,7 @@ class Claude:
             yield _head(response)
             reader, chunks, kind = EventReader(), response.aiter_bytes(), None
             while True:
-                turned = asyncio.Event()
-                loop.call_soon(turned.set)
+                loop.call_soon((turned := asyncio.Event()).set)
                 async with asyncio.timeout_at(min(last, silent)):
                     chunk = await anext(chunks, None)
                 if chunk is None:
@@ -173,8 +172,7 @@ class Claude:
                 events: list[dict[str, Any]] = []
                 try:
                     for event in reader.feed(chunk):
-                        kind = event.get("type")
-                        if kind == "error":
+                        if (kind := event.get("type")) == "error":
                             raise _broke(event, response)
                         if kind != "ping":
                             silent = now() + self.deadlines.silence

@@ -14,7 +14,6 @@ from conversations.attempt import attempt
 from conversations.begun import Begun, OpenRound
 from conversations.context import edits, native, rules
 from conversations.context.errors import ContextError, RuleError
-from conversations.context.gauge import Report, anchored
 from conversations.context.pipeline import Prepared
 from conversations.context.situation import REFUSED
 from conversations.context.view import View
@@ -29,7 +28,8 @@ from conversations.endings import (
 )
 from conversations.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.given import Job, Loaded, call_ids
-from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent, logger
+from conversations.measured import compare, report_of
+from conversations.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent
 from conversations.preparing import Preparing
 from conversations.switch import Stopped
 from conversations.toolruns import STOPPED, TOO_MANY, ToolRuns
@@ -183,8 +183,8 @@ class Runner:
                     envelope = envelope.limited(longest)
                     continue
             after = view.append(message) if message else view
-            report = _report(answer, after, envelope.overhead) or state.report
-            _compare(prepared, answer)
+            report = report_of(answer, after, envelope.overhead) or state.report
+            compare(prepared, answer)
             known = replace(state, view=after, report=report, bound_to=envelope.binding)
             return Got(known, answer, sent)
 
@@ -241,21 +241,3 @@ class Runner:
 
 def _size(view: View) -> tuple[int, int]:
     return view.length, view.edits
-
-
-def _report(answer: Answer, view: View, overhead: int) -> Report | None:
-    """Anchor the gauge on what this answer reported; None when it reported nothing."""
-    usage = answer.usage
-    if usage is None or not usage.context:
-        return None
-    report = Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
-    return anchored(report, view.messages[-1])
-
-
-def _compare(prepared: Prepared, answer: Answer) -> None:
-    """Say in the log when the API cleared something else than what was expected and recorded."""
-    cleared = answer.usage.cleared_uses if answer.usage else 0
-    if cleared != len(prepared.cleared):
-        logger.warning(
-            "the API cleared %s tool results, expected were %s", cleared, len(prepared.cleared)
-        )
