@@ -355,6 +355,9 @@
     if (focused) { one(focused)?.focus({ preventScroll: true }); focused = null; }
     const title = one("#title").textContent;
     if (title && !document.title.includes(title)) document.title = `${title} · agentweb`;
+    // A page that was away hears of a new title by its heading alone.
+    const row = one(".row[aria-current] .row-title");
+    if (row && row.textContent !== title) row.textContent = row.title = title;
     const live = isLive();
     const dot = one(".row[aria-current] .dot");
     const asks = one(".row[aria-current] .asks");
