@@ -183,7 +183,7 @@ class Claude:
                         yield Piece(tuple(events))
                 # Went the loop round meanwhile, nothing more had come yet.
                 if kind == "content_block_delta" and turned.is_set():
-                    await asyncio.sleep(pace.seconds)
+                    await pace.rest()
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(

@@ -1,13 +1,20 @@
 """How often answers on their way are read and shown: less often each, the more of them there are.
 
 Waking up, rendering and sending cost about the same for one word as for many, and nobody reads so
-fast. What is read at this pace is shown as soon as it is read, so that words wait once.
+fast. What is read at this pace is shown as soon as it is read, so that words wait once. A loop that
+comes back late is busy: then all wait longer, or what is late would make all else later still.
 """
 
 from __future__ import annotations
 
-#: Seconds between two looks at a single answer, and more for each other one.
-_SECONDS, _MORE = 0.08, 0.0024
+import asyncio
+import time
+
+#: Seconds between two looks at a single answer, more for each other one, and at most where the
+#: loop is busy.
+_SECONDS, _MORE, _BUSY = 0.08, 0.0024, 0.5
+#: How many times as long as it was late.
+_TIMES = 4
 
 
 class Pace:
@@ -15,6 +22,7 @@ class Pace:
 
     def __init__(self) -> None:
         self._live = 0
+        self._late = 0.0
 
     def begin(self) -> None:
         self._live += 1
@@ -24,7 +32,18 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        return _SECONDS + _MORE * max(0, self._live - 1)
+        usual = _SECONDS + _MORE * max(0, self._live - 1)
+        return min(_BUSY, max(usual, self._late * _TIMES))
+
+    @property
+    def is_slow(self) -> bool:
+        return self.seconds == _BUSY
+
+    async def rest(self) -> None:
+        """Wait as long as is due between two looks."""
+        due = time.monotonic() + self.seconds
+        await asyncio.sleep(self.seconds)
+        self._late = time.monotonic() - due
 
 
 pace = Pace()

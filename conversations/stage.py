@@ -38,8 +38,6 @@ from conversations.telling import tell, tell_spending
 
 logger = logging.getLogger("agentweb.turns")
 
-#: Seconds between two frames of text where the loop is busy, at most.
-BUSY_SECONDS = 0.25
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
 #: Seconds between two checkpoints of one process; characters rendered sooner than by a thread.
 DRAFT_GAP, AT_ONCE = 0.02, 2_000
@@ -66,8 +64,6 @@ class TurnStage:
         self._text, self._thinking = list[str](), list[str]()
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
-        #: Seconds until the next frame of text.
-        self._pace = pace.seconds
         #: There are words to show; to keep; and many of those.
         self._fresh, self._shown, self._much = (asyncio.Event() for _ in range(3))
         self._regular: list[asyncio.Task[None]] = []
@@ -140,7 +136,7 @@ class TurnStage:
                 await self.flush()
             except Exception:
                 logger.exception("turn %s: text was not shown", self._lease.turn_id)
-            self._pace = await _pause(self._pace)
+            await pace.rest()
 
     async def flush(self) -> None:
         """Show what has come since the last time."""
@@ -177,7 +173,7 @@ class TurnStage:
             await self._tell(TextGrew(opened.turn, opened.round, thinking, closed, tail))
 
     async def _rendered(self, text: str) -> tuple[str, str]:
-        self._markdown.is_coloured = self._pace < BUSY_SECONDS
+        self._markdown.is_coloured = not pace.is_slow
         if len(text) + self._markdown.unfinished < AT_ONCE:
             return self._markdown.feed(text)
         return await asyncio.to_thread(self._markdown.feed, text)
@@ -219,14 +215,6 @@ class TurnStage:
         pace.end()
         hub.leave(self._lease.conversation_id)
         self._scope.close()
-
-
-async def _pause(seconds: float) -> float:
-    """Wait, and say how long to wait the next time: longer where this came back late."""
-    due = time.monotonic() + seconds
-    await asyncio.sleep(seconds)
-    late = time.monotonic() - due
-    return min(BUSY_SECONDS, max(pace.seconds, late * 4))
 
 
 class _Checkpoints:
