@@ -151,7 +151,7 @@ async def test_f28_a_summary_that_fails_leaves_the_turn_to_the_other_steps(
 
 async def test_f27_a_loop_ends_at_the_budget(app: App) -> None:
     async with app.chat(limit=60_000) as chat:
-        turn = await chat.say("Hello emulator:fault=loop", 40)
+        turn = await chat.say("Hello emulator:fault=loop")
         assert (turn.state, turn.finish_reason, turn.error_code) == ("failed", "budget", "budget")
         assert 2 < len(app.statuses) < 40
         spent = await db(BudgetWindow.objects.get)
