@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conversations.events import RoundOpened
+from conversations.events import MeterMoved, RoundChanged, RoundOpened
 from conversations.ports import Refused
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import (
@@ -41,6 +41,14 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
     assert world.model.closed == 1
     assert world.stage.told == [RoundOpened(1, 1)]
     await check_usable(world)
+
+
+async def test_the_meter_is_told_where_it_moves_within_a_turn() -> None:
+    """Behind an answer that asks for tools, and with their results; the ends have their own."""
+    world = World()
+    await world.run(calls("toolu_1"), says("Done."))
+    told = [event for event in world.stage.told if not isinstance(event, RoundChanged)]
+    assert told == [RoundOpened(1, 1), MeterMoved(), MeterMoved(), RoundOpened(1, 2)]
 
 
 async def test_usage_is_that_of_the_last_cumulative_figures() -> None:

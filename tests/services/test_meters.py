@@ -11,8 +11,10 @@ from conversations.context import edits
 from conversations.context.edits import SpliceBlocks, Trigger
 from conversations.context.policy import PRESETS, Policy
 from conversations.models import Conversation
+from conversations.ports import Finish
 from conversations.queries import meters
-from conversations.services import log
+from conversations.queries.branches import NEAR
+from conversations.services import log, turns
 from conversations.usage import Usage
 from tests import records, work
 
@@ -71,6 +73,18 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
     assert after.tokens == full.tokens - (change.tokens_before - change.tokens_after)
     assert full.source == "estimated"
     assert full.tokens == 120 + 700
+
+
+def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
+    lease = work.begun()
+    records.close(lease, work.opened(lease).call, work.complete(usage=Usage(1_000, 500, 0, 0, 0)))
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    for _ in range(NEAR + 2):
+        lease = work.next_turn(work.conversation_of(lease), "And then?")
+        turns.finish_turn(lease=lease, finish=Finish("failed"))
+    found, sizes = meter(lease), records.loaded(lease).view.messages[2:]
+    assert len(sizes) == NEAR + 2
+    assert (found.tokens, found.source) == (1_500 + sum(each.tokens for each in sizes), "estimated")
 
 
 def test_more_than_the_window_is_full_and_not_more() -> None:
