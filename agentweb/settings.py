@@ -177,7 +177,7 @@ REDIS_URL = env.redis("REDIS_URL")
 CHANNEL_LAYERS = (
     {
         "default": {
-            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "BACKEND": "conversations.layer.PipelinedLayer",
             "CONFIG": {
                 "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}],
                 "prefix": env.namespace(REDIS_URL, SECRET_KEY),

@@ -12,7 +12,7 @@ import time
 
 #: Seconds between two looks at a single answer, more for each other one, and at most where the
 #: loop is busy.
-_SECONDS, _MORE, _BUSY = 0.08, 0.0024, 0.5
+_SECONDS, _MORE, _BUSY = 0.08, 0.0016, 0.5
 #: How many times as long as it was late.
 _TIMES = 4
 

@@ -1,4 +1,6 @@
-"""The way between processes: best-effort messages over the channel layer, kept in their order.
+"""The way between processes: best-effort messages over the channel layer.
+
+Those about one conversation keep their order, and wait for none about another.
 
 Nothing depends on one that is lost: the database is the truth, and the watch finds what no message
 told. So sending never waits and never fails; where Redis is away, or too slow for what is to be
@@ -18,15 +20,19 @@ from uuid import uuid4
 from channels.layers import get_channel_layer
 from django.conf import settings
 
+from conversations.inorder import InOrder
+
 logger = logging.getLogger("agentweb.relay")
 
 Message = dict[str, Any]
 Hear = Callable[[Message], Awaitable[None]]
 #: The group that every process is in.
 ALL = "all"
-#: Messages that may wait to be sent.
+#: Messages that may wait to be sent, and of those that came, to be heard.
 MOST = 2_000
-#: Seconds one message, or joining a group, may take; and between two tries.
+#: Messages that go in one round trip.
+AT_ONCE = 100
+#: Seconds one round trip, or joining a group, may take; and between two tries.
 PATIENCE, PAUSE = 3.0, 1.0
 
 
@@ -105,10 +111,12 @@ class Relay:
 
     async def _send(self) -> None:
         while True:
-            group, message = await self._outgoing.get()
+            batch = [await self._outgoing.get()]
+            while len(batch) < AT_ONCE and not self._outgoing.empty():
+                batch.append(self._outgoing.get_nowait())
             try:
                 async with asyncio.timeout(PATIENCE):
-                    await self._layer.group_send(group, message)
+                    await self._layer.group_send_many(batch)
                 self._is(good=True)
             except Exception as error:
                 self._is(good=False, why=str(error) or type(error).__name__)
@@ -116,7 +124,8 @@ class Relay:
                 self._forget()
                 await asyncio.sleep(PAUSE)
             finally:
-                self._outgoing.task_done()
+                for _ in batch:
+                    self._outgoing.task_done()
 
     def _forget(self) -> None:
         while not self._outgoing.empty():
@@ -124,6 +133,13 @@ class Relay:
             self._outgoing.task_done()
 
     async def _receive(self, hear: Hear) -> None:
+        lines = InOrder(hear, MOST)
+        try:
+            await self._receive_all(lines)
+        finally:
+            await lines.stop(PATIENCE)
+
+    async def _receive_all(self, lines: InOrder[Message]) -> None:
         while True:
             try:
                 if not self._channel:
@@ -137,10 +153,7 @@ class Relay:
                 await asyncio.sleep(PAUSE)
                 continue
             if message.get("from") != self.name:
-                try:
-                    await hear(message)
-                except Exception:
-                    logger.exception("a message of another process was not understood")
+                await lines.put(message.get("conversation", message["type"]), message)
 
     async def _join(self) -> None:
         """Keep the groups in step with what is wanted."""

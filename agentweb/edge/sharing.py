@@ -19,7 +19,7 @@ from django.conf import settings
 from django.http import parse_cookie
 
 #: Requests of one visitor at a time, and the seconds that another waits for one of them to end.
-AT_ONCE, PATIENCE = 2, 1.0
+AT_ONCE, PATIENCE = 1, 1.0
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 

@@ -4,9 +4,10 @@ There are two databases in runs of their own, because Django has one default con
 under test uses it. The core's own tests are a run of their own, because only they are measured for
 coverage, which takes longer than most of what it watches; the browser's and those of processes,
 because they wait more than they work; the pages' and the faults', because no run should take longer
-than all that goes on beside it. All pages are shown on PostgreSQL, and every second test of them on
-SQLite, on which the browser and the processes of the other runs are: what differs between the two
-lies in services and queries, whose own tests are all run on both.
+than all that goes on beside it. All pages are shown and all faults happen on PostgreSQL, and every
+fourth test of pages and every second of faults on SQLite, on which the browser and half of the
+processes of the other runs are: what differs between the two lies in services and queries, whose
+own tests are all run on both.
 
 A test that fails beside other runs is run once more when nothing else runs, and named: what then
 fails has failed, and where more than a few failed nothing is run again. The runs share the
@@ -106,7 +107,7 @@ SUITES = (
     Suite("processes", OF_PROCESSES, only="sqlite"),
     Suite("browser", BROWSER),
     Suite("pages on postgres", OF_THE_PAGES, database="postgres", only="database"),
-    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite", share=2),
+    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite", share=4),
     Suite("services on postgres", OF_THE_DATABASE, database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",
@@ -116,7 +117,7 @@ SUITES = (
         "faults on postgres", (*OF_FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
         database="postgres", only="database",
     ),
-    Suite("faults on sqlite", OF_FAULTS, only="sqlite"),
+    Suite("faults on sqlite", OF_FAULTS, only="sqlite", share=2),
     Suite("around the app", AROUND, only="sqlite"),
     Suite("core", OF_THE_CORE, program=MEASURED),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -33,7 +33,7 @@ def _layer(redis: Server, settings: Any, monkeypatch: Any) -> Iterator[None]:
     monkeypatch.setattr(relaying, "PATIENCE", 30)
     settings.REDIS_URL = redis.url
     host = {"address": redis.url, "socket_timeout": 30, "socket_connect_timeout": 30}
-    backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    backend = "conversations.layer.PipelinedLayer"
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [host]}}}
     channel_layers.backends = {}
     yield
@@ -195,9 +195,9 @@ async def test_it_stops_in_a_bounded_time_whatever_its_layer_does(monkeypatch: A
         """One that goes on although it was told to stop, as a cancelled wait may."""
 
         async def flush(self) -> None:
-            await self.group_send("", {})
+            await self.group_send_many(())
 
-        async def group_send(self, group: str, message: Message) -> None:
+        async def group_send_many(self, messages: Iterable[tuple[str, Message]]) -> None:
             while not is_over:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.sleep(1)

@@ -316,7 +316,7 @@ async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
 async def test_a_page_connects_while_redis_is_away(settings: Any) -> None:
     """A socket has no channel of its own there: the process listens for all of them."""
     host = {"address": "redis://127.0.0.1:1", "socket_connect_timeout": 60}
-    backend = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    backend = "conversations.layer.PipelinedLayer"
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [host]}}}
     user, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:

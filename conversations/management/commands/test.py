@@ -3,7 +3,7 @@
 `manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
 SQLite. What depends on the database runs again on a real PostgreSQL that it starts itself: of the
 folders of the runs on it every test that has Django's connection, but a slice of some matrices
-(tests/onedatabase.py); of the pages' tests it is every second one on SQLite that runs again.
+(tests/onedatabase.py); of the pages' and faults' tests it is a share on SQLite that runs again.
 pytest-django refuses the connection to a test that does not ask for it, so what runs once (the
 core, tools, the browser, processes with a database of their own) cannot depend on it.
 
