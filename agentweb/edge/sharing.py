@@ -1,4 +1,4 @@
-"""Requests of one visitor go to the pages a few at a time, so that others have their share.
+"""Requests of one visitor go to the pages one at a time, so that others have their share.
 
 Whoever asks for eight things at once would be ahead of somebody who asks for one with eight shares
 of the processor. A visitor is a session, or the address where there is none. Their requests wait

@@ -1,4 +1,4 @@
-"""One visitor's requests go a few at a time; nobody else waits for them."""
+"""One visitor's requests go one at a time; nobody else waits for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_visitor_is_a_session_or_an_address() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_requests_of_one_session_go_a_few_at_a_time() -> None:
+async def test_the_requests_of_one_session_go_one_at_a_time() -> None:
     pages = Pages()
     application = shared(pages)
     many = [
