@@ -13,6 +13,7 @@ from channels.layers import channel_layers
 
 from agentweb import env
 from conversations import relay as relaying
+from conversations.layer import PipelinedLayer
 from conversations.relay import ALL, Message, Relay, group_of
 from tests import servers
 from tests.servers import Server
@@ -73,6 +74,45 @@ async def test_all_hear_all_in_order_and_nobody_hears_oneself() -> None:
         assert [message["n"] for message in twos] == list(range(300))
         assert twos == threes
         assert ones == []
+
+
+async def test_what_waits_goes_in_few_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy process comes late to each answer of Redis, so there must not be many of them."""
+    sizes: list[int] = []
+    real = PipelinedLayer.group_send_many
+
+    async def counted(self: PipelinedLayer, messages: list[tuple[str, Message]]) -> None:
+        sizes.append(len(messages))
+        await real(self, messages)
+
+    monkeypatch.setattr(PipelinedLayer, "group_send_many", counted)
+    async with listening() as (one, _), listening() as (_, heard):
+        for number in range(300):
+            one.send(ALL, {"type": "event", "n": number})
+        await until(lambda: len(heard) == 300)
+    assert sum(sizes) == 300
+    assert max(sizes) == relaying.AT_ONCE
+    assert len(sizes) <= 4
+
+
+async def test_a_conversation_that_takes_long_holds_up_no_other() -> None:
+    relay, heard, goes_on = Relay(), list[int](), asyncio.Event()
+
+    async def hear(message: Message) -> None:
+        if message["conversation"] == 1:
+            await goes_on.wait()
+        heard.append(message["conversation"])
+
+    await relay.start(hear)
+    await until(lambda: relay._joined == {ALL})
+    async with listening() as (other, _):
+        for number in (1, 1, 2, 3):
+            other.send(ALL, {"type": "event", "conversation": number})
+        await until(lambda: len(heard) == 2)
+        assert sorted(heard) == [2, 3]
+        goes_on.set()
+        await until(lambda: len(heard) == 4)
+    await relay.stop()
 
 
 async def test_only_who_looks_at_a_conversation_hears_of_it() -> None:
