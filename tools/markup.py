@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from html import unescape
 from typing import NamedTuple, TypeAlias
 
-TEXT = re.compile(r"(?:[^<]++|<(?![a-zA-Z/!?]))++")
+TEXT = re.compile(r"(?:[^<]|<(?![a-zA-Z/!?]))[^<]*+(?>(?:<(?![a-zA-Z/!?])[^<]*+)*)")
 NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
 GAP = re.compile(r"[\s/]*+")
-ATTRIBUTE = re.compile(r"""(=?[^\s/>=]*+)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>]*+))?+""")
+ATTRIBUTE = re.compile(r"""(=?[^\s/>=]*+)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>]*+))?""")
 #: Python refuses to read long numbers, and no character has one.
 HUGE = re.compile(r"&#(?:[xX][0-9a-fA-F]{8,}+|[0-9]{8,}+);?")
 #: Elements whose inside is not markup: thrown away, or text with entities.

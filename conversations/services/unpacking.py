@@ -26,9 +26,9 @@ MOST_SECONDS = 240.0
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.jsonl?$", re.IGNORECASE)
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: Whole texts and what stands between them, up to a brace or a text that is not whole yet.
-_RUN = re.compile(rb'[^"{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}]*+)*+', re.DOTALL)
+_RUN = re.compile(rb'[^"{}]*+(?>(?:"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"[^"{}]*+)*)', re.DOTALL)
 #: The rest of a text, up to its quotation mark or a backslash that ends the portion.
-_TEXT = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_TEXT = re.compile(rb'[^"\\]*+(?>(?:\\.[^"\\]*+)*)', re.DOTALL)
 #: The data of a file: long, and one text alone when it is read, whatever its length.
 _FILES = re.compile(rb"[A-Za-z0-9+/]{4096,}={0,2}")
 #: What the readers of the standard library raise for a file that is damaged or made up.

@@ -184,7 +184,13 @@ def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
     link = tarfile.TarInfo("workspaces")
     link.type, link.linkname = tarfile.SYMTYPE, "."
     for at, (odd, words) in enumerate(
-        [(link, "is no plain file"), (tarfile.TarInfo("more"), "other files than it lists")]
+        [
+            (link, "is no plain file"),
+            (tarfile.TarInfo("more"), "other files than it lists"),
+            (tarfile.TarInfo("workspaces/../../out"), "is outside of the archive"),
+            (tarfile.TarInfo(f"{tmp_path}/out"), "is outside of the archive"),
+            (tarfile.TarInfo(archive.MANIFEST), "is no whole backup"),
+        ]
     ):
         path = tmp_path / f"{at}.tar"
         path.write_bytes(archived.read_bytes())
@@ -192,6 +198,7 @@ def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
             tar.addfile(odd)
         with pytest.raises(archive.BackupError, match=words):
             archive.unpack(path, tmp_path / str(at))
+    assert not (tmp_path / "out").exists()
 
 
 LOGGED_IN = """

@@ -19,7 +19,7 @@ LONGEST_BLOCK = 65_536
 #: Bytes within which the header of a message, and of a part, must end.
 FIRST_SEARCH, LATER_SEARCH = 2_000_000, 100_000
 LONGEST_FIELD = 2_000
-FIELD = re.compile(rb"^([!-9;-~]{1,80}):[ \t]*+((?:[^\n]*+\n?)(?:[ \t][^\n]*+\n?)*+)", re.MULTILINE)
+FIELD = re.compile(rb"^([!-9;-~]{1,80}):[ \t]*+([^\n]*+\n?(?:[ \t][^\n]*+\n?)*)", re.MULTILINE)
 FOLD = re.compile(r"[\r\n]+[ \t]*")
 
 

@@ -14,8 +14,8 @@ from tools.mail.errors import MailError
 
 DEEPEST = 30
 TOKEN = re.compile(
-    rb' *+(?:(?P<open>\()|(?P<close>\))|"(?P<string>(?:[^"\\]|\\.)*+)"'
-    rb'|(?P<atom>[^\s()"\[]++(?:\[[^\]]*+\][^\s()"]*+)?+|\[[^\]]*+\]))'
+    rb' *+(?:(?P<open>\()|(?P<close>\))|"(?P<string>[^"\\]*+(?>(?:\\.[^"\\]*+)*))"'
+    rb'|(?P<atom>[^\s()"\[]++(?:\[[^\]]*+\][^\s()"]*+)?|\[[^\]]*+\]))'
 )
 ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 ANNOUNCED = re.compile(rb"\{(\d{1,10})\+?\}$")
