@@ -23,9 +23,12 @@ from agentweb import env, memory
 
 def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
-    import conversations.claude  # noqa: F401  (two seconds of CPU no first request should pay)
     from agentweb.asgi import application
     from agentweb.edge.server import EdgeServer
+    from conversations.conf import conf
+
+    if conf.run_turns_in == "web":
+        import conversations.claude  # noqa: F401  (seconds that no first request should pay)
 
     _demand_free(host, port)
     process = _Process(lambda: started(site_url(host, port)))

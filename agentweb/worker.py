@@ -32,7 +32,7 @@ class WorkerLoop:
 
     def start(self) -> None:
         """Begin to run turns; raises what keeps this process from it."""
-        import conversations.claude  # noqa: F401  (two seconds of CPU no first turn should pay)
+        import conversations.claude  # noqa: F401  (seconds that no first turn should pay)
         from conversations.process import process
 
         threading.Thread(target=self._loop.run_forever, name="turns", daemon=True).start()

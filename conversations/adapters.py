@@ -8,12 +8,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from conversations.answer import ToolUse
 from conversations.asking import Ask
 from conversations.begun import WRONG
-from conversations.claude import Claude
 from conversations.conf import conf
 from conversations.context import wire
 from conversations.context.edits import Transformation
@@ -45,6 +44,9 @@ from tools.access import WebAccess
 from tools.base import Tool, ToolContext
 from tools.kept import Shelves
 from tools.toolset import NO_TOOLS, Toolset
+
+if TYPE_CHECKING:
+    from conversations.claude import Claude
 
 #: Pages that people's turns have read in this process.
 PAGES = Shelves()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from conversations.attempt import ask_for_summary
-from conversations.claude import Claude
 from conversations.context.errors import ContextError
 from conversations.context.situation import SummaryReply
 from conversations.db import db
@@ -20,6 +20,9 @@ from conversations.services.handmade import HandError
 from conversations.services.proposals import Errand
 from conversations.switch import Stopped, Switch
 from conversations.telling import announce
+
+if TYPE_CHECKING:
+    from conversations.claude import Claude
 
 logger = logging.getLogger("agentweb.turns")
 _STOPPED = "The server was stopped while it was being written. Ask again."

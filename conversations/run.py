@@ -12,11 +12,11 @@ import random
 import time
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from django.db import InterfaceError, OperationalError
 
 from conversations.adapters import TurnCalls, TurnLog, TurnTools
-from conversations.claude import Claude
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.db import db, db_in_time
@@ -31,6 +31,9 @@ from conversations.services import turns as services
 from conversations.services.leases import Lease
 from conversations.stage import TurnStage
 from conversations.switch import Stopped, Switch
+
+if TYPE_CHECKING:
+    from conversations.claude import Claude
 
 logger = logging.getLogger("agentweb.turns")
 NO_DATABASE = "The database could not be reached during this answer."

@@ -6,10 +6,10 @@ An errand that nobody waits for: its failure is nobody's, and its cost is record
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from conversations import titles
 from conversations.attempt import ask_for_title
-from conversations.claude import Claude
 from conversations.context.envelope import envelope
 from conversations.db import db
 from conversations.errands import ErrandCalls, Line
@@ -20,6 +20,9 @@ from conversations.services import titles as services
 from conversations.services.leases import Lease
 from conversations.switch import Stopped, Switch
 from conversations.telling import announce
+
+if TYPE_CHECKING:
+    from conversations.claude import Claude
 
 logger = logging.getLogger("agentweb.turns")
 

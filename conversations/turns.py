@@ -14,10 +14,10 @@ import os
 import socket
 from collections import deque
 from functools import partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from conversations.claude import Claude, Deadlines
 from conversations.conf import conf
 from conversations.db import db
 from conversations.errands import Errands
@@ -27,6 +27,9 @@ from conversations.servers import keeper
 from conversations.services import leases
 from conversations.sweeping import sweep
 from conversations.titling import name
+
+if TYPE_CHECKING:
+    from conversations.claude import Claude
 
 logger = logging.getLogger("agentweb.turns")
 OWNER = f"{socket.gethostname()}:{os.getpid()}"
@@ -56,6 +59,9 @@ class Supervisor:
 
     async def start(self, *, is_alone: bool) -> None:
         """Begin to run turns; `is_alone` says that no other process can be running any."""
+        # Half of what a process imports is the SDK's; whoever runs no turns does without.
+        from conversations.claude import Claude, Deadlines
+
         self._loop = asyncio.get_running_loop()
         self._claude = Claude(
             api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from agentweb.doctor.lines import Line, failed, ok, warn
-from conversations.claude import Claude, Deadlines
 from conversations.conf import conf
 from conversations.ports import ModelFailed
 from conversations.queries.prices import enabled_models, unpriced_models
@@ -65,6 +64,8 @@ def online() -> Iterator[Line]:
 
 
 async def _names() -> set[str]:
+    from conversations.claude import Claude, Deadlines
+
     claude = Claude(
         api_key=settings.ANTHROPIC_API_KEY,
         base_url=settings.ANTHROPIC_BASE_URL,

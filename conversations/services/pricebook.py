@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from conversations.claude import ModelFacts
 from conversations.models import ApiModel, ModelPrice
 from conversations.models.catalogue import MOST_RATE
+
+if TYPE_CHECKING:
+    from conversations.claude import ModelFacts
 
 #: A price may begin so long ago and still count as beginning now.
 GRACE = timedelta(minutes=5)

@@ -6,14 +6,13 @@ import asyncio
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from conversations.claude import Claude, Deadlines, ModelFacts
 from conversations.conf import conf
 from conversations.management.naming import wrong
 from conversations.models import ModelPrice
@@ -23,6 +22,9 @@ from conversations.services.price_rows import COLUMNS, new_price
 from conversations.services.pricebook import NewPrice, PriceError, load_prices, refresh_models
 from conversations.services.sheets import LineRefused
 from conversations.templatetags.agentweb import dollars
+
+if TYPE_CHECKING:
+    from conversations.claude import ModelFacts
 
 
 class Command(BaseCommand):
@@ -95,6 +97,8 @@ class Command(BaseCommand):
 
 
 async def _asked() -> tuple[ModelFacts, ...]:
+    from conversations.claude import Claude, Deadlines
+
     claude = Claude(
         api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",
         base_url=settings.ANTHROPIC_BASE_URL,
