@@ -20,7 +20,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 _CHUNK = 65_536
@@ -43,7 +43,8 @@ class Manners:
     #: Near bytes at which a connection is cut, before or after they are passed on.
     word: bytes = b""
     is_after: bool = False
-    #: How many connections `word` cuts.
+    #: How often `word` may be said before, and how many connections it cuts then.
+    skips: int = 0
     times: int = 1
 
 
@@ -73,7 +74,7 @@ class Proxy:
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self.manners = Manners()
-        #: Connections made so far, and those cut by a word.
+        #: Connections made so far, and those cut by a word since there is one.
         self.made = self.cuts = 0
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
@@ -126,9 +127,10 @@ class Proxy:
         """Reset each connection once the far side has said so many bytes."""
         self.manners.most, self.manners.resets = size, True
 
-    def cut_when(self, word: bytes, *, after: bool = False, times: int = 1) -> None:
+    def cut_when(self, word: bytes, *, after: bool = False, times: int = 1, skips: int = 0) -> None:
         """Reset a connection when the near side says a word, before or after it gets through."""
-        self.manners.word, self.manners.is_after, self.manners.times = word, after, times
+        self.cuts = 0
+        self.manners = replace(self.manners, word=word, is_after=after, times=times, skips=skips)
 
     def kill(self) -> None:
         """Reset every open connection now."""
@@ -205,6 +207,9 @@ class Proxy:
     async def _up(self, link: _Link, writer: asyncio.StreamWriter, data: bytes) -> bool:
         manners = self.manners
         is_said = bool(manners.word) and manners.times > 0 and manners.word in data
+        if is_said and manners.skips:
+            manners.skips -= 1
+            is_said = False
         if is_said:
             manners.times -= 1
             self.cuts += 1
