@@ -173,7 +173,9 @@ def test_a_wrong_charset_is_read_as_far_as_it_can_be(
 def test_a_name_or_boundary_in_no_charset_is_no_obstacle(charset: bytes) -> None:
     kind = b"Content-Type: application/pdf; name*=" + charset + b"'en'%FFx\r\n\r\n%PDF"
     (attachment,) = reading(mixed(PLAIN, kind)).attachments
-    assert (attachment.name, attachment.data) == ("unreadable name", b"%PDF")
+    # Newer Pythons can read some, and find nothing in them.
+    assert attachment.name in ("unreadable name", "(no name)")
+    assert attachment.data == b"%PDF"
     whole = b"Content-Type: multipart/mixed; boundary*=" + charset + b"'en'%FFx\r\n\r\nwords"
     assert reading(whole).text == "words"
 
