@@ -1,7 +1,7 @@
 """Processes that are killed while they write or migrate, forked from one that has imported it all.
 
-`python -m tests.faults.killing write SEED KILLS` and `migrate SEED KILLS`: after each kill what was
-acknowledged is looked for, and at the end the whole record is verified.
+`python -m tests.faults.killing write SEED KILLS`, `migrate SEED KILLS`, `steps SEED LEAST`: after
+each kill what was acknowledged is looked for, and at the end the whole record is verified.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from functools import partial
 
@@ -21,6 +22,7 @@ django.setup()
 
 from django.core.management import call_command  # noqa: E402
 from django.db import connection, connections  # noqa: E402
+from django.db.migrations.recorder import MigrationRecorder  # noqa: E402
 
 from conversations.context import wire  # noqa: E402
 from conversations.models import Message, User  # noqa: E402
@@ -35,7 +37,7 @@ def killed(
 
     With `begun` the seconds count from the first thing it said.
     """
-    connections.close_all()
+    let_go()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -51,6 +53,13 @@ def killed(
     os.waitpid(child, 0)
     with os.fdopen(reader, "rb") as file:
         return (told + file.read()).decode().split()
+
+
+def let_go() -> None:
+    """Close every connection: one that a child shares would outlive it, transaction and all."""
+    connections.close_all()
+    if connection.vendor == "postgresql":
+        connection.close_pool()  # type: ignore[attr-defined]
 
 
 def write(chance: random.Random, kills: int) -> str:
@@ -87,13 +96,7 @@ def migrate(chance: random.Random, kills: int) -> str:
         # Later each time, so that every part of it is met.
         if killed(move, 0.02 + 0.12 * each + 0.1 * chance.random()):
             break
-    call_command("migrate", verbosity=0)
-    assert missing_guards() == []
-    from tests import records, replay
-
-    replay.forget()
-    records.played()
-    assert list(verify_everything(Tally())) == []
+    is_whole()
     return f"killed {each + 1} times"
 
 
@@ -102,7 +105,61 @@ def move(tell: Callable[[str], object]) -> None:
     tell("done")
 
 
+def steps(chance: random.Random, least: int) -> str:
+    """Die at each step, as it is about to be committed and right behind that."""
+    call_command("migrate", "auth", verbosity=0)
+    done = 0
+    while died(inside=True):
+        assert died(inside=False)
+        done += 1
+    assert done >= least, done
+    is_whole()
+    return f"killed at {done} steps"
+
+
+def died(*, inside: bool) -> bool:
+    """Migrate in a child that dies as a migration is recorded; tell whether there was one."""
+    let_go()
+    child = os.fork()
+    if not child:
+        record = MigrationRecorder.record_applied
+
+        def dying(recorder: MigrationRecorder, app: str, name: str) -> None:
+            if inside:
+                die()
+            record(recorder, app, name)
+            recorder.connection.on_commit(die)
+
+        MigrationRecorder.record_applied = dying  # type: ignore[method-assign]
+        code = 1
+        try:
+            call_command("migrate", verbosity=0)
+            code = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    assert status in (0, signal.SIGKILL), status
+    return status == signal.SIGKILL
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_whole() -> None:
+    """Finish, and see that everything works."""
+    call_command("migrate", verbosity=0)
+    assert missing_guards() == []
+    from tests import records, replay
+
+    replay.forget()
+    records.played()
+    assert list(verify_everything(Tally())) == []
+
+
 if __name__ == "__main__":
     seed, kills = int(sys.argv[2]), int(sys.argv[3])
-    work = {"write": write, "migrate": migrate}[sys.argv[1]]
+    work = {"write": write, "migrate": migrate, "steps": steps}[sys.argv[1]]
     sys.stdout.write(work(random.Random(seed), kills) + "\n")

@@ -37,12 +37,15 @@ def test_a_killed_writer_leaves_a_whole_file_with_all_it_acknowledged(tmp_path: 
     assert run("write", KILLS, tmp_path / "data").startswith(f"{KILLS} kills, ")
 
 
-def test_a_killed_migration_is_done_again(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("what", "count"), [("migrate", 8), ("steps", 5)])
+def test_a_killed_migration_is_done_again(
+    tmp_path: Path, request: pytest.FixtureRequest, what: str, count: int
+) -> None:
     url = ""
     if DATABASE == "postgres":
         server: servers.Server = request.getfixturevalue("postgres")
-        url = servers.make_database(server, "killed")
-    assert run("migrate", 8, tmp_path / "data", url).startswith("killed ")
+        url = servers.make_database(server, f"killed_{what}")
+    assert run(what, count, tmp_path / "data", url).startswith("killed ")
 
 
 @pytest.mark.skipif(DATABASE != "postgres", reason="SQLite has one server")

@@ -1,7 +1,8 @@
 """Migrate as the owner of the tables, one process at a time, and for as long as it takes.
 
 Of two servers that start at once the second waits and finds nothing left to do. What was killed is
-done again: each migration is one transaction, and guards and rights follow whatever was applied.
+done again: each migration is one transaction together with the record that it was applied, and
+guards and rights follow whatever was applied.
 """
 
 from __future__ import annotations
@@ -13,11 +14,39 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from agentweb.bounded import unbounded
 from conversations.services.rights import RoleMissing, as_owner
 
 _LOCK = 0x61_67_77_6D
+
+
+class Executor(MigrationExecutor):
+    """Records what it applies in the transaction of it, indexes and foreign keys included.
+
+    Django runs those at the end and records the migration behind its transaction: killed in
+    between, it would begin anew with tables that are there.
+    """
+
+    def apply_migration(
+        self, state: Any, migration: Any, fake: bool = False, fake_initial: bool = False
+    ) -> Any:
+        if fake or fake_initial or not migration.atomic:
+            return super().apply_migration(state, migration, fake, fake_initial)
+        tell = self.progress_callback or (lambda *_: None)
+        tell("apply_start", migration, fake)
+        with self.connection.schema_editor(atomic=True) as editor:
+            state = migration.apply(state, editor)
+            while editor.deferred_sql:
+                editor.execute(editor.deferred_sql.pop(0), None)
+            self.record_migration(migration)  # type: ignore[call-arg]
+        tell("apply_success", migration, fake)
+        return state
+
+
+# The command has no other place for it.
+migrate.MigrationExecutor = Executor  # type: ignore[attr-defined]
 
 
 class Command(migrate.Command):
