@@ -114,9 +114,11 @@ async def acks(job: Job) -> Job:
         taken.append((time.time() - due) * 1e3)
         statuses[str(status)] = statuses.get(str(status), 0) + 1
 
+    noise = asyncio.create_task(_noise(job))
     began, count = time.time() + 0.1, round(job["rate"] * job["seconds"])
     async with asyncio.timeout(job["seconds"] + 60):
         await asyncio.gather(*(one(at, began + at / job["rate"]) for at in range(count)))
+    noise.cancel()
     return {"ack": quantiles(taken), "sent": count, "statuses": statuses}
 
 

@@ -87,16 +87,19 @@ def again(tested: Site, mode: str, count: int, answers: int) -> _Row:
     }
 
 
-def neighbour(tested: Site, mode: str, people: int, seconds: float) -> _Row:
+def neighbour(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
     """Measure people by themselves, then beside one who always asks for more than there is."""
-    found = {}
+    found: dict[str, dict[str, float]] = {}
     for name in ("alone", "beside"):
-        noise = tested.people(1, 8) if name == "beside" else []
-        job = job_of(tested.people(people), seconds) | {"noise": noise}
-        found[name] = run(tested, job).found
-    row: _Row = {"mode": mode, "people": people}
+        rude = tested.people(1, 8) if name == "beside" else []
+        noise = {"noise": [chat | {"text": question(seconds)} for chat in rude]}
+        read = run(tested, job_of(tested.people(people), seconds) | noise)
+        job = {"kind": "acks", "chats": tested.people(4 * people), "text": "Answer in 60 words"}
+        stored = run(tested, job | noise | {"rate": rate, "seconds": seconds})
+        found[name] = {"latency": read.found["latency"]["p95"], "ack": stored.found["ack"]["p95"]}
+    row: _Row = {"mode": mode, "people": people, "rate": rate}
     for kind in ("latency", "ack"):
-        alone, beside = (found[name][kind]["p95"] for name in ("alone", "beside"))
+        alone, beside = found["alone"][kind], found["beside"][kind]
         row |= {f"{kind}_alone": alone, f"{kind}_beside": beside}
         row[f"{kind}_ratio"] = round(beside / max(alone, 1.0), 2)
     return row
@@ -119,7 +122,7 @@ SUBJECTS: dict[str, Subject] = {
         again(tested, mode, 40, 4) if is_quick else again(tested, mode, 1_000, 20)
     ],
     "neighbour": lambda tested, mode, is_quick: [
-        neighbour(tested, mode, 2, 3) if is_quick else neighbour(tested, mode, 5, 12)
+        neighbour(tested, mode, 2, 2, 3) if is_quick else neighbour(tested, mode, 5, 4, 15)
     ],
 }
 #: Modes in which each is measured; idle sockets are the web process' alone.
