@@ -175,7 +175,8 @@ async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
         if not stores.to_store.cuts:
             break
     stores.to_store.behave()
-    assert number > 8
+    # The message, two calls opened and closed, the tool: each a transaction of its own.
+    assert number > 6, number
     assert len({key for _, key in rig.ran()[ran:]}) == len(rig.ran()[ran:])
     await works(rig, chat, HEALS)
 
