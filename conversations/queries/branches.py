@@ -25,15 +25,25 @@ ALL = 2**31 - 1
 #: Turns from the end of a path that every page of it shows.
 NEAR = 20
 _PATH = """
-WITH RECURSIVE way(id, parent, steps) AS (
-  SELECT id, parent, 1 FROM conversations_turn
+WITH RECURSIVE way(id, key, parent, steps) AS (
+  SELECT id, conversation_id, parent, 1 FROM conversations_turn
   WHERE conversation_id = %s AND number = %s AND number >= %s
   UNION ALL
-  SELECT turn.id, turn.parent, way.steps + 1
-  FROM way JOIN conversations_turn turn ON turn.conversation_id = %s AND turn.number = way.parent
+  SELECT turn.id, turn.conversation_id, turn.parent, way.steps + 1
+  FROM way JOIN {before} turn ON turn.conversation_id = way.key AND turn.number = way.parent
   WHERE way.parent >= %s AND way.steps < %s
 ) SELECT id FROM way
 """
+#: Where the turn before each of `way` is looked for. Where PostgreSQL's statistics are older than a
+#: conversation, as after an import, it takes any index and goes through all turns for each of them;
+#: only one index has them in this order.
+_BEFORE = {
+    "sqlite": "conversations_turn",
+    "postgresql": """LATERAL (
+    SELECT * FROM conversations_turn WHERE (conversation_id, number) <= (way.key, way.parent)
+    ORDER BY conversation_id DESC, number DESC LIMIT 1
+  )""",
+}
 _BELOW = """
 WITH RECURSIVE below(number) AS (
   SELECT number FROM conversations_turn WHERE conversation_id = %s AND number = %s
@@ -75,8 +85,13 @@ def on_path(
     """
     end = conversation.leaf if end is None else end
     key = conversation.pk
-    ids = RawSQL(_PATH, (key, end, start, key, start, most))  # noqa: S611 - no text of others
+    ids = RawSQL(upwards(_PATH), (key, end, start, start, most))  # noqa: S611 - no text of others
     return _Among(F(turn), ids)
+
+
+def upwards(statement: str) -> str:
+    """Complete a statement that goes `way` up, from each turn to the one before it."""
+    return statement.replace("{before}", _BEFORE[connection.vendor])
 
 
 def path_turns(

@@ -12,17 +12,16 @@ from typing import Any
 from django.db import connection
 
 from conversations.models import Conversation
-from conversations.queries.branches import ALL, NEAR
+from conversations.queries.branches import ALL, NEAR, upwards
 
 #: The turns from the end of the shown path, as rows of `way`.
 _WAY = """
-WITH RECURSIVE way(id, number, parent, steps) AS (
-  SELECT id, number, parent, 1 FROM conversations_turn
+WITH RECURSIVE way(id, key, number, parent, steps) AS (
+  SELECT id, conversation_id, number, parent, 1 FROM conversations_turn
   WHERE conversation_id = %(key)s AND number = %(leaf)s
   UNION ALL
-  SELECT turn.id, turn.number, turn.parent, way.steps + 1
-  FROM way JOIN conversations_turn turn
-    ON turn.conversation_id = %(key)s AND turn.number = way.parent
+  SELECT turn.id, turn.conversation_id, turn.number, turn.parent, way.steps + 1
+  FROM way JOIN {before} turn ON turn.conversation_id = way.key AND turn.number = way.parent
   WHERE way.steps < %(most)s
 )"""
 _FIGURES = """, last AS (
@@ -100,7 +99,7 @@ def estimate(conversation: Conversation) -> int:
 def _asked(statement: str, conversation: Conversation, most: int) -> tuple[Any, ...]:
     # An array is read once; through the rows of a query PostgreSQL may walk again for each other.
     among = "= ANY(ARRAY({}))" if connection.vendor == "postgresql" else "IN ({})"
-    text = (_WAY + statement).format(
+    text = (upwards(_WAY) + statement).format(
         way=among.format("SELECT id FROM way"), since=among.format(_SINCE)
     )
     named: dict[str, int | str] = {

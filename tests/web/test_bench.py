@@ -12,6 +12,7 @@ from django.db import connection, transaction
 
 from conversations.bench import ground, pages, render, words
 from conversations.bench.pages import Page, conversation_pages, lengthy, list_pages, reader
+from conversations.queries.branches import path_turns
 from conversations.queries.meters import meter
 
 
@@ -53,6 +54,7 @@ def test_a_long_conversation_is_measured_at_once_where_the_planner_knows_of_no_r
             # A walk through all pairs of rows takes many times as long.
             cursor.execute("SET LOCAL statement_timeout = '4s'")
     assert meter(long).tokens > 100_000
+    assert path_turns(long).count() == 2_000
 
 
 @pytest.mark.django_db
