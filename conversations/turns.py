@@ -59,7 +59,7 @@ class Supervisor:
 
     async def start(self, *, is_alone: bool) -> None:
         """Begin to run turns; `is_alone` says that no other process can be running any."""
-        # Half of what a process imports is the SDK's; whoever runs no turns does without.
+        # More than half of what a process imports is the SDK's; who runs no turns does without.
         from conversations.claude import Claude, Deadlines
 
         self._loop = asyncio.get_running_loop()

@@ -165,18 +165,21 @@ async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
 async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
     stores: Stores, rig: Rig, after: bool
 ) -> None:
-    chat, ran = await begun(rig), len(rig.ran())
+    chat, ran, spared = await begun(rig), len(rig.ran()), 0
     for number in range(2, MOST_COMMITS):
         stores.to_store.cut_when(b"COMMIT", after=after, skips=number - 2)
         answer = await chat.send(f"Number {number}: please fire", seconds=HEALS)
         assert answer.status == 200, answer.text[:300]
         await chat.shows(lambda n=number: chat.number >= n, HEALS)  # type: ignore[misc]
         assert await chat.ended(seconds=HEALS) in ("done", "interrupted", "failed")
-        if not stores.to_store.cuts:
+        await rig.rest(HEALS)
+        # A quick answer has no draft, so one turn may have a commit less than the next.
+        spared = 0 if stores.to_store.cuts else spared + 1
+        if spared == 2:
             break
     stores.to_store.behave()
     # The message, two calls opened and closed, the tool: each a transaction of its own.
-    assert number > 6, number
+    assert number > 8, number
     assert len({key for _, key in rig.ran()[ran:]}) == len(rig.ran()[ran:])
     await works(rig, chat, HEALS)
 
