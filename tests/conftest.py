@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from django.conf import settings
 
     config.addinivalue_line("markers", "one_database(name): `manage.py test` runs it on that one")
+    config.addinivalue_line("markers", "only_database(name, why): the other one has no such")
 
     if DATABASE not in settings.DATABASES["default"]["ENGINE"]:
         raise pytest.UsageError("Django's settings were read too early: use --ds=tests.settings")
@@ -65,15 +66,23 @@ def is_wanted(item: pytest.Item) -> bool:
 
     Some tests are generated, and what their rows differ in is nothing that a database sees: such a
     row may be marked `one_database`, with the name of the one that it runs on. Others of its kind
-    run on both, or on the other and in part on this. A run by hand leaves out nothing.
+    run on both, or on the other and in part on this. A run by hand leaves out nothing, except what
+    is marked `only_database` with the name of the other one: nothing of that is ever shared out.
     """
+    if only := item.get_closest_marker("only_database"):
+        return bool(only.args[0] == DATABASE)
     wanted = os.environ.get("AGENTWEB_TEST_ONLY")
-    if wanted == "database" and not uses_database(item):
+    if wanted == "database" and not depends(item):
         return False
     mark = item.get_closest_marker("one_database") if wanted else None
     if mark is not None:
         return mark.args == (DATABASE,)
-    return not uses_database(item) or crc32(item.nodeid.encode()) % SHARE == 0
+    return not depends(item) or crc32(item.nodeid.encode()) % SHARE == 0
+
+
+def depends(item: pytest.Item) -> bool:
+    """Tell whether the run's database matters: by Django's connection, or as its file asks."""
+    return uses_database(item) or hasattr(getattr(item, "module", None), "DATABASE")
 
 
 def uses_database(item: pytest.Item) -> bool:

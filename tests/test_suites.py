@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from conversations.management.suites import MOST_AGAIN, SUITES, Suite, counts, summed
+from tests import conftest
 
 GOOD = "tests/test_project.py::test_the_top_level_holds_only_what_is_allowed"
 BAD = "tests/test_project.py::test_that_there_is_none"
@@ -56,3 +60,44 @@ def test_every_folder_of_tests_belongs_to_a_run() -> None:
     held = {one for suite in SUITES for one in suite.folders}
     (rest,) = [suite for suite in SUITES if not suite.folders]
     assert set(rest.without) <= held
+
+
+def test_what_asks_which_database_it_is_on_belongs_to_a_run_on_postgresql() -> None:
+    root = Path(__file__).parents[1]
+    held = {root / one for suite in SUITES for one in suite.folders if suite.database == "postgres"}
+    asks = re.compile(
+        r'^from tests.environment import DATABASE$|only_database\("postgres', re.MULTILINE
+    )
+    found = {one for one in (root / "tests").rglob("test_*.py") if asks.search(one.read_text())}
+    assert len(found) > 5
+    assert {one for one in found if not held & set(one.parents)} == set()
+
+
+def item(module: ModuleType | None = None, *marks: pytest.Mark, uses: str = "") -> Any:
+    named = {one.name: one for one in marks}
+    return SimpleNamespace(
+        nodeid="a", module=module, fixturenames=[uses], get_closest_marker=named.get
+    )
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("only", ["", "sqlite", "database"])
+def test_a_test_is_of_the_runs_on_its_databases(
+    monkeypatch: pytest.MonkeyPatch, database: str, only: str
+) -> None:
+    monkeypatch.setenv("AGENTWEB_TEST_ONLY", only)
+    monkeypatch.setattr(conftest, "DATABASE", database)
+    asking = ModuleType("asking")
+    asking.DATABASE = database  # type: ignore[attr-defined]
+    is_alone = only == "database"
+    for share in (1, 10**12):
+        monkeypatch.setattr(conftest, "SHARE", share)
+        is_all = share == 1
+        for name in ("sqlite", "postgres"):
+            mark = pytest.mark.only_database(name, "a reason").mark
+            assert conftest.is_wanted(item(None, mark)) == (name == database)
+        assert conftest.is_wanted(item()) == (not is_alone)
+        assert conftest.is_wanted(item(asking)) == is_all
+        assert conftest.is_wanted(item(uses="db")) == is_all
+        row = item(None, pytest.mark.one_database("postgres").mark, uses="db")
+        assert conftest.is_wanted(row) == (database == "postgres" if only else is_all)

@@ -56,7 +56,7 @@ class Suite:
     folders: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     database: str = "sqlite"
-    #: "database": those with Django's connection. Not "": without what the other run has.
+    #: "database": those that depend on it. Not "": without what the other run has.
     only: str = ""
     #: Of tests that another run has on its database, every so many are in this one.
     share: int = 1

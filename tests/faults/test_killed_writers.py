@@ -15,9 +15,9 @@ import pytest
 
 from tests import servers
 from tests.e2e.served import PROJECT
-from tests.environment import DATABASE
 
 KILLS = int(os.environ.get("AGENTWEB_TEST_KILLS", "20"))
+KILLED = [("migrate", 8), ("steps", 5)]
 
 
 def run(what: str, kills: int, data: Path, url: str = "") -> str:
@@ -32,23 +32,27 @@ def run(what: str, kills: int, data: Path, url: str = "") -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(DATABASE != "sqlite", reason="what is killed here holds the file itself")
+@pytest.mark.only_database("sqlite", "what is killed here holds the file itself")
 def test_a_killed_writer_leaves_a_whole_file_with_all_it_acknowledged(tmp_path: Path) -> None:
     assert run("write", KILLS, tmp_path / "data").startswith(f"{KILLS} kills, ")
 
 
-@pytest.mark.parametrize(("what", "count"), [("migrate", 8), ("steps", 5)])
-def test_a_killed_migration_is_done_again(
-    tmp_path: Path, request: pytest.FixtureRequest, what: str, count: int
+@pytest.mark.only_database("sqlite", "the other one is below")
+@pytest.mark.parametrize(("what", "count"), KILLED)
+def test_a_killed_migration_is_done_again(tmp_path: Path, what: str, count: int) -> None:
+    assert run(what, count, tmp_path / "data").startswith("killed ")
+
+
+@pytest.mark.only_database("postgres", "the other one is above")
+@pytest.mark.parametrize(("what", "count"), KILLED)
+def test_a_killed_migration_of_a_server_is_done_again(
+    tmp_path: Path, postgres: servers.Server, what: str, count: int
 ) -> None:
-    url = ""
-    if DATABASE == "postgres":
-        server: servers.Server = request.getfixturevalue("postgres")
-        url = servers.make_database(server, f"killed_{what}")
+    url = servers.make_database(postgres, f"killed_{what}")
     assert run(what, count, tmp_path / "data", url).startswith("killed ")
 
 
-@pytest.mark.skipif(DATABASE != "postgres", reason="SQLite has one server")
+@pytest.mark.only_database("postgres", "SQLite has one server")
 def test_of_two_servers_that_migrate_at_once_the_second_finds_nothing_to_do(
     postgres: servers.Server,
 ) -> None:

@@ -32,6 +32,22 @@ SETTINGS = {
 }
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "only_mode(name, why): the other mode has no such thing")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the rows of a mode that has not what the test is about."""
+    left = [one for one in items if not is_of_mode(one)]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [one for one in items if is_of_mode(one)]
+
+
+def is_of_mode(item: pytest.Item) -> bool:
+    only, call = item.get_closest_marker("only_mode"), getattr(item, "callspec", None)
+    return only is None or call is None or call.params["mode"] == only.args[0]
+
+
 @pytest.fixture(scope="session")
 def models_of_the_run() -> Iterator[dict[str, Model]]:
     found = {mode: models.start(SCRIPT) for mode in MODES}

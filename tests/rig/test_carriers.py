@@ -29,9 +29,8 @@ def fragile(rig_folder: Path) -> Iterator[tuple[Rig, servers.Server]]:
     model.stop()
 
 
+@pytest.mark.only_mode("scaled", "embedded, there are no tasks")
 async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: Model) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, there are no tasks")
     chat = await begun(rig)
     held = model.hold(saying("Twice"), SOME)
     await chat.send(f"Twice: {LONG}")
@@ -67,11 +66,10 @@ async def as_usual(rig: Rig) -> None:
         await asyncio.to_thread(replace, rig, worker)
 
 
+@pytest.mark.only_mode("scaled", "embedded, there are no tasks")
 async def test_f43_a_task_that_is_handed_out_again_while_its_turn_runs_does_nothing(
     rig: Rig, model: Model
 ) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, there are no tasks")
     chat, held = await redelivering(rig, "Acknowledged late", model)
     held.release()
     assert await chat.ended(2) == "done"
@@ -81,11 +79,10 @@ async def test_f43_a_task_that_is_handed_out_again_while_its_turn_runs_does_noth
     await rig.check()
 
 
+@pytest.mark.only_mode("scaled", "embedded, there are no tasks")
 async def test_f43_the_task_of_a_dead_worker_that_comes_back_asks_for_nothing_again(
     rig: Rig, model: Model
 ) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, there are no tasks")
     chat, _ = await redelivering(rig, "Never acknowledged", model)
     asked = len(model.bodies())
     rig.runner(chat).kill()

@@ -92,9 +92,8 @@ async def test_f33_a_summary_whose_process_is_killed_is_made_again(rig: Rig, mod
     await rig.check()
 
 
+@pytest.mark.only_mode("scaled", "embedded, the answer runs in the web process: F30")
 async def test_f34_a_killed_web_process_takes_no_answer_along(rig: Rig, model: Model) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, the answer runs in the web process: F30")
     chat = await begun(rig)
     tabs = [chat, *[await chat.person.open(chat.path) for _ in range(3)]]
     held = model.hold(saying("Without the web"), SOME)

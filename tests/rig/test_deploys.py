@@ -25,10 +25,13 @@ async def end(rig: Rig, process: Process) -> None:
     await asyncio.to_thread(rig.restart, process)
 
 
-@pytest.mark.parametrize("kind", ["webs", "workers"])
+WORKERS = pytest.param(
+    "workers", marks=pytest.mark.only_mode("scaled", "embedded, there are no workers")
+)
+
+
+@pytest.mark.parametrize("kind", ["webs", WORKERS])
 async def test_f37_deploys_under_load_lose_nothing_and_end_well(rig: Rig, kind: str) -> None:
-    if not getattr(rig, kind):
-        pytest.skip("embedded, there are no workers")
     chats = [await begun(rig) for _ in range(PEOPLE)]
     for number in range(DEPLOYS):
         text = f"Message {number}: answer in 60 words emulator:pace=0.002"
@@ -83,9 +86,8 @@ async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
     await rig.check()
 
 
+@pytest.mark.only_mode("embedded", "PostgreSQL is for many")
 async def test_f42_a_second_server_on_the_same_data_is_refused(rig: Rig) -> None:
-    if rig.workers:
-        pytest.skip("PostgreSQL is for many")
     second = rig.template.start(
         "second", "tests.rig.roles:manage", rig.folder / "second.log",
         arguments=["serve", "--port", str(rig.ports[0] + 1)],

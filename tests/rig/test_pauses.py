@@ -32,11 +32,10 @@ async def test_f36_a_web_process_that_stood_still_is_in_step_again(rig: Rig, mod
     await rig.check()
 
 
+@pytest.mark.only_mode("scaled", "embedded, there is nobody who could take the turn")
 async def test_f30_a_worker_that_comes_back_after_its_lease_writes_nothing(
     rig: Rig, model: Model
 ) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, there is nobody who could take the turn")
     chat = await begun(rig)
     held = model.hold(saying("Fenced"), SOME)
     await chat.send(f"Fenced: {LONG}")
@@ -55,11 +54,10 @@ async def test_f30_a_worker_that_comes_back_after_its_lease_writes_nothing(
     assert await chat.say("And on we go") == "done"
 
 
+@pytest.mark.only_mode("scaled", "embedded, there is nobody who could take the turn")
 async def test_f30_a_tool_whose_worker_stood_still_does_not_act_twice(
     rig: Rig, model: Model
 ) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, there is nobody who could take the turn")
     chat = await begun(rig)
     held = model.hold(saying("please fire"), 0)
     await chat.send("please fire")

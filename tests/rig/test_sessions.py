@@ -12,16 +12,13 @@ from tests.rig.rigs import Rig
 from tests.rig.scenes import begun
 from tests.rig.wire import Refused, Socket
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.only_mode("scaled", "embedded, there is one process"),
+]
 PASSWORD = "correct horse battery staple"
 #: What is done at the first process to somebody whose page is open at the second.
 Change = Callable[[Rig, Person], Awaitable[object]]
-
-
-@pytest.fixture(autouse=True)
-def _two(rig: Rig) -> None:
-    if len(rig.webs) < 2:
-        pytest.skip("embedded, there is one process")
 
 
 async def log_out(rig: Rig, at_first: Person) -> None:

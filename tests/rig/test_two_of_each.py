@@ -14,11 +14,10 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.parametrize(("kind", "at"), [("webs", 0), ("webs", 1), ("workers", 0), ("workers", 1)])
+@pytest.mark.only_mode("scaled", "embedded, there is one process")
 async def test_whichever_dies_every_page_ends_equal_to_what_is_stored(
     rig: Rig, model: Model, kind: str, at: int
 ) -> None:
-    if not rig.workers:
-        pytest.skip("embedded, there is one process")
     chats = [await begun(rig) for _ in range(3)]
     tabs = [await chat.person.open(chat.path) for chat in chats]
     held = model.hold(saying("Two of each"), SOME, times=len(chats))

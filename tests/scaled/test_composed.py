@@ -13,25 +13,25 @@ import pytest
 
 from agentweb.alive import LASTS
 from tests import servers
-from tests.environment import DATABASE
 from tests.scaled.composing import Composed, until
 from tests.web.test_health import stopped
 from tests.web.test_serve import Visitor, begin, set_up
 
-pytestmark = pytest.mark.skipif(DATABASE != "postgres", reason="these processes bring their own")
-
 
 @pytest.fixture(scope="module")
 def composed(
-    tmp_path_factory: pytest.TempPathFactory, postgres: servers.Server, redis_server: servers.Server
+    tmp_path_factory: pytest.TempPathFactory, redis_server: servers.Server
 ) -> Iterator[Composed]:
     folder = tmp_path_factory.mktemp("composed")
+    # Roles are a server's, and another test may have made the same.
+    postgres = servers.start_postgres()
     (folder / "data").mkdir(mode=0o700)
     found = Composed(folder, postgres, redis_server)
     found.make_role(servers.make_database(postgres, "composed"))
     yield found
     for process in found.running.values():
         process.kill()
+    postgres.discard()
 
 
 def rows(composed: Composed, sql: str) -> list[tuple[object, ...]]:

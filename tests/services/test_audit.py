@@ -307,14 +307,13 @@ def test_rows_that_cannot_be_parsed_are_problems(
 UNCHAINED = {"id", "details", "started_at", "ended_at", "effect", "state", "position", "is_private"}
 
 
+@pytest.mark.only_database("sqlite", "PostgreSQL takes no such bytes")
 @pytest.mark.parametrize(
     "kind", [MessageRow, Transformation, ApiCall, ApiResult, Blob, Envelope, ToolCall, Conversation]
 )
 def test_bytes_that_are_no_text_are_problems_in_every_column(
     kind: Any, unguarded: Callable[..., None]
 ) -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("only SQLite takes them")
     played()
     table = kind._meta.db_table
     columns = {field.column for field in kind._meta.concrete_fields} - UNCHAINED

@@ -213,7 +213,7 @@ print(session.session_key)
 """
 
 
-@pytest.mark.skipif(DATABASE != "sqlite", reason="of SQLite's one file")
+@pytest.mark.only_database("sqlite", "of SQLite's one file")
 def test_a_damaged_database_is_replaced_and_kept_and_no_session_is_in_a_backup(
     tmp_path: Path,
 ) -> None:
@@ -240,7 +240,7 @@ with connection.cursor() as cursor:
 """
 
 
-@pytest.mark.skipif(DATABASE != "postgres", reason="of tables that stay beside those put back")
+@pytest.mark.only_database("postgres", "of tables that stay beside those put back")
 def test_a_backup_goes_back_over_the_tables_of_a_newer_version(
     tmp_path: Path, request: Any
 ) -> None:

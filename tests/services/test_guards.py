@@ -246,7 +246,7 @@ def test_rows_put_in_past_the_services_are_refused_where_the_chain_has_been() ->
         refused(lambda kind=kind, copy=copy: kind._base_manager.bulk_create([copy] * 2, 1))
 
 
-@pytest.mark.skipif(DATABASE != "sqlite", reason="SQLite alone replaces rows")
+@pytest.mark.only_database("sqlite", "SQLite alone replaces rows")
 @pytest.mark.parametrize("pragma", ["ON", "OFF"])
 def test_sqlite_replaces_nothing_whatever_its_pragmas(pragma: str) -> None:
     for row in write_rows():
@@ -266,7 +266,7 @@ def test_sqlite_replaces_nothing_whatever_its_pragmas(pragma: str) -> None:
         assert type(row)._base_manager.filter(pk=row.pk).values().get() == before
 
 
-@pytest.mark.skipif(DATABASE != "sqlite", reason="SQLite alone replaces rows")
+@pytest.mark.only_database("sqlite", "SQLite alone replaces rows")
 def test_sqlite_lets_no_other_row_take_a_unique_place() -> None:
     rows = write_rows()
     message = next(row for row in rows if isinstance(row, models.Message))

@@ -14,9 +14,8 @@ from psycopg import errors
 
 from tests import servers
 from tests.e2e.served import PROJECT
-from tests.environment import DATABASE
 
-pytestmark = pytest.mark.skipif(DATABASE != "postgres", reason="SQLite has no roles")
+pytestmark = pytest.mark.only_database("postgres", "SQLite has no roles")
 
 #: What the application does: a turn with a tool, a grant, and the erasing of all of it.
 WORK = """

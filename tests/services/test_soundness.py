@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.served import PROJECT
-from tests.environment import DATABASE
 
-pytestmark = pytest.mark.skipif(DATABASE != "sqlite", reason="it is SQLite's file")
+pytestmark = pytest.mark.only_database("sqlite", "it is SQLite's file")
 
 #: A site that is used, damaged under its feet, and used on; what it meets is printed.
 SCRIPT = """

@@ -24,8 +24,6 @@ from agentweb.emulator import server as emulator
 from conversations.models import ApiModel, BudgetWindow, Turn
 from conversations.services.guards import guarded_tables
 from tests import servers, work
-from tests.environment import DATABASE
-from tests.onedatabase import ON_SQLITE
 
 pytestmark = pytest.mark.django_db
 STRONG = "0123456789abcdef" * 4
@@ -143,8 +141,7 @@ def test_a_database_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (state, "10.0.0.1" in text) == ("failed", False)
 
 
-@ON_SQLITE
-@pytest.mark.skipif(DATABASE != "sqlite", reason="damages a file of SQLite")
+@pytest.mark.only_database("sqlite", "damages a file of SQLite")
 def test_a_damaged_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(database.server, "database file")[0] == "ok"
     real = connection.cursor
@@ -159,8 +156,7 @@ def test_a_damaged_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(database.server, "database file")[0] == "failed"
 
 
-@ON_SQLITE
-@pytest.mark.skipif(DATABASE != "sqlite", reason="asks for the size of a file of SQLite")
+@pytest.mark.only_database("sqlite", "asks for the size of a file of SQLite")
 def test_a_disk_on_which_no_backup_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database.shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
     real = connection.settings_dict["NAME"]
@@ -168,7 +164,7 @@ def test_a_disk_on_which_no_backup_fits(monkeypatch: pytest.MonkeyPatch) -> None
     assert found(database.server, "database file")[0] == "warn"
 
 
-@pytest.mark.skipif(DATABASE != "postgres", reason="asks PostgreSQL")
+@pytest.mark.only_database("postgres", "asks PostgreSQL")
 def test_postgresql_that_may_lose_or_forge_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(database.server, "durability")[0] == "warn"
     assert found(database.server, "database role")[0] == "warn"

@@ -26,9 +26,8 @@ from agentweb.management.commands.serve import port_number
 from agentweb.serving import _demand_free, only_one
 from tests.e2e import served
 from tests.e2e.served import PROJECT, Served
-from tests.environment import DATABASE
 
-embedded = pytest.mark.skipif(DATABASE != "sqlite", reason="these processes bring their database")
+embedded = pytest.mark.only_database("sqlite", "these processes bring their database")
 PASSWORD = "quite a long password 7"
 
 
@@ -267,7 +266,7 @@ def test_a_killed_one_is_followed_by_one_that_tidies_up_and_ends_cleanly(tmp_pat
     assert "Stopped." in log[0]
 
 
-@pytest.mark.skipif(DATABASE != "postgres", reason="needs the server of the run")
+@pytest.mark.only_database("postgres", "needs the server of the run")
 def test_on_postgresql_two_servers_run_beside_each_other(postgres_url: str, tmp_path: Path) -> None:
     one = served.start(tmp_path / "one", DATABASE_URL=postgres_url)
     two = served.start(tmp_path / "two", DATABASE_URL=postgres_url)
