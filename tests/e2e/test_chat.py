@@ -11,13 +11,19 @@ import pytest
 from playwright.async_api import Page, expect
 
 from agentweb.edge.sockets import MOST_FRAME
-from tests.e2e.conftest import Serve, Snap, Watch, observe
+from tests.e2e.conftest import Motion, Serve, Snap, Watch, observe
 from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 #: Of an answer that has begun in earnest.
 WORDS = re.compile(r"(\S+\s+){20}")
+
+
+@pytest.fixture
+def motion() -> Motion:
+    """Let it all move, as it does for most people."""
+    return "no-preference"
 
 
 def _drafted(served: Served) -> int:
