@@ -1,11 +1,10 @@
 """Holding and settling: what a call may use at most is held before it, what it used settles it.
 
 Both happen in the transaction of their fact, under the lock of every window they touch; the call's
-conversation was locked before those. A window
-takes a hold only where spent, held and overrun stay within what is allowed at that moment, so what
-is spent plus what is held never passes the limit, whatever runs in parallel; a constraint of the
-database says the same. What settles above its reservation goes to `overrun`: never lost, never in
-the way.
+conversation, which its callers hand on, was locked before those. A window takes a hold only where
+spent, held and overrun stay within what is allowed at that moment, so what is spent plus what is
+held never passes the limit, whatever runs in parallel; a constraint of the database says the same.
+What settles above its reservation goes to `overrun`: never lost, never in the way.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, F, OuterRef, Q
 
-from conversations.models import ApiCall, BudgetWindow, LedgerEntry, Reservation
-from conversations.services.chain import extend, locked
+from conversations.models import ApiCall, BudgetWindow, Conversation, LedgerEntry, Reservation
+from conversations.services.chain import extend
 from conversations.services.crossings import tell_crossings
 from conversations.services.refusals import over_limit
 from conversations.services.windows import Slot, move
@@ -44,7 +43,9 @@ def room(slots: Iterable[Slot], unit: str) -> int | None:
     return min(found, default=None)
 
 
-def hold_amounts(*, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts) -> None:
+def hold_amounts(
+    *, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts, conversation: Conversation
+) -> None:
     """Hold what the call may use in every window, or raise Refused."""
     if not slots:
         return
@@ -61,7 +62,7 @@ def hold_amounts(*, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts) -> N
         rows.append(Reservation(call=call, window=slot.window, amount=amount))
     move([row.window for row in rows], "held", "limit")
     Reservation.objects.bulk_create(rows)
-    _enter(call, Kind.RESERVE, [(row.window, row.amount) for row in rows])
+    _enter(call, conversation, Kind.RESERVE, [(row.window, row.amount) for row in rows])
 
 
 def _counted(call: ApiCall) -> set[tuple[object, ...]]:
@@ -82,17 +83,17 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
     return window.user_id, window.budget.period
 
 
-def settle(*, call: ApiCall, used: Amounts | None) -> None:
+def settle(*, call: ApiCall, used: Amounts | None, conversation: Conversation) -> None:
     """Turn what a call holds into what it used, None: nothing; repeated it changes nothing."""
     if used is None:
-        _close(call, Kind.RELEASE, lambda _: 0)
+        _close(call, conversation, Kind.RELEASE, lambda _: 0)
     else:
-        _close(call, Kind.SETTLE, lambda row: _used(used, row))
+        _close(call, conversation, Kind.SETTLE, lambda row: _used(used, row))
 
 
-def settle_in_full(*, call: ApiCall) -> None:
+def settle_in_full(*, call: ApiCall, conversation: Conversation) -> None:
     """Keep spent what a call holds of which nobody knows more."""
-    _close(call, Kind.SETTLE, lambda row: row.amount)
+    _close(call, conversation, Kind.SETTLE, lambda row: row.amount)
 
 
 def _used(used: Amounts, row: Reservation) -> int:
@@ -100,7 +101,9 @@ def _used(used: Amounts, row: Reservation) -> int:
     return min(row.amount, used.turns) if unit == "turns" else used.of(unit)
 
 
-def _close(call: ApiCall, kind: Kind, amount_of: Callable[[Reservation], int]) -> None:
+def _close(
+    call: ApiCall, conversation: Conversation, kind: Kind, amount_of: Callable[[Reservation], int]
+) -> None:
     mine = BudgetWindow.objects.filter(reservations__call=call)
     windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
     # Read behind the lock: whoever settled it meanwhile is done.
@@ -118,12 +121,17 @@ def _close(call: ApiCall, kind: Kind, amount_of: Callable[[Reservation], int]) -
         closed.append((window, amount))
     move(windows.values(), "held", "spent", "overrun")
     mine_open.update(is_open=False)
-    _enter(call, kind, closed)
+    _enter(call, conversation, kind, closed)
     tell_crossings(user_id=rows[0].payer, windows=set(windows))
 
 
-def _enter(call: ApiCall, kind: Kind, rows: Iterable[tuple[BudgetWindow, int]]) -> None:
+def _enter(
+    call: ApiCall,
+    conversation: Conversation,
+    kind: Kind,
+    rows: Iterable[tuple[BudgetWindow, int]],
+) -> None:
     entries = [
         LedgerEntry(window=window, call=call, kind=kind, amount=amount) for window, amount in rows
     ]
-    extend(entries, locked(call.conversation_id))
+    extend(entries, conversation)

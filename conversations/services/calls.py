@@ -9,7 +9,7 @@ from django.db.models import Max
 
 from conversations.context import wire
 from conversations.context.envelope import Envelope as Parameters
-from conversations.context.envelope import body, searches_in
+from conversations.context.envelope import body
 from conversations.context.view import Message as ViewMessage
 from conversations.models import (
     ApiCall,
@@ -29,6 +29,7 @@ from conversations.services.counted import count_call
 from conversations.services.drafts import drop_draft
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, keep_blob, storable
+from conversations.services.paid import known_usage, searches_offered
 from conversations.services.texts import share_texts
 from conversations.switch import Stopped
 from conversations.usage import Usage
@@ -59,7 +60,7 @@ def admit(*, lease: Lease, sending: Sending) -> Sent:
     text = found.envelope.text
     sent = body(text, sending.messages)
     call = _record(conversation, lease, sending, found.envelope, text, sent)
-    hold_amounts(slots=found.slots, call=call, worst=found.worst)
+    hold_amounts(slots=found.slots, call=call, worst=found.worst, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
 
@@ -116,10 +117,11 @@ def close_call(
 ) -> Message | None:
     """Settle a call and store what is kept of its answer, with the tool calls it plans."""
     hold(lease, **({"state": "tool_wait"} if ending.tools else {}))
+    conversation = locked(lease.conversation_id)
     call = ApiCall.objects.get(pk=call_id)
     if call.purpose == ApiCall.Purpose.REPLY:
         drop_draft(lease.turn_id)
-    answer = _store_answer(lease, ending)
+    answer = _store_answer(conversation, lease, ending)
     if answer is not None:
         ToolCall.objects.bulk_create(
             ToolCall(
@@ -134,15 +136,22 @@ def close_call(
             )
             for position, use in enumerate(ending.tools)
         )
-    settle_call(call=call, ending=ending, answer=answer, timing=timing)
+    settle_call(call=call, conversation=conversation, ending=ending, answer=answer, timing=timing)
     return answer
 
 
-def settle_call(*, call: ApiCall, ending: Ending, answer: Message | None, timing: Timing) -> None:
-    """Record how a call ended and what it cost; the caller has stored what is kept of it."""
-    paid, basis = _paid(call, ending)
+def settle_call(
+    *,
+    call: ApiCall,
+    conversation: Conversation,
+    ending: Ending,
+    answer: Message | None,
+    timing: Timing,
+) -> None:
+    """Record how a call of the locked conversation ended and what it cost; its answer is stored."""
+    paid, basis = known_usage(call, ending)
     is_clamped = ending.usage is not None and ending.usage.is_clamped
-    if paid is not None and paid.searches > (most := _searches(call, paid)):
+    if paid is not None and paid.searches > (most := searches_offered(call, paid)):
         # More than were offered cannot have been made.
         paid, is_clamped = replace(paid, searches=most), True
     counts = paid
@@ -153,12 +162,15 @@ def settle_call(*, call: ApiCall, ending: Ending, answer: Message | None, timing
     if is_clamped:
         basis = "clamped"
     cost = price_list(call.model, call.sent_at).cost(paid) if paid else 0
-    _record_result(call, ending, answer, counts, cost, basis, timing)
-    settle(call=call, used=Amounts(cost, paid.spent.total) if paid else None)
+    row = _result(call, ending, answer, counts, cost, basis, timing)
+    append(row, conversation)
+    count_call(call=call, result=row)
+    used = Amounts(cost, paid.spent.total) if paid else None
+    settle(call=call, used=used, conversation=conversation)
 
 
-def lose_call(*, call: ApiCall) -> None:
-    """Mark a call in doubt as lost; what it held stays spent."""
+def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
+    """Mark a call of the locked conversation, in doubt, as lost; what it held stays spent."""
     held = call.reservations.filter(window__budget__unit="money").values_list("amount", flat=True)
     cost = held.first()
     result = ApiResult(
@@ -168,17 +180,17 @@ def lose_call(*, call: ApiCall) -> None:
         cost_basis="estimated",
         duration_ms=0,
     )
-    append(result, locked(call.conversation_id))
-    settle_in_full(call=call)
+    append(result, conversation)
+    settle_in_full(call=call, conversation=conversation)
     count_call(call=call, result=result)
 
 
-def _store_answer(lease: Lease, ending: Ending) -> Message | None:
+def _store_answer(conversation: Conversation, lease: Lease, ending: Ending) -> Message | None:
     if not ending.blocks:
         return None
     content = wire.join(ending.blocks)
     return append_message(
-        conversation_id=lease.conversation_id,
+        conversation=conversation,
         turn_id=lease.turn_id,
         kind="answer",
         content=content,
@@ -186,34 +198,7 @@ def _store_answer(lease: Lease, ending: Ending) -> Message | None:
     )
 
 
-def _paid(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
-    """Give what is paid for and how it is known: exact, estimated from a cut stream, or none.
-
-    A call of which no event came is free, also one that ran into the deadline for it: the API bills
-    what it generates, and had announced nothing. (Where a worker died nobody knows what came, so
-    what such a call holds is settled.) Of a cut stream the input is exact from its first event; the
-    output is what had come, by the model's tokenizer, and never more than was allowed.
-    """
-    said = ending.usage
-    if said is None:
-        return None, "none"
-    if ending.stop_reason and said.is_final:
-        # The reason comes with the final figures, whatever happens behind it.
-        return said, "exact"
-    # A compaction says at its end only what it has read.
-    read = said.input if said.context else call.estimated_tokens
-    came = min(ending.received_tokens, call.max_tokens)
-    return said.cut(read, came, ending.received_searches), "estimated"
-
-
-def _searches(call: ApiCall, paid: Usage) -> int:
-    """Give how many searches of the web a call offered; it is looked up where any were made."""
-    if not paid.searches:
-        return 0
-    return searches_in(wire.decode(call.envelope.text))
-
-
-def _record_result(
+def _result(
     call: ApiCall,
     ending: Ending,
     answer: Message | None,
@@ -221,9 +206,9 @@ def _record_result(
     cost: int,
     basis: str,
     timing: Timing,
-) -> None:
+) -> ApiResult:
     usage, failure = paid.spent if paid else None, ending.failure
-    row = ApiResult(
+    return ApiResult(
         call=call,
         answer=answer,
         status=ending.status,
@@ -242,5 +227,3 @@ def _record_result(
         first_event_ms=timing.first_event,
         duration_ms=timing.duration,
     )
-    append(row, locked(call.conversation_id))
-    count_call(call=call, result=row)

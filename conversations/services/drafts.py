@@ -15,6 +15,7 @@ from django.utils import timezone
 from conversations.context import wire
 from conversations.context.view import Message as ViewMessage
 from conversations.models import LIVE, ApiCall, Draft, Turn
+from conversations.services.chain import locked
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, storable
 
@@ -72,7 +73,7 @@ def keep_draft(turn: Turn) -> None:
     if draft is not None and draft.text.strip():
         content = wire.encode([{"type": "text", "text": draft.text}])
         append_message(
-            conversation_id=turn.conversation_id,
+            conversation=locked(turn.conversation_id),
             turn_id=turn.pk,
             kind="answer",
             content=content,

@@ -38,9 +38,12 @@ def lock_kept(conversation_id: int) -> Conversation:
 @transaction.atomic
 def close_errand(*, call_id: int, ending: Ending, timing: Timing) -> None:
     """Settle the call, unless it was closed before."""
-    call = _open_call(call_id)
-    if call is not None:
-        calls.settle_call(call=call, ending=ending, answer=None, timing=timing)
+    found = _open_call(call_id)
+    if found is not None:
+        call, conversation = found
+        calls.settle_call(
+            call=call, conversation=conversation, ending=ending, answer=None, timing=timing
+        )
 
 
 def close_lost_errands(*, everything: bool = False, now: datetime | None = None) -> int:
@@ -55,15 +58,16 @@ def close_lost_errands(*, everything: bool = False, now: datetime | None = None)
 
 @transaction.atomic
 def _is_closed(call_id: int) -> bool:
-    call = _open_call(call_id)
-    if call is not None:
-        calls.lose_call(call=call)
-    return call is not None
+    found = _open_call(call_id)
+    if found is not None:
+        call, conversation = found
+        calls.lose_call(call=call, conversation=conversation)
+    return found is not None
 
 
-def _open_call(call_id: int) -> ApiCall | None:
-    """Give the call under the lock of its conversation, if it has no result."""
+def _open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
+    """Give the call, if it has no result, and its conversation, locked."""
     rows = Conversation.objects.select_for_update(of=("self",))
-    if rows.filter(calls=call_id).first() is None:
-        return None
-    return ApiCall.objects.filter(pk=call_id, result=None).first()
+    conversation = rows.filter(calls=call_id).first()
+    call = ApiCall.objects.filter(pk=call_id, result=None).first()
+    return (call, conversation) if call is not None and conversation is not None else None

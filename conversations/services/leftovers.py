@@ -8,6 +8,7 @@ from conversations.context import wire
 from conversations.context.view import Message as ViewMessage
 from conversations.models import ApiCall, Message, ToolCall, Turn
 from conversations.services.calls import lose_call
+from conversations.services.chain import locked
 from conversations.services.drafts import keep_draft
 from conversations.services.log import append_message, keep_blob
 from conversations.toolruns import CUT_SHORT
@@ -25,7 +26,7 @@ def tidy(turn: Turn) -> None:
 def close_lost_calls(turn: Turn) -> None:
     """Mark calls in doubt; what they held stays spent."""
     for call in ApiCall.objects.filter(turn=turn, result=None):
-        lose_call(call=call)
+        lose_call(call=call, conversation=locked(turn.conversation_id))
 
 
 def _answer_open_tools(turn: Turn) -> None:
@@ -48,7 +49,7 @@ def _answer_open_tools(turn: Turn) -> None:
     if results:
         content = wire.join(results)
         append_message(
-            conversation_id=turn.conversation_id,
+            conversation=locked(turn.conversation_id),
             turn_id=turn.pk,
             kind="results",
             content=content,

@@ -18,10 +18,9 @@ from conversations.signals import transformation_recorded
 
 
 def append_message(
-    *, conversation_id: int, turn_id: int | None, kind: str, content: str, estimate: int
+    *, conversation: Conversation, turn_id: int | None, kind: str, content: str, estimate: int
 ) -> Message:
-    """Append one message; the caller's transaction is the fact it belongs to."""
-    conversation = locked(conversation_id)
+    """Append one message to the locked conversation, in the transaction of what it belongs to."""
     row = Message(
         conversation=conversation,
         seq=conversation.head + 1,
@@ -42,7 +41,7 @@ def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
     """Append the results message of the running turn; its tools are no longer waited for."""
     hold(lease, state="running")
     return append_message(
-        conversation_id=lease.conversation_id,
+        conversation=locked(lease.conversation_id),
         turn_id=lease.turn_id,
         kind="results",
         content=content,

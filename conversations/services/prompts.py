@@ -133,7 +133,7 @@ def open_turn(row: Conversation, prompt: Prompt) -> Turn:
     )
     Conversation.objects.filter(pk=row.pk).update(leaf=turn.number)
     append_message(
-        conversation_id=row.pk,
+        conversation=row,
         turn_id=turn.pk,
         kind="prompt",
         content=prompt.content,

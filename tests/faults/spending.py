@@ -117,10 +117,12 @@ def _settle_again(call: int) -> None:
 
     from conversations.models import ApiCall
     from conversations.services import budgets
+    from conversations.services.chain import locked
 
     with transaction.atomic():
+        row = ApiCall.objects.get(pk=call)
         used = budgets.Amounts(1_000_000, 1_000_000)
-        budgets.settle(call=ApiCall.objects.get(pk=call), used=used)
+        budgets.settle(call=row, used=used, conversation=locked(row.conversation_id))
 
 
 if __name__ == "__main__":

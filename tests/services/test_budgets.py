@@ -25,6 +25,7 @@ from conversations.queries.prices import price_list
 from conversations.services import budgets, takeovers
 from conversations.services.audit.accounts import check_accounts
 from conversations.services.budgets import Amounts
+from conversations.services.chain import locked
 from conversations.services.leases import Lease
 from conversations.services.windows import open_slots
 from conversations.usage import Usage
@@ -86,9 +87,10 @@ def test_settling_twice_changes_nothing() -> None:
     records.close(lease, sent.call, work.complete())
     before = work.everything()
     call = ApiCall.objects.get(pk=sent.call)
-    budgets.settle(call=call, used=Amounts(7_777, 7))
-    budgets.settle(call=call, used=None)
-    budgets.settle_in_full(call=call)
+    row = locked(lease.conversation_id)
+    budgets.settle(call=call, used=Amounts(7_777, 7), conversation=row)
+    budgets.settle(call=call, used=None, conversation=row)
+    budgets.settle_in_full(call=call, conversation=row)
     assert work.everything() == before
 
 
@@ -247,7 +249,9 @@ def test_many_threads_never_pass_the_limit(settings: Any) -> None:
 
 def settle(call: int) -> None:
     with transaction.atomic():
-        budgets.settle(call=ApiCall.objects.get(pk=call), used=Amounts(1_000, 7))
+        row = ApiCall.objects.get(pk=call)
+        used = Amounts(1_000, 7)
+        budgets.settle(call=row, used=used, conversation=locked(row.conversation_id))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -24,6 +24,7 @@ from conversations.queries.toolsets import toolset
 from conversations.queries.web_search import definition
 from conversations.services import calls
 from conversations.services.admission import SEARCH_TOKENS
+from conversations.services.chain import locked
 from conversations.services.forks import fork_conversation
 from conversations.services.leases import Lease
 from conversations.services.tool_access import choose_web_search
@@ -243,7 +244,7 @@ def test_a_lost_call_keeps_what_its_searches_could_have_cost() -> None:
     (held,) = Reservation.objects.values_list("amount", flat=True)
     row = calls.ApiCall.objects.get(pk=call)
     assert calls.worst_cost(row) == held
-    calls.lose_call(call=row)
+    calls.lose_call(call=row, conversation=locked(row.conversation_id))
     assert settled(call).cost_micros == held
 
 
