@@ -107,18 +107,18 @@ SUITES = (
     Suite("processes", OF_PROCESSES, only="sqlite"),
     Suite("browser", BROWSER),
     Suite("pages on postgres", OF_THE_PAGES, database="postgres", only="database"),
-    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite", share=4),
     Suite("services on postgres", OF_THE_DATABASE, database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",
         without=(*OF_THE_PAGES, *AROUND, *OF_PROCESSES, *BROWSER, *OF_THE_CORE, *OF_FAULTS),
     ),
+    Suite("pages on sqlite", OF_THE_PAGES, only="sqlite", share=4),
     Suite(
         "faults on postgres", (*OF_FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
         database="postgres", only="database",
     ),
-    Suite("faults on sqlite", OF_FAULTS, only="sqlite", share=2),
     Suite("around the app", AROUND, only="sqlite"),
+    Suite("faults on sqlite", OF_FAULTS, only="sqlite", share=2),
     Suite("core", OF_THE_CORE, program=MEASURED),
 )  # fmt: skip
 
