@@ -44,14 +44,6 @@ _BEFORE = {
     ORDER BY conversation_id DESC, number DESC LIMIT 1
   )""",
 }
-_BELOW = """
-WITH RECURSIVE below(number) AS (
-  SELECT number FROM conversations_turn WHERE conversation_id = %s AND number = %s
-  UNION ALL
-  SELECT turn.number FROM below
-  JOIN conversations_turn turn ON turn.conversation_id = %s AND turn.parent = below.number
-) SELECT MAX(number) FROM below
-"""
 
 
 class _Among(In):
@@ -113,10 +105,13 @@ def is_near(conversation: Conversation, number: int) -> bool:
 
 def newest_below(conversation: Conversation, number: int) -> int:
     """Give the newest turn behind a turn: the end of a path through it; 0 when there is none."""
-    with connection.cursor() as cursor:
-        cursor.execute(_BELOW, (conversation.pk, number, conversation.pk))
-        (newest,) = cursor.fetchone()
-    return newest or 0
+    below, newest = set[int](), 0
+    rows = conversation.turns.filter(number__gte=number).order_by("number")
+    for each, parent in rows.values_list("number", "parent"):
+        if each == number or parent in below:
+            below.add(each)
+            newest = each
+    return newest
 
 
 def end_of(conversation: Conversation, number: int) -> int:
