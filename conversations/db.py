@@ -3,9 +3,9 @@
 Channels' default would put every turn and socket of a process on one thread, and a context of its
 own per turn leaks connections; a pool of eight does neither. On SQLite, where one writes at a time
 and nobody waits for a server, it is one of three: people's own requests wait behind whatever more
-of them work (a message beside a neighbour at all limits was stored in 0.4 s instead of 0.8). Signs
-of life have a thread of their own, so that no turn loses its lease because a thousand pages wait
-for what they missed.
+of them work (beside a neighbour at all limits p95 of storing a message was 0.4 s instead of 0.7, in
+the middle of seven measurements). Signs of life have a thread of their own, so that no turn loses
+its lease because a thousand pages wait for what they missed.
 
 A thousand pages come back at once after a restart. What opens their sockets has threads of its own:
 a page that waits too long for that gives up and asks again, and such questions would soon be all
