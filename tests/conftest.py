@@ -56,6 +56,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(browser):
             item.add_marker(pytest.mark.e2e)
+        only = item.get_closest_marker("only_database")
+        if only and only.args[0] != DATABASE:
+            item.add_marker(pytest.mark.skip(reason=f"on {only.args[0]} alone: {only.args[1]}"))
     if left := [one for one in items if not is_wanted(one)]:
         config.hook.pytest_deselected(items=left)
         items[:] = [one for one in items if is_wanted(one)]
@@ -66,12 +69,12 @@ def is_wanted(item: pytest.Item) -> bool:
 
     Some tests are generated, and what their rows differ in is nothing that a database sees: such a
     row may be marked `one_database`, with the name of the one that it runs on. Others of its kind
-    run on both, or on the other and in part on this. A run by hand leaves out nothing, except what
-    is marked `only_database` with the name of the other one: nothing of that is ever shared out.
+    run on both, or on the other and in part on this. What is marked `only_database` is never shared
+    out: it is of the run on that one. A run by hand leaves out nothing, and says what it skips.
     """
-    if only := item.get_closest_marker("only_database"):
-        return bool(only.args[0] == DATABASE)
     wanted = os.environ.get("AGENTWEB_TEST_ONLY")
+    if only := item.get_closest_marker("only_database"):
+        return not wanted or bool(only.args[0] == DATABASE)
     if wanted == "database" and not depends(item):
         return False
     mark = item.get_closest_marker("one_database") if wanted else None

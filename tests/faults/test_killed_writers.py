@@ -37,13 +37,13 @@ def test_a_killed_writer_leaves_a_whole_file_with_all_it_acknowledged(tmp_path: 
     assert run("write", KILLS, tmp_path / "data").startswith(f"{KILLS} kills, ")
 
 
-@pytest.mark.only_database("sqlite", "the other one is below")
+@pytest.mark.only_database("sqlite", "it is the file of one folder")
 @pytest.mark.parametrize(("what", "count"), KILLED)
 def test_a_killed_migration_is_done_again(tmp_path: Path, what: str, count: int) -> None:
     assert run(what, count, tmp_path / "data").startswith("killed ")
 
 
-@pytest.mark.only_database("postgres", "the other one is above")
+@pytest.mark.only_database("postgres", "it is a database of the run's server")
 @pytest.mark.parametrize(("what", "count"), KILLED)
 def test_a_killed_migration_of_a_server_is_done_again(
     tmp_path: Path, postgres: servers.Server, what: str, count: int
