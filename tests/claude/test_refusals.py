@@ -62,7 +62,12 @@ async def test_the_api_s_words_are_shown_where_they_help(emulator: EmulatorServe
     [
         ("2", 2, 2),
         ("0", 0, 0),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 600, 3_600),
+        pytest.param(
+            format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True),
+            600,
+            3_600,
+            id="a date",
+        ),
         ("999999999999", 1e7, 1e7),
     ],
 )

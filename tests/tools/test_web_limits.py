@@ -71,7 +71,7 @@ async def test_a_gzip_bomb_costs_the_cap_and_no_more(serve: Any, reply: Reply) -
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
 
 
-@pytest.mark.parametrize("body", [b"not gzip at all", gzip.compress(b"x" * 1_000)[:-12]])
+@pytest.mark.parametrize("body", [b"not gzip at all", gzip.compress(b"x" * 1_000, mtime=0)[:-12]])
 async def test_broken_gzip_is_said_so(body: bytes, serve: Any, reply: Reply) -> None:
     site = await serve(reply(body, Content_Encoding="gzip"))
     with pytest.raises(BodyRefusedError, match="gzip"):
