@@ -20,7 +20,7 @@ from playwright.async_api import Browser, Page
 
 from tests.e2e import served as app
 from tests.e2e.conftest import Watch, artefact
-from tests.e2e.people import ended, say, set_up, start_chat
+from tests.e2e.people import ended, say, set_up, start_chat, upload
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -124,12 +124,13 @@ async def used(
         await set_up(page, served)
         await start_chat(page, served, "Please show me a heading, a list, a table and a code block")
         await ended(page, 1)
-        # Results that are long enough to be shortened, so that there are reductions to look at.
-        write, read = f"write notes.txt with the text: {'bring milk, ' * 1000}", "read notes.txt"
-        for number, text in enumerate((write, read, read, read), 2):
-            await say(page, text)
-            await ended(page, number)
         address = page.url
+        # Results that are long enough to be shortened, so that there are reductions to look at.
+        await upload(page, served, {"notes.txt": "bring milk, " * 1_000})
+        await page.goto(address)
+        for number in (2, 3, 4):
+            await say(page, "read notes.txt")
+            await ended(page, number)
     yield served, address
     served.stop()
 
