@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import mailservers, servers
+from tests import mailservers, prepared, servers
 from tests.environment import DATABASE
 from tests.flush import keep_seed, read_seed
 
@@ -111,6 +112,18 @@ def pytest_runtest_logstart(nodeid: str) -> None:
 def django_db_keepdb() -> bool:
     """Leave the test database: its folder or server goes away with the run."""
     return True
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """Begin with the tables that the runs beside this one have, too."""
+    from django.db import connection
+
+    if prepared.SHARED and DATABASE == "sqlite":
+        shutil.copy(prepared.sqlite(), connection.settings_dict["TEST"]["NAME"])
+    elif prepared.SHARED:
+        template = prepared.on(servers.shared_postgres())
+        connection.settings_dict["TEST"]["TEMPLATE"] = template
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,7 @@ class Suite:
             "AGENTWEB_TEST_ONLY": self.only,
             "AGENTWEB_TEST_SHARE": str(self.share),
             "AGENTWEB_TEST_TALLY": str(tally),
+            "AGENTWEB_TEST_PREPARED": str(data / "prepared"),
             "COVERAGE_FILE": str(data / "coverage"),
         }
         paths = (*present(self.folders), *(f"--ignore={one}" for one in present(self.without)))

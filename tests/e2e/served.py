@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests import servers
+from tests import prepared, servers
 from tests.rig.forking import base
 from tests.rig.processes import Process
-from tests.rig.rigs import prepared_sqlite
 
 PROJECT = Path(__file__).resolve().parents[2]
 _SETUP = re.compile(r"http://\S+/setup/\S+")
@@ -105,7 +104,7 @@ def fork(data: Path, **extra: str) -> Served:
     """Serve as `start` does, with tables that are there and in a process that need not import."""
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (data / "agentweb.sqlite3").exists():
-        shutil.copy(prepared_sqlite(), data / "agentweb.sqlite3")
+        shutil.copy(prepared.sqlite(), data / "agentweb.sqlite3")
     port, log, own = servers.free_port(), data / "serve.log", environment(data, **extra)
     process = base().start("serve", "tests.rig.roles:app", log, environment=own, port=port)
     return _answering(Served(process, port, data, log))

@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 
 from agentweb.emulator.script import Script, after, call, say, when
-from tests import servers
+from tests import prepared, servers
 from tests.rig import model as models
 from tests.rig.client import FINAL, Away, Chat, Person
 from tests.rig.forking import base
@@ -260,11 +260,10 @@ async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
 
 def _through(ways: list[Proxy], number: int) -> dict[str, str]:
     """Put proxies before PostgreSQL and that database of Redis."""
-    from tests.rig.rigs import prepared_postgres
 
     store, broker = servers.shared_postgres(), servers.shared_redis()
     ways += [Proxy(store.port), Proxy(broker.port)]
-    url = prepared_postgres(store).replace(f":{store.port}/", f":{ways[1].port}/")
+    url = prepared.postgres(store).replace(f":{store.port}/", f":{ways[1].port}/")
     return {"DATABASE_URL": url, "REDIS_URL": f"redis://127.0.0.1:{ways[2].port}/{number}"}
 
 

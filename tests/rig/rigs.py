@@ -33,7 +33,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 from conversations.context import wire
-from tests import servers, toys
+from tests import prepared, servers, toys
 from tests.rig.client import Chat, Person
 from tests.rig.forking import Template, base
 from tests.rig.model import Model
@@ -77,7 +77,7 @@ class Rig:
         environment = _environment(folder, model, settings)
         (folder / "data").mkdir(mode=0o700, parents=True)
         if "DATABASE_URL" not in settings:
-            shutil.copy(prepared_sqlite(), folder / "data" / "agentweb.sqlite3")
+            shutil.copy(prepared.sqlite(), folder / "data" / "agentweb.sqlite3")
         rig = cls("embedded", folder, model, environment)
         rig._begin()
         if starts:
@@ -100,7 +100,7 @@ class Rig:
         """Web processes and workers on PostgreSQL and Redis; the run's own unless given."""
         store = postgres or servers.shared_postgres()
         fixed = {
-            "DATABASE_URL": prepared_postgres(store),
+            "DATABASE_URL": prepared.postgres(store),
             "REDIS_URL": (redis or servers.shared_redis()).url,
             "AGENTWEB_RUN_TURNS_IN": "worker",
         }
@@ -349,45 +349,3 @@ def _environment(folder: Path, model: Model, settings: dict[str, str]) -> dict[s
         toys.RAN: str(folder / "ran"),
         "AGENTWEB_RIG_HALTED": str(folder / "halted"),
     } | settings  # fmt: skip
-
-
-@functools.cache
-def prepared_sqlite() -> Path:
-    """Give an empty database in its present form, made once for the run."""
-    folder = servers.folder_of("rig-sqlite")
-    servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
-    path = folder / "agentweb.sqlite3"
-    _migrate(folder, {"AGENTWEB_DATA_DIR": str(folder)})
-    return path
-
-
-def prepared_postgres(server: servers.Server) -> str:
-    """Give the URL of a new database in its present form."""
-    import psycopg
-
-    name, root = f"rig_{uuid4().hex[:12]}", server.url.rpartition("/")[0]
-    _prepared_by(server)
-    with psycopg.connect(f"{root}/postgres", autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE rig_prepared'.encode())
-    return f"{root}/{name}"
-
-
-_known: dict[int, str] = {}
-
-
-def _prepared_by(server: servers.Server) -> None:
-    """Make the database that others are copied from, once for each server."""
-    if server.port in _known:
-        return
-    url = servers.make_database(server, "rig_prepared")
-    folder = servers.folder_of("rig-postgres")
-    servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
-    _migrate(folder, {"AGENTWEB_DATA_DIR": str(folder), "DATABASE_URL": url})
-    _known[server.port] = url
-
-
-def _migrate(folder: Path, environment: dict[str, str]) -> None:
-    fixed = {"DJANGO_SETTINGS_MODULE": "agentweb.settings", "SECRET_KEY": "only for rigs, " * 4}
-    template = base().template(folder, fixed | environment)
-    template.call("tests.rig.roles:migrate", folder / "migrate.log")
-    template.end()

@@ -17,13 +17,13 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from tests import mcpservers, servers
+from tests import mcpservers, prepared, servers
 from tests.rig import model as models
 from tests.rig.client import Chat
 from tests.rig.conftest import SCRIPT
 from tests.rig.listener import Listener
 from tests.rig.model import Model
-from tests.rig.rigs import MODES, Rig, prepared_postgres
+from tests.rig.rigs import MODES, Rig
 from tests.rig.scenes import begun
 
 pytestmark = pytest.mark.asyncio
@@ -57,7 +57,7 @@ def vault(
     redis = None
     if mode == "scaled":
         redis = servers.start_redis("--requirepass", planted["redis"])
-        url = prepared_postgres(servers.shared_postgres())
+        url = prepared.postgres(servers.shared_postgres())
         settings["DATABASE_URL"] = url.replace("agentweb@", f"agentweb:{planted['database']}@")
         settings["REDIS_URL"] = redis.url.replace("//", f"//:{planted['redis']}@")
     binaries = Path(servers.shared_postgres().command[0]).parent

@@ -16,12 +16,12 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from tests import servers
+from tests import prepared, servers
 from tests.rig import model as models
 from tests.rig.client import Person
 from tests.rig.model import Model, saying
 from tests.rig.proxy import Proxy
-from tests.rig.rigs import Rig, prepared_postgres
+from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, begun, works
 from tests.servers import Server
 
@@ -72,7 +72,7 @@ def shared(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     store = servers.start_postgres("fsync=on", "synchronous_commit=on", "max_connections=60")
     broker = servers.start_redis()
     with Proxy(store.port) as to_store, Proxy(broker.port) as to_broker:
-        url = prepared_postgres(store).replace(f":{store.port}/", f":{to_store.port}/")
+        url = prepared.postgres(store).replace(f":{store.port}/", f":{to_store.port}/")
         redis = f"redis://127.0.0.1:{to_broker.port}/0"
         folder = tmp_path_factory.mktemp("rig-stores")
         with Rig.scaled(

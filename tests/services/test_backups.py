@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ from django.db import connection
 from agentweb.serving import only_one
 from conversations.models import User
 from conversations.services.backups import archive, making
-from tests import servers, work
+from tests import prepared, servers, work
 from tests.e2e.served import PROJECT
 from tests.environment import DATABASE
 
@@ -33,8 +34,6 @@ from conversations.services.workspace.objects import storage
 from conversations.models import WorkspaceFile
 from tools.workspace import digest_of
 from django.utils import timezone
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 place = records.played()
@@ -60,16 +59,19 @@ print([read_object(file) for file in WorkspaceFile.objects.all()])
 
 
 class Site:
-    """A data folder and a database of its own, for processes."""
+    """A data folder and a database of its own, for processes; with its tables, if it has a past."""
 
-    def __init__(self, folder: Path, postgres: servers.Server | None, name: str) -> None:
+    def __init__(self, folder: Path, postgres: servers.Server | None, *, is_new: bool) -> None:
         folder.mkdir()
         self.folder = folder
         self.env = {**os.environ, "AGENTWEB_DATA_DIR": str(folder), "AGENTWEB_ANCHOR_FILE": ""}
         if postgres is not None:
             binaries = Path(postgres.command[0]).parent
-            self.env["DATABASE_URL"] = servers.make_database(postgres, name)
+            made = servers.make_database(postgres, "new") if is_new else prepared.postgres(postgres)
+            self.env["DATABASE_URL"] = made
             self.env["PATH"] = f"{binaries}:{os.environ['PATH']}"
+        elif not is_new:
+            shutil.copy(prepared.sqlite(), folder)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -85,7 +87,8 @@ class Site:
 
 def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any) -> None:
     server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
-    old, new = Site(tmp_path / "old", server, "backed"), Site(tmp_path / "new", server, "restored")
+    old = Site(tmp_path / "old", server, is_new=False)
+    new = Site(tmp_path / "new", server, is_new=True)
     path = tmp_path / "backup.tar.gz"
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER], cwd=PROJECT, env=old.env, text=True,
@@ -217,8 +220,7 @@ print(session.session_key)
 def test_a_damaged_database_is_replaced_and_kept_and_no_session_is_in_a_backup(
     tmp_path: Path,
 ) -> None:
-    site, path = Site(tmp_path / "site", None, ""), tmp_path / "backup.tar"
-    site.manage("migrate", "--verbosity", "0")
+    site, path = Site(tmp_path / "site", None, is_new=False), tmp_path / "backup.tar"
     key = site.run("-c", LOGGED_IN).stdout.strip()
     site.manage("backup", str(path))
     assert len(key) == 32
@@ -244,11 +246,8 @@ with connection.cursor() as cursor:
 def test_a_backup_goes_back_over_the_tables_of_a_newer_version(
     tmp_path: Path, request: Any
 ) -> None:
-    site, path = (
-        Site(tmp_path / "site", request.getfixturevalue("postgres"), "newer"),
-        tmp_path / "b.tar",
-    )
-    site.manage("migrate", "--verbosity", "0")
+    server, path = request.getfixturevalue("postgres"), tmp_path / "backup.tar"
+    site = Site(tmp_path / "site", server, is_new=False)
     key = site.run("-c", LOGGED_IN).stdout.strip()
     site.manage("backup", str(path))
     assert len(key) == 32

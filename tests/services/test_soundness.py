@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import prepared
 from tests.e2e.served import PROJECT
 
 pytestmark = pytest.mark.only_database("sqlite", "it is SQLite's file")
@@ -17,13 +19,11 @@ pytestmark = pytest.mark.only_database("sqlite", "it is SQLite's file")
 SCRIPT = """
 import django
 django.setup()
-from django.core.management import call_command
 from django.db import connection, connections
 from django.test import Client
 from conversations.models import Conversation, Message, User
 from conversations.services.soundness import DatabaseDamaged
 from tests import records, work
-call_command("migrate", verbosity=0)
 place = records.played(result="A long text. " * 9_000)
 connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 with connection.cursor() as cursor:
@@ -49,6 +49,7 @@ print(Client().get("/healthz/ready", HTTP_HOST="localhost").status_code)
 
 
 def test_what_meets_a_damaged_page_says_so_and_writes_no_more(tmp_path: Path) -> None:
+    shutil.copy(prepared.sqlite(), tmp_path)
     env = {**os.environ, "AGENTWEB_DATA_DIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], check=False, cwd=PROJECT, env=env,
