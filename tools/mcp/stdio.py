@@ -72,7 +72,12 @@ class _Child:
                     text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
                     self.process.stdin.write(text.encode() + b"\n")
                     await self.process.stdin.drain()
-            except (OSError, anyio.ClosedResourceError):
+            except OSError:
+                # Whoever has ended says more than that nothing can be written to it.
+                ended, tail = await self._last_words()
+                is_there = self.process.returncode is None
+                self._lost("It does not read any more." if is_there else ended, tail)
+            except anyio.ClosedResourceError:
                 self._lost("It does not read any more.", "")
 
     async def forget(self) -> None:
