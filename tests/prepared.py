@@ -21,6 +21,7 @@ from uuid import uuid4
 import psycopg
 
 from tests import servers
+from tests.rig.forking import clean
 
 SHARED = os.environ.get("AGENTWEB_TEST_PREPARED")
 TEMPLATE = "prepared"
@@ -58,7 +59,7 @@ def on(server: servers.Server) -> str:
         with _alone() as folder:
             dump = folder / "postgres.sql"
             if dump.exists():
-                _tool(server, "psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(dump), url)
+                _tool(server, "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", str(dump), url)
             else:
                 _migrate(folder / "postgres", DATABASE_URL=url)
                 _tool(server, "pg_dump", "-O", "-f", f"{dump}.part", url)
@@ -85,20 +86,18 @@ def _own() -> Path:
 
 
 def _migrate(data: Path, **extra: str) -> None:
-    fixed = {"DJANGO_SETTINGS_MODULE": "agentweb.settings", "AGENTWEB_DATA_DIR": str(data)}
-    own = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    own = {"AGENTWEB_DATA_DIR": str(data), "SECRET_KEY": "only to prepare, " * 4}
     data.mkdir(mode=0o700)
-    _run([sys.executable, "manage.py", "migrate", "--verbosity", "0"], own | fixed | extra)
+    _run(sys.executable, "manage.py", "migrate", "--verbosity", "0", **own | extra)
 
 
 def _tool(server: servers.Server, name: str, *arguments: str) -> None:
-    where = Path(server.command[0]).parent
-    _run([str(where / name), *arguments], {**os.environ, "PGOPTIONS": ""})
+    _run(str(Path(server.command[0]).with_name(name)), *arguments)
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
+def _run(*command: str, **extra: str) -> None:
     done = subprocess.run(
-        command, check=False, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL,
+        command, check=False, cwd=PROJECT, env=clean() | extra, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     if done.returncode:

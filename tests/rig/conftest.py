@@ -69,6 +69,7 @@ def shared_rig(
     with Rig.of(mode, folder, models_of_the_run[mode], **SETTINGS) as rig:
         rig.call("tests.rig.hands:allow", tools=["fire"])
         yield rig
+        rig.verify()
 
 
 @pytest_asyncio.fixture

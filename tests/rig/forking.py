@@ -150,7 +150,7 @@ def base() -> Template:
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "tests.rig.forking", str(path)],
             cwd=PROJECT,
-            env=_clean(),
+            env=clean(),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -166,7 +166,7 @@ def base() -> Template:
     return Template(path, process.pid)
 
 
-def _clean() -> dict[str, str]:
+def clean() -> dict[str, str]:
     """Give the environment without what it says of an installation."""
     foreign = ("AGENTWEB_", "ANTHROPIC_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DJANGO_")
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}

@@ -14,33 +14,58 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentweb.emulator.state import Recorded
 
 
 def check(
-    acknowledged: Sequence[Sequence[str]] = (), digests: Sequence[str] = (), ran: str = ""
-) -> dict[str, list[str]]:
-    """Say what is wrong in the rows, by kind; everything must have come to rest."""
-    return {
+    acknowledged: Sequence[Sequence[str]] = (),
+    digests: Sequence[str] = (),
+    ran: str = "",
+    ends: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Say what is `wrong` in the rows, by kind, and the `ends` of all chains; nothing may run.
+
+    A conversation whose chain ends where an earlier check has found it is not verified again;
+    without `ends` everything is.
+    """
+    now = _ends()
+    changed = None if ends is None else [key for key, end in now.items() if ends.get(key) != end]
+    wrong = {
         "lost": _unstored(acknowledged),
         "doubled": _repeated(Path(ran)),
         "illegal": _unrecorded(digests),
         "drift": _drift(),
-        "rows": _rows(),
+        "rows": _rows(changed),
     }
+    return {"wrong": wrong, "ends": now}
 
 
-def _rows() -> list[str]:
-    from tests.faults.oracle import check_rows
+def _ends() -> dict[str, str]:
+    from conversations.models import Conversation
+
+    rows = Conversation.objects.values_list("public_id", "head", "links", "chain")
+    return {str(key): " ".join(map(str, end)) for key, *end in rows}
+
+
+def _rows(changed: Sequence[str] | None) -> list[str]:
+    from conversations.models import Conversation
+    from conversations.services.audit import Tally, verify_conversation
+    from tests.faults.oracle import check_log, check_rows, check_totals
 
     try:
-        check_rows()
+        if changed is None:
+            check_rows()
+        else:
+            check_totals()
+            for conversation in Conversation.objects.filter(public_id__in=changed):
+                check_log(conversation)
+                assert list(verify_conversation(conversation.public_id, Tally())) == []
     except AssertionError:
         return [traceback.format_exc(limit=-2)]
     return []
@@ -72,22 +97,28 @@ def live() -> list[str]:
     ]
 
 
-def _unstored(acknowledged: Iterable[Sequence[str]]) -> list[str]:
+def _unstored(acknowledged: Sequence[Sequence[str]]) -> list[str]:
     """O6: what was acknowledged and is not there exactly once, with its words."""
     from conversations.context import wire
     from conversations.models import Message, QueuedPrompt, Turn
 
+    names = {client_id for _, client_id, _ in acknowledged}
+    place = ("conversation__public_id", "client_id")
+    queued = QueuedPrompt.objects.filter(client_id__in=names).values_list(*place)
+    turns = Turn.objects.filter(client_id__in=names).values_list(*place, "pk")
+    prompts = Message.objects.filter(kind="prompt", turn__client_id__in=names)
+    words: dict[int, list[str]] = defaultdict(list)
+    for turn, content in prompts.values_list("turn", "content"):
+        words[turn].append(wire.decode(content)[-1]["text"])
+    waiting = Counter((str(key), str(name)) for key, name in queued)
+    stored: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
+    for key, name, turn in turns:
+        stored[str(key), str(name)].append(words[turn])
     found = []
-    for conversation, client_id, text in acknowledged:
-        mine = {"conversation__public_id": conversation, "client_id": client_id}
-        turns = list(Turn.objects.filter(**mine).values_list("pk", flat=True))
-        waiting = QueuedPrompt.objects.filter(**mine).count()
-        said = [
-            wire.decode(row.content)[-1]["text"]
-            for row in Message.objects.filter(turn__in=turns, kind="prompt")
-        ]
-        if len(turns) + waiting != 1 or (turns and said != [text]):
-            found.append(f"{client_id} {text!r}: turns {turns}, waiting {waiting}, says {said}")
+    for key, name, text in acknowledged:
+        waits, said = waiting[key, name], stored[key, name]
+        if len(said) + waits != 1 or (said and said != [[text]]):
+            found.append(f"{name} {text!r}: turns say {said}, {waits} wait")
     return found
 
 
@@ -144,7 +175,7 @@ def main() -> None:
     import django
 
     django.setup()
-    found = {"stuck": live()} | check()
+    found = {"stuck": live()} | check()["wrong"]
     sys.stdout.write(json.dumps(found, indent=1) + "\n")
     sys.exit(any(found.values()))
 

@@ -70,6 +70,8 @@ class Rig:
     people: list[Person] = field(default_factory=list)
     template: Template = field(init=False)
     _checked: int = 0
+    #: Where the chains ended that were verified; None: nothing was yet.
+    _ends: dict[str, str] | None = None
 
     @classmethod
     def embedded(cls, folder: Path, model: Model, *, starts: bool = True, **settings: str) -> Self:
@@ -291,8 +293,13 @@ class Rig:
         found = await self.examine()
         assert not any(found.values()), json.dumps(found, indent=1)
 
+    def verify(self) -> None:
+        """Hold all rows to the oracle once more, whenever they were found good."""
+        found = self.call("tests.rig.oracle:check")["wrong"]
+        assert not any(found.values()), json.dumps(found, indent=1)
+
     async def examine(self) -> dict[str, list[str]]:
-        """Say what is wrong, by kind, in an installation at rest."""
+        """Say what is wrong, by kind, in an installation at rest, and new since it was verified."""
         chats = [chat for person in self.people for chat in person.chats]
         pages = [each for chat in chats for each in await chat.differences()]
         log = self.model.emulator.log[self._checked :]
@@ -303,12 +310,15 @@ class Rig:
             for person in self.people
             for each in person.acknowledged
         ]
-        found: dict[str, list[str]] = await self.acall(
+        done = await self.acall(
             "tests.rig.oracle:check",
             acknowledged=sent,
             digests=[wire.digest(body) for body in bodies],
             ran=str(self.folder / "ran"),
+            ends=self._ends,
         )
+        found: dict[str, list[str]] = done["wrong"]
+        self._ends = done["ends"]
         found["illegal"] += await asyncio.to_thread(invalid, log)
         return found | {"pages": pages}
 
