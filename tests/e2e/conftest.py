@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,8 @@ FLAGS = (
 )  # fmt: skip
 # A busy machine is slow; only what never happens takes as long.
 expect.set_options(timeout=60_000)
+#: A run beside others leaves pictures of what failed alone: each costs half a second.
+IS_SEEN = "AGENTWEB_TEST_TALLY" not in os.environ
 _FAILED = pytest.StashKey[bool]()
 _running: list[app.Served] = []
 
@@ -44,7 +47,7 @@ class Watch:
 
 Motion = Literal["no-preference", "reduce"]
 Serve = Callable[..., app.Served]
-Snap = Callable[[str], Awaitable[Path]]
+Snap = Callable[[str], Awaitable[None]]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -126,14 +129,14 @@ def observe(page: Page, watch: Watch) -> None:
 
 @pytest.fixture
 def snap(page: Page) -> Snap:
-    """Keep a picture under test-artifacts/: `await snap("after the summary")`."""
+    """Keep a picture of the whole page: `await snap("after the summary")`."""
+    return partial(picture, page, full_page=True)
 
-    async def take(name: str) -> Path:
-        path = artefact(name)
-        await page.screenshot(path=path, full_page=True)
-        return path
 
-    return take
+async def picture(page: Page, name: str, *, full_page: bool = False) -> None:
+    """Keep a picture under test-artifacts/, if this is a run that somebody looks at."""
+    if IS_SEEN:
+        await page.screenshot(path=artefact(name), full_page=full_page)
 
 
 def artefact(name: str) -> Path:

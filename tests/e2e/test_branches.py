@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.e2e.conftest import Serve, Watch, artefact, observe
+from tests.e2e.conftest import Serve, Watch, observe, picture
 from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served
 
@@ -55,14 +55,14 @@ async def test_versions_are_made_and_chosen_by_keys_and_every_tab_follows(
     await page.keyboard.press("ArrowUp")
     await expect(page.locator("#edit-3")).to_be_focused()
     await page.locator("#edit-3").fill("What time is it in Lima?")
-    await page.screenshot(path=artefact("branches 1 editor"))
+    await picture(page, "branches 1 editor")
     await page.keyboard.press("Control+Enter")
     await ended(page, 4)
     await shows(page, 1, 4)
     await expect(page.locator("#turn-4-answer")).to_be_focused()
     await shows(other, 1, 4)
     await expect(other.locator("#edit-1")).to_have_value("Typed and not sent yet")
-    await page.screenshot(path=artefact("branches 2 versions"))
+    await picture(page, "branches 2 versions")
     # A whole other way from the first message on, by the editor of the other tab.
     await other.get_by_role("button", name="Send", exact=True).first.click()
     await ended(page, 5)
@@ -90,7 +90,7 @@ async def test_messages_under_an_answer_wait_in_both_tabs_and_go_when_they_shoul
     for one in (page, other):
         await expect(one.locator(".queue li")).to_have_count(2)
     await page.locator("#text").fill("And")
-    await page.screenshot(path=artefact("branches 3 queue"))
+    await picture(page, "branches 3 queue")
     await page.locator(".queue li").last.get_by_role("button", name="Edit").click()
     await expect(page.locator("#text")).to_have_value("List my files\n\nAnd")
     await page.locator("#text").fill("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.conftest import Serve, artefact
+from tests.e2e.conftest import Serve, picture
 from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn, upload
 from tests.e2e.served import Served
 
@@ -49,28 +49,28 @@ async def results_are_reduced_as_previewed(page: Page, chat: str) -> None:
     await page.wait_for_url("**/compact/preview/")
     await page.get_by_role("link", name="Oldest turns").click()
     await expect(page.locator("h2", has_text="What it costs and saves")).to_be_visible()
-    await page.screenshot(path=artefact("controls 1 preview"), full_page=True)
+    await picture(page, "controls 1 preview", full_page=True)
     digest = await page.locator(".digest").inner_text()
     assert digest.startswith("sha256:")
     await page.get_by_role("button", name="Reduce exactly like this").click()
     await page.wait_for_url("**/inspect/events/**")
-    await page.screenshot(path=artefact("controls 2 why"), full_page=True)
+    await picture(page, "controls 2 why", full_page=True)
     await page.goto(chat)
     marker = page.locator(".marker", has_text="by hand").last
     await expect(marker).to_be_visible()
     await marker.get_by_role("button", name="Undo").click()
     await expect(page.locator(".marker", has_text="Took back the trim")).to_be_visible()
-    await page.screenshot(path=artefact("controls 3 markers"))
+    await picture(page, "controls 3 markers")
 
 
 async def a_summary_is_made_edited_and_taken_back(page: Page, chat: str) -> None:
     await page.goto(f"{chat}compact/preview/?want=summary")
-    await page.screenshot(path=artefact("controls 4 price"), full_page=True)
+    await picture(page, "controls 4 price", full_page=True)
     await page.get_by_role("button", name="Make the summary").click()
     await expect(page.get_by_role("button", name="Apply exactly this")).to_be_visible(
         timeout=60_000
     )
-    await page.screenshot(path=artefact("controls 5 proposal"), full_page=True)
+    await picture(page, "controls 5 proposal", full_page=True)
     await page.get_by_role("button", name="Apply exactly this").click()
     await page.wait_for_url("**/inspect/events/**")
     first = page.url
@@ -82,7 +82,7 @@ async def a_summary_is_made_edited_and_taken_back(page: Page, chat: str) -> None
     await expect(page.locator(".versions li")).to_have_count(2)
     await page.locator(".versions details > summary").last.click()
     await expect(page.locator(".versions ins", has_text="650")).to_be_visible()
-    await page.screenshot(path=artefact("controls 6 summary"), full_page=True)
+    await picture(page, "controls 6 summary", full_page=True)
     await page.get_by_role("button", name="Undo").first.click()
     await page.goto(first)
     await expect(page.get_by_text("Edit the words")).to_be_visible()
@@ -109,5 +109,5 @@ async def the_pages_fit_a_phone(browser: Browser, served: Served, chat: str) -> 
     for name, path in pages.items():
         await phone.goto(path)
         assert await phone.evaluate("document.documentElement.scrollWidth") <= 390
-        await phone.screenshot(path=artefact(f"controls phone {name}"), full_page=True)
+        await picture(phone, f"controls phone {name}", full_page=True)
     await context.close()

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.e2e.conftest import artefact
+from tests.e2e.conftest import picture
 from tests.e2e.people import NAME, ended, say, set_up
 from tests.e2e.served import Served
 from tests.recorded import recorded_files
@@ -33,7 +33,7 @@ async def test_a_recorded_conversation_opens_and_goes_on(
     )
     await page.goto(f"{served.url}/c/{UUID(str(public_id))}/")
     await expect(page.locator(f"#turn-{turns}")).to_be_visible()
-    await page.screenshot(path=artefact(f"imported {file.name.split('.')[0]}"))
+    await picture(page, f"imported {file.name.split('.')[0]}")
     await say(page, "Hello, let us go on")
     section = await ended(page, int(str(turns)) + 1)
     await expect(section.locator(".prose").first).not_to_be_empty()

@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from agentweb.demo import site
 from agentweb.demo.workspace import PROMPTS, workspace_files
 from agentweb.emulator.server import Server
-from tests.e2e.conftest import Serve, artefact
+from tests.e2e.conftest import Serve, picture
 from tests.e2e.people import allow, ended, set_up, start_chat, upload
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -57,7 +57,7 @@ async def the_drawer_opens_and_closes_by_key(page: Page) -> None:
     await expect(drawer).to_be_visible()
     await expect(drawer.locator(".call").first).to_be_visible()
     await expect(drawer.locator(".makeup-bar")).to_be_visible()
-    await page.screenshot(path=artefact("inspector 1 drawer"))
+    await picture(page, "inspector 1 drawer")
     await page.keyboard.press("Escape")
     await expect(drawer).to_be_hidden()
     # In the message box it is a letter.
@@ -81,7 +81,7 @@ async def the_timeline_has_calls_and_changes(page: Page, chat: str) -> None:
     table = page.locator(".chart-table").first
     await table.locator("summary").click()
     await expect(table.locator("tbody tr").first).to_be_visible()
-    await page.screenshot(path=artefact("inspector 2 timeline"), full_page=True)
+    await picture(page, "inspector 2 timeline", full_page=True)
 
 
 async def a_call_shows_a_result_beside_its_original(page: Page) -> None:
@@ -98,7 +98,7 @@ async def a_call_shows_a_result_beside_its_original(page: Page) -> None:
     before = await short.locator("pre.before").inner_text()
     assert len(after) < len(before)
     assert "recall" in after
-    await page.screenshot(path=artefact("inspector 3 call"), full_page=True)
+    await picture(page, "inspector 3 call", full_page=True)
     await page.get_by_role("link", name="Raw request").click()
     await expect(page.locator("pre.json")).to_contain_text('"messages"')
     await expect(page.locator("main")).to_contain_text("equals the recorded digest")
@@ -118,7 +118,7 @@ async def a_difference_is_found_by_choosing_two_calls(page: Page, chat: str) -> 
     await page.get_by_role("button", name="Compare the two chosen calls").click()
     await expect(page.locator("h1")).to_contain_text("From call 1 to call")
     await expect(page.locator(".differs").first).to_be_visible()
-    await page.screenshot(path=artefact("inspector 4 difference"), full_page=True)
+    await picture(page, "inspector 4 difference", full_page=True)
 
 
 async def loaded(page: Page) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.conftest import Serve, Watch, artefact
+from tests.e2e.conftest import Serve, Watch, picture
 from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn, upload
 from tests.e2e.served import Served
 
@@ -59,7 +59,7 @@ async def test_a_result_is_restored_undone_and_pinned(page: Page, serve_app: Ser
         "aria-pressed", "true"
     )
     assert changes(served) == ["compaction", "restore", "restore", "restore"]
-    await page.screenshot(path=artefact("pins 1 transcript"))
+    await picture(page, "pins 1 transcript")
     await say(page, "Hello again")
     await ended(page, 4)
     await say(page, "What time is it in Lima?")
@@ -76,7 +76,7 @@ async def test_a_result_is_restored_undone_and_pinned(page: Page, serve_app: Ser
 async def the_original_is_sent_in_full(page: Page) -> None:
     await page.locator(".marker a", has_text="What changed").first.click()
     await page.wait_for_url("**/inspect/events/**")
-    await page.screenshot(path=artefact("pins 2 reduction"), full_page=True)
+    await picture(page, "pins 2 reduction", full_page=True)
     await page.get_by_role("link", name="Original").first.click()
     await expect(page.locator("main")).to_contain_text("sent to the model in full")
     await expect(page.locator("main")).to_contain_text("heliotrope")
@@ -91,7 +91,7 @@ async def the_lab_compares_the_policies(page: Page) -> None:
     await expect(page.get_by_role("button", name="Compute again")).to_be_visible(timeout=60_000)
     await expect(page.locator(".trial thead")).to_contain_text("what happened")
     await expect(page.locator(".trial thead")).to_contain_text("structured")
-    await page.screenshot(path=artefact("pins 3 lab"), full_page=True)
+    await picture(page, "pins 3 lab", full_page=True)
 
 
 async def test_settings_are_chosen_and_refused_at_their_field(
@@ -106,7 +106,7 @@ async def test_settings_are_chosen_and_refused_at_their_field(
     await page.get_by_role("button", name="Save").click()
     field = page.locator(".field.is-wrong")
     await expect(field).to_contain_text("Must be below compact_above_percent")
-    await page.screenshot(path=artefact("settings refused"), full_page=True)
+    await picture(page, "settings refused", full_page=True)
     watch.errors.clear()  # the refusal has its status
     await page.fill("[name=low_water_percent]", "")
     await page.select_option("[name=preset]", "classic")
@@ -127,5 +127,5 @@ async def test_settings_are_chosen_and_refused_at_their_field(
         await phone.goto(served.url + str(path))
         assert await phone.evaluate("document.documentElement.scrollWidth") <= 390
         name = f"phone dark {str(path).rstrip('/').rpartition('/')[2]}"
-        await phone.screenshot(path=artefact(name), full_page=True)
+        await picture(phone, name, full_page=True)
     await context.close()

@@ -18,7 +18,7 @@ from agentweb.demo import site
 from agentweb.demo.openings import opening
 from agentweb.demo.workspace import PROMPTS, RESULT_NAME, workspace_files
 from agentweb.emulator.server import Server
-from tests.e2e.conftest import Motion, Serve, artefact
+from tests.e2e.conftest import Motion, Serve, picture
 from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
 from tests.e2e.served import Served
 
@@ -45,10 +45,6 @@ def rows(served: Served, sql: str) -> list[tuple[object, ...]]:
         return database.execute(sql).fetchall()
     finally:
         database.close()
-
-
-async def picture(page: Page, name: str) -> None:
-    await page.screenshot(path=artefact(name))
 
 
 async def test_the_job_search_from_the_prompt_to_the_audit(

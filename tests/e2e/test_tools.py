@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.conftest import Serve, artefact
+from tests.e2e.conftest import Serve, picture
 from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
 from tests.e2e.served import PROJECT, Served
 
@@ -54,11 +54,11 @@ async def test_a_long_tool_says_how_far_it_is_and_can_be_switched_off(
     card = turn(page, 1).locator(".tool", has_text="count_pages")
     await expect(card.locator(".said")).to_contain_text("of a <b>book</b>", timeout=60_000)
     await expect(card.locator("time[data-elapsed]")).to_have_text(_SECONDS, timeout=60_000)
-    await page.screenshot(path=artefact("tools 1 words"))
+    await picture(page, "tools 1 words")
     # A page that comes later is told as well.
     await page.reload()
     await expect(card.locator(".said progress")).to_be_visible(timeout=60_000)
-    await page.screenshot(path=artefact("tools 2 share"))
+    await picture(page, "tools 2 share")
     folder.joinpath("enough").touch()
     await ended(page, 1)
     await expect(card.locator(".said")).to_have_count(0)
@@ -72,7 +72,7 @@ async def the_page_switches_it_off(page: Page, chat: str) -> None:
     await page.goto(f"{chat}menu/")
     await page.get_by_role("link", name="Tools").click()
     await page.wait_for_url("**/tools/")
-    await page.screenshot(path=artefact("tools 3 page"), full_page=True)
+    await picture(page, "tools 3 page", full_page=True)
     await page.get_by_label("count_pages").uncheck()
     await page.get_by_role("button", name="Save").click()
     await page.wait_for_url(chat)
@@ -87,7 +87,7 @@ async def the_page_fits_a_phone(browser: Browser, served: Served, chat: str) -> 
     page = await context.new_page()
     await log_in(page, served)
     await page.goto(f"{chat}tools/")
-    await page.screenshot(path=artefact("tools 4 phone"), full_page=True)
+    await picture(page, "tools 4 phone", full_page=True)
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
     await expect(page.get_by_label("count_pages")).not_to_be_checked()
     await context.close()
