@@ -24,7 +24,7 @@ FLAGS = (
 )  # fmt: skip
 # A busy machine is slow; only what never happens takes as long.
 expect.set_options(timeout=60_000)
-#: A run beside others leaves pictures of what failed alone: each costs half a second.
+#: A run beside others takes pictures of nothing but what failed: each costs half a second.
 IS_SEEN = "AGENTWEB_TEST_TALLY" not in os.environ
 _FAILED = pytest.StashKey[bool]()
 _running: list[app.Served] = []
@@ -147,7 +147,7 @@ def artefact(name: str) -> Path:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[app.Served]:
     """Give the app that the tests share, first started by this run."""
-    running = app.start(tmp_path_factory.mktemp("served") / "data")
+    running = app.start(tmp_path_factory.mktemp("served") / "data", is_new=True)
     _running.append(running)
     yield running
     _running.remove(running)

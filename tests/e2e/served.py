@@ -1,7 +1,8 @@
 """The product as a person starts it: `manage.py serve` in a process, on data of its own.
 
-`start` begins with nothing, as the first start does. `fork` is the same command where only the
-settings are what a test is about: its process has the libraries, and its database the tables.
+`start` with `is_new` begins with nothing, as the first start does; otherwise the database has its
+tables. `fork` is the same command where only the settings are what a test is about: its process has
+the libraries.
 """
 
 from __future__ import annotations
@@ -81,10 +82,15 @@ class Served:
 
 
 def start(
-    data: Path, program: Sequence[str] = ("manage.py",), port: int = 0, **extra: str
+    data: Path,
+    program: Sequence[str] = ("manage.py",),
+    port: int = 0,
+    *,
+    is_new: bool = False,
+    **extra: str,
 ) -> Served:
     """Serve on a free port, or a known one, and come back when the port answers."""
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _have(data, tables=not is_new)
     port, log = port or servers.free_port(), data / "serve.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -102,12 +108,16 @@ def start(
 
 def fork(data: Path, **extra: str) -> Served:
     """Serve as `start` does, with tables that are there and in a process that need not import."""
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not (data / "agentweb.sqlite3").exists():
-        shutil.copy(prepared.sqlite(), data / "agentweb.sqlite3")
+    _have(data, tables=True)
     port, log, own = servers.free_port(), data / "serve.log", environment(data, **extra)
     process = base().start("serve", "tests.rig.roles:app", log, environment=own, port=port)
     return _answering(Served(process, port, data, log))
+
+
+def _have(data: Path, *, tables: bool) -> None:
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if tables and not (data / "agentweb.sqlite3").exists():
+        shutil.copy(prepared.sqlite(), data)
 
 
 def _answering(served: Served) -> Served:

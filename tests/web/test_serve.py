@@ -142,7 +142,7 @@ def rows(running: Served, sql: str) -> list[tuple[str, ...]]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    found = served.start(tmp_path_factory.mktemp("serve") / "data")
+    found = served.start(tmp_path_factory.mktemp("serve") / "data", is_new=True)
     yield found
     found.stop()
 
@@ -242,7 +242,7 @@ def test_a_setting_that_means_nothing_is_named(tmp_path: Path) -> None:
 def test_a_killed_one_is_followed_by_one_that_tidies_up_and_ends_cleanly(tmp_path: Path) -> None:
     # A data folder that is not there yet is made, also where the secret comes from outside.
     data = tmp_path / "a" / "b"
-    running = served.start(data)
+    running = served.start(data, is_new=True)
     visitor = set_up(running)
     begin(visitor, "Answer in 5000 words emulator:pace=0.02")
     until(lambda: rows(running, "SELECT 1 FROM conversations_draft WHERE text <> ''") != [])
@@ -268,8 +268,8 @@ def test_a_killed_one_is_followed_by_one_that_tidies_up_and_ends_cleanly(tmp_pat
 
 @pytest.mark.only_database("postgres", "needs the server of the run")
 def test_on_postgresql_two_servers_run_beside_each_other(postgres_url: str, tmp_path: Path) -> None:
-    one = served.start(tmp_path / "one", DATABASE_URL=postgres_url)
-    two = served.start(tmp_path / "two", DATABASE_URL=postgres_url)
+    one = served.start(tmp_path / "one", is_new=True, DATABASE_URL=postgres_url)
+    two = served.start(tmp_path / "two", is_new=True, DATABASE_URL=postgres_url)
     try:
         path = begin(set_up(one), "Hello there")
         assert Visitor(two.port).ask("GET", path)[0] == 302
