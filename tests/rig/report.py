@@ -12,6 +12,8 @@ from typing import Any
 from conversations.bench import figures
 
 KEPT = Path(__file__).parent / "results" / "chaos.json"
+#: Kills of a run that is kept.
+ENOUGH = 2_000
 #: The README's marks around the sentence.
 MARKS = "chaos"
 #: What must not have happened, in the words of the README.
@@ -115,7 +117,18 @@ def kept() -> dict[str, Any] | None:
     return found
 
 
-def quote() -> None:
-    """Have the README quote the run that is kept."""
-    if (found := kept()) is not None:
-        figures.put(MARKS, render(found))
+def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = figures.README) -> bool:
+    """Keep a run that was long enough, of both modes, and have the README quote it.
+
+    Tells whether it is kept: a shorter run shows less than the one that is there.
+    """
+    modes = {mode["mode"] for mode in found["modes"] if mode["kills"]}
+    if found["kills"] < ENOUGH or modes != {"embedded", "scaled"}:
+        return False
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(dumped(found), encoding="utf-8")
+    return figures.put(MARKS, render(found), readme)
+
+
+def dumped(found: dict[str, Any]) -> str:
+    return json.dumps(found, indent=1) + "\n"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from conversations.bench import figures
 from tests.rig.chaos import play
-from tests.rig.report import MARKS, kept, render
+from tests.rig.report import ENOUGH, MARKS, keep, kept, render
 
 
 @pytest.mark.asyncio
@@ -25,4 +26,23 @@ def test_the_readme_says_what_the_run_that_is_kept_found_and_it_found_nothing_wr
     assert figures.quoted(name=MARKS) == (render(found) if found else "")
     if found is not None:
         assert found["is_clean"]
-        assert found["kills"] >= 2_000
+        assert found["kills"] >= ENOUGH
+
+
+def test_only_a_long_run_of_both_modes_is_kept_and_quoted(tmp_path: Path) -> None:
+    long = kept()
+    assert long is not None
+    file, readme = tmp_path / "results" / "chaos.json", tmp_path / "README.md"
+    readme.write_text(words := f"# Chaos\n<!-- {MARKS} -->\nof old\n<!-- /{MARKS} -->\n")
+    one, other = long["modes"]
+    for short in (
+        long | {"kills": ENOUGH - 1},
+        long | {"modes": [one]},
+        long | {"modes": [one, other | {"kills": 0}]},
+    ):
+        assert not keep(short, file, readme)
+    assert not file.exists()
+    assert readme.read_text() == words
+    assert keep(long, file, readme)
+    assert json.loads(file.read_text()) == long
+    assert render(long) in readme.read_text()
