@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.e2e.conftest import IS_SEEN, Serve, Watch, observe, picture
+from tests.e2e.conftest import Serve, Watch, observe, picture
 from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
 from tests.e2e.served import Served
 
@@ -126,7 +126,7 @@ async def test_the_pages_of_budgets_fit_desktop_and_phone_by_day_and_night(
     }  # fmt: skip
     for width, name in ((1280, "wide"), (390, "phone")):
         await page.set_viewport_size({"width": width, "height": 860})
-        for scheme in ("light", "dark") if IS_SEEN else ("light",):
+        for scheme in ("light", "dark"):
             await page.emulate_media(color_scheme=scheme)
             for what, address in pages.items():
                 await page.goto(address)
