@@ -150,12 +150,27 @@ def fail() -> None:
     raise SystemExit(7)
 
 
+def stay() -> None:
+    """Hear no signal to end, and have a child."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        Path("grandchild").write_text(str(os.getpid()))
+        time.sleep(600)
+
+
+def leave() -> None:
+    """End, but for a child that keeps the output open: only writing shows that we are gone."""
+    mine = os.getpid()
+    if os.fork():
+        os._exit(7)
+    os.close(0)
+    while os.getppid() == mine:
+        time.sleep(0.01)
+
+
 def main() -> None:
     if MODE == "stubborn":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if os.fork() == 0:
-            Path("grandchild").write_text(str(os.getpid()))
-            time.sleep(600)
+        stay()
     if MODE in ("fails", "repeats"):
         fail()
     for line in sys.stdin:
@@ -164,6 +179,8 @@ def main() -> None:
             case "initialize" if MODE == "mute":
                 Path("asked").touch()
             case "initialize":
+                if MODE == "leaves":
+                    leave()
                 facts = {"name": "fake", "version": "1"}
                 answer(
                     message["id"],

@@ -148,6 +148,12 @@ async def test_why_a_server_does_not_start_is_told(fake: Fake) -> None:
 
 
 @pytest.mark.asyncio
+async def test_of_a_server_that_cannot_be_written_to_its_end_is_told(fake: Fake) -> None:
+    async with fake("leaves") as (_, heard):
+        assert "It ended with code 7." in (await heard.until("failed")).error
+
+
+@pytest.mark.asyncio
 async def test_a_server_that_never_answers_is_left_at_once(
     fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
