@@ -87,7 +87,7 @@ def _own() -> Path:
 
 def _migrate(data: Path, **extra: str) -> None:
     own = {"AGENTWEB_DATA_DIR": str(data), "SECRET_KEY": "only to prepare, " * 4}
-    data.mkdir(mode=0o700)
+    data.mkdir(mode=0o700, exist_ok=True)
     _run(sys.executable, "manage.py", "migrate", "--verbosity", "0", **own | extra)
 
 

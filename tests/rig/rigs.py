@@ -318,7 +318,8 @@ class Rig:
             ends=self._ends,
         )
         found: dict[str, list[str]] = done["wrong"]
-        self._ends = done["ends"]
+        if not found["rows"]:
+            self._ends = done["ends"]
         found["illegal"] += await asyncio.to_thread(invalid, log)
         return found | {"pages": pages}
 

@@ -79,6 +79,7 @@ def shared(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             folder, model, store, broker, webs=1, workers=1, DATABASE_URL=url, REDIS_URL=redis
         ) as rig:
             yield Stores(rig, store, broker, to_store, to_broker)
+            rig.verify()
     store.discard()
     broker.discard()
 
