@@ -4,7 +4,7 @@ The first words are shown at once, what follows is collected for a moment, a lon
 answers are on their way or the process is busy: finished Markdown blocks are rendered once and
 appended, only the tail is rendered again. Code gets its colours as it is closed, where the process
 is busy with the finished answer. Nothing is shown before there is a draft, checkpointed each half
-second or 4 KB after that, so that a crash keeps what was shown; of many answers in turns.
+second or 4 KB after that, so that a crash keeps what was shown; those of many answers together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 
 from conversations.db import db
 from conversations.events import (
@@ -26,11 +25,12 @@ from conversations.events import (
     TurnClosed,
 )
 from conversations.hub import Topic, hub
+from conversations.keeping import TOGETHER, keep
 from conversations.pace import pace
 from conversations.progress import Progress
 from conversations.rendering import Incremental
 from conversations.services import leases
-from conversations.services.drafts import save_draft
+from conversations.services.drafts import Checkpoint, save_draft
 from conversations.services.leases import Lease
 from conversations.switch import Stopped
 from conversations.telemetry.scopes import turn_scope
@@ -38,9 +38,10 @@ from conversations.telling import tell, tell_spending
 
 logger = logging.getLogger("agentweb.turns")
 
-DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5, 4_096
-#: Seconds between two checkpoints of one process; characters rendered sooner than by a thread.
-DRAFT_GAP, AT_ONCE = 0.02, 2_000
+#: With the moment in which others join, half a second.
+DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
+#: Characters rendered sooner than by a thread.
+AT_ONCE = 2_000
 
 
 class TurnStage:
@@ -155,7 +156,7 @@ class TurnStage:
         self._length += len(text) + len(thinking)
         if not self._saved_length:
             try:
-                await self._checkpoint()
+                await self._checkpoint(is_first=True)
             except Exception:
                 # Not kept, so not shown: both with what comes next.
                 self._fresh_text = self._text.pop() + self._fresh_text
@@ -186,20 +187,20 @@ class TurnStage:
                 async with asyncio.timeout(DRAFT_SECONDS):
                     await self._much.wait()
             self._much.clear()
-            await asyncio.sleep(_turn_of_its_own())
             try:
                 await self._checkpoint()
             except Exception:
                 logger.exception("turn %s: text was not kept", self._lease.turn_id)
 
-    async def _checkpoint(self) -> None:
-        """Keep what there is."""
+    async def _checkpoint(self, *, is_first: bool = False) -> None:
+        """Keep what there is; the first time at once, for the words wait for it."""
         if self._length == self._saved_length:
             return
         length = self._length
-        draft = {"text": "".join(self._text), "thinking": "".join(self._thinking)}
+        text, thinking = "".join(self._text), "".join(self._thinking)
+        kept = Checkpoint(lease=self._lease, text=text, thinking=thinking)
         try:
-            await db(save_draft, lease=self._lease, **draft)
+            await (db(save_draft, **kept) if is_first else keep(kept))
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
         self._saved_length = length
@@ -215,17 +216,3 @@ class TurnStage:
         pace.end()
         hub.leave(self._lease.conversation_id)
         self._scope.close()
-
-
-class _Checkpoints:
-    """When the next checkpoint of this process may be."""
-
-    due = 0.0
-
-
-def _turn_of_its_own() -> float:
-    """Say how many seconds to wait for one's turn, and take it."""
-    now = time.monotonic()
-    at = max(now, _Checkpoints.due)
-    _Checkpoints.due = at + DRAFT_GAP
-    return at - now

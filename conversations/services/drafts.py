@@ -6,8 +6,10 @@ the call removes it. Otherwise the draft of a stored answer would be kept a seco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from django.db import connection, transaction
 from django.utils import timezone
@@ -18,6 +20,7 @@ from conversations.models import LIVE, ApiCall, Draft, Turn
 from conversations.services.chain import locked
 from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, storable
+from conversations.switch import Stopped
 
 #: The lock holds off whoever would take the turn over meanwhile.
 _WENT_ON = f"""
@@ -28,6 +31,30 @@ WHERE turn_id IN (
 ) AND NOT EXISTS (
     SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
 )"""  # noqa: S608 - nothing but places for parameters
+
+
+class Checkpoint(TypedDict):
+    """What was shown so far of the answer of a lease."""
+
+    lease: Lease
+    text: str
+    thinking: str
+
+
+def save_drafts(checkpoints: Sequence[Checkpoint]) -> list[Stopped | None]:
+    """Keep those of several turns; gives for each why its turn may write no more, if it may not."""
+    # On PostgreSQL each by itself: so none holds the rows of its turn while others are written.
+    is_one = connection.vendor == "sqlite" and len(checkpoints) > 1
+    with transaction.atomic() if is_one else nullcontext():
+        return [_saved(checkpoint) for checkpoint in checkpoints]
+
+
+def _saved(checkpoint: Checkpoint) -> Stopped | None:
+    try:
+        save_draft(**checkpoint)
+    except Stopped as stopped:
+        return stopped
+    return None
 
 
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
