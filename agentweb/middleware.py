@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
 from django.utils import translation
+from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 
 from conversations.preferences import preferences
@@ -46,3 +48,15 @@ class LogInFirst(MiddlewareMixin):
         if request.headers.get("HX-Request") and sent_on == resolve_url(settings.LOGIN_URL):
             return HttpResponse(status=401)
         return response
+
+
+@sync_only_middleware
+def in_one_thread(
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
+    """Have all middleware from the static files on run in the thread of the view, in one go.
+
+    On a server each of them would go to that thread and come back by itself, before the view and
+    behind it. It is the last one: Django puts what is around it in the place where it is itself.
+    """
+    return get_response

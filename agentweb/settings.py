@@ -106,6 +106,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.middleware.PersonLanguage",
     "agentweb.middleware.LogInFirst",
+    "agentweb.middleware.in_one_thread",
 ]
 ROOT_URLCONF = "agentweb.urls"
 ASGI_APPLICATION = "agentweb.asgi.application"
