@@ -173,7 +173,7 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
 
 def _rendered(conversation_id: int, event: Event, language: str) -> tuple[Mark | None, str]:
     mark = None
-    if relay.is_open and isinstance(event, (*WHOLE, QueueChanged, TitleChanged)):
+    if isinstance(event, (*WHOLE, QueueChanged, TitleChanged)):
         # The mark first: what changes in between is shown once more, and never not at all.
         mark = marks([conversation_id]).get(conversation_id)
     return mark, frames.render(conversation_id, event, language)

@@ -15,8 +15,9 @@ from django.db import OperationalError
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations import consumers, dispatch, frames, stage
+from conversations import watch as watching
 from conversations.db import db
-from conversations.hub import KEPT, hub
+from conversations.hub import KEPT, Topic, hub
 from conversations.models import Conversation, Draft, Turn
 from conversations.queries import paging
 from conversations.queries.shapes import Bookmark
@@ -189,6 +190,23 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
         assert len(set(texts)) > 3
         assert page.text("turn-1") == fresh.text("turn-1")
         assert page.missed == []
+
+
+async def test_a_page_that_was_told_a_turn_is_not_given_it_again(monkeypatch: Any) -> None:
+    """Each look of the watch would cost a whole page, of every conversation that went on."""
+    monkeypatch.setattr(watching, "SECONDS", 600)
+    renewed: list[Topic] = []
+    monkeypatch.setattr(Topic, "renew", renewed.append)
+    async with supervising() as supervisor:
+        turn = await queue("Answer in 60 words emulator:pace=0.005")
+        async with connected(turn.conversation) as found:
+            page = Page()
+            page.take(await found.receive_from(timeout=60))
+            supervisor.wake(turn.pk)
+            await listen(found, page, turn)
+            for _ in range(3):
+                await watching.watch.look()
+    assert renewed == []
 
 
 async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkeypatch: Any) -> None:
