@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from typing import NamedTuple
 
 #: A longer word is cut; nobody types it, and a tsvector takes no longer one than 2 kB.
 MOST_CHARS = 64
@@ -30,12 +31,12 @@ _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
+_PLAIN = re.compile("[0-9A-Za-z]+")
 #: Accents of Latin, Greek and Cyrillic; the marks of other scripts tell words apart.
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """A term with the place of its text."""
 
     text: str
@@ -61,6 +62,11 @@ class Asked:
 
 def terms(text: str) -> Iterator[Term]:
     """Cut a text into its terms, first to last."""
+    if text.isascii():
+        # Most texts are, and there a word is what it looks like.
+        for match in _PLAIN.finditer(text):
+            yield Term(match[0].lower()[:MOST_CHARS], match.start(), match.end())
+        return
     for match in _pattern().finditer(text):
         folded = fold(match[0])[:MOST_CHARS]
         if folded:
