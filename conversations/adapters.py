@@ -22,6 +22,7 @@ from conversations.context.view import Message
 from conversations.db import db
 from conversations.given import Loaded
 from conversations.mailboxes import Mailboxes
+from conversations.models import Conversation
 from conversations.ports import NO_HEADERS, Ending, Head, Headers, Piece, Sending, Sent, ToolDone
 from conversations.progress import Progress
 from conversations.queries.approvals import judged
@@ -68,7 +69,7 @@ class TurnLog:
         return await db(self._pins)
 
     def _pins(self) -> frozenset[str | int]:
-        return pins(conversation_by_id(self._lease.conversation_id))
+        return pins(Conversation(pk=self._lease.conversation_id))
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None

@@ -74,7 +74,8 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
     away = preferences.put_away
     match event:
         case TurnOpened() | TurnChanged() | TurnClosed():
-            turn = transcripts.turn(conversation, event.turn)
+            of = transcripts.opened if isinstance(event, TurnOpened) else transcripts.turn
+            turn = of(conversation, event.turn)
             context["turn"], context["queue"] = turn, waiting.queue(conversation)
             # Not what the turn does: an older one is shown anew while the last one runs.
             is_closed = isinstance(event, TurnClosed)

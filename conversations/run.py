@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from django.db import InterfaceError, OperationalError
 
 from conversations.adapters import TurnCalls, TurnLog, TurnTools
+from conversations.begun import Begun
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.db import db, db_in_time
@@ -63,7 +64,7 @@ class Run:
         keeper = asyncio.create_task(self._keep())
         finish, following = None, None
         try:
-            await self._tell(TurnOpened if self._lease.generation == 1 else TurnChanged)
+            await self._tell(TurnOpened if self._lease.is_first else TurnChanged)
             finish = await self._finish()
             await self._stage.settle()
             if finish.state == "running":
@@ -104,9 +105,8 @@ class Run:
                 chance=random.random,
                 now=time.time,
             )
-            done = await db(begun, lease.turn_id)
-            if await db(leases.renew_lease, lease=lease):
-                switch.request("user")
+            # One that nobody has run yet hears of a stop where its first call is opened.
+            done = Begun() if lease.is_first else await self._begun()
             left = max(0.0, work.caps.seconds - lease.ran_seconds)
             late = asyncio.get_running_loop().call_later(left, switch.request, "time")
             try:
@@ -123,6 +123,12 @@ class Run:
             logger.exception("turn %s failed", lease.turn_id)
             text = "Something went wrong on the server; it was logged."
             return Finish("failed", "", "internal", text)
+
+    async def _begun(self) -> Begun:
+        """Find where the turn stands, and whether it was asked to stop meanwhile."""
+        if await db(leases.renew_lease, lease=self._lease):
+            self.switch.request("user")
+        return await db(begun, self._lease.turn_id)
 
     async def _keep(self) -> None:
         """Renew the lease and read stop requests; the turn stops when the lease is all but lost."""

@@ -72,6 +72,12 @@ def turn(conversation: Conversation, number: int) -> Turn:
     return turns_of(conversation, list(rows), None)[0]
 
 
+def opened(conversation: Conversation, number: int) -> Turn:
+    """Give a turn as it begins; what came since is told behind it, round by round."""
+    rows = conversation.turns.filter(number=number).select_related("draft")
+    return turns_of(conversation, list(rows), None, is_begun=False)[0]
+
+
 def round_of(conversation: Conversation, turn: int, number: int) -> Round:
     """Give one round of a turn without those around it, of which an agent's turn has many.
 
@@ -98,18 +104,25 @@ def round_of(conversation: Conversation, turn: int, number: int) -> Round:
     return round_left_out(shown, left_out(conversation)) if shown.tools else shown
 
 
-def turns_of(conversation: Conversation, rows: list[models.Turn], live: Live | None) -> list[Turn]:
-    messages = _grouped(Message.objects.filter(turn__in=rows).order_by("seq"))
-    changes = _grouped(
-        Transformation.objects.filter(turn__in=rows).defer("edits", "policy").order_by("seq")
-    )
+def turns_of(
+    conversation: Conversation,
+    rows: list[models.Turn],
+    live: Live | None,
+    *,
+    is_begun: bool = True,
+) -> list[Turn]:
+    """Give turns with all they have; those that are not begun have their prompts."""
+    said_by = {} if is_begun else {"kind": "prompt"}
+    messages = _grouped(Message.objects.filter(turn__in=rows, **said_by).order_by("seq"))
+    reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
+    changes = _grouped(reduced.order_by("seq")) if is_begun else {}
     # What only an answer, or only a tool has, is not looked up where there is none.
     is_answered = any(m.kind == "answer" for some in messages.values() for m in some)
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
     tools = _grouped(called) if is_answered else {}
     # A title is no part of the answer whose cost is shown.
     paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
-    results = _by_turn(paid.select_related("call").defer("usage"))
+    results = _by_turn(paid.select_related("call").defer("usage")) if is_begun else {}
     held = pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
     files = files_of(conversation, prompts)

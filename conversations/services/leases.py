@@ -37,6 +37,11 @@ class Lease:
     #: How long the workers before this one ran it.
     ran_seconds: float = 0.0
 
+    @property
+    def is_first(self) -> bool:
+        """Say whether nobody has run the turn before."""
+        return self.generation == 1
+
 
 def ttl() -> timedelta:
     """Say how long a worker may be silent before its turn is taken from it."""

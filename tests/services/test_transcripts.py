@@ -62,6 +62,19 @@ def test_a_round_by_itself_is_the_round_within_its_turn() -> None:
     assert transcripts.round_of(conversation, 2, 9) == Round(9)
 
 
+def test_a_turn_that_begins_is_its_prompt_and_its_rounds_are_told_behind_it() -> None:
+    played = records.played(title="Read <b>it</b>")
+    conversation = played.conversation
+    late = transcripts.opened(conversation, 1)
+    assert "Read &lt;b&gt;it&lt;/b&gt;" in late.prompt_html
+    assert late.rounds == ()
+    work.next_turn(conversation)
+    begun = transcripts.opened(conversation, 2)
+    assert begun == transcripts.turn(conversation, 2)
+    whole = queries(lambda: transcripts.turn(conversation, 2))
+    assert queries(lambda: transcripts.opened(conversation, 2)) == whole - 2
+
+
 def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> None:
     played = records.played()
     opened = frames.render(played.conversation.pk, RoundOpened(1, 2))
