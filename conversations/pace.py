@@ -14,7 +14,7 @@ import time
 #: loop is busy.
 _SECONDS, _MORE, _BUSY = 0.08, 0.0016, 0.5
 #: How many times as long as it was late.
-_TIMES = 4
+_TIMES = 2
 
 
 class Pace:
