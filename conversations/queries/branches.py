@@ -15,6 +15,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.lookups import In
 
 from conversations.models import Conversation, Turn
+from conversations.queries.shapes import Versions
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -133,3 +134,16 @@ def versions(conversation: Conversation, parents: set[int]) -> dict[int, list[in
     for parent, number in rows.values_list("parent", "number"):
         found.setdefault(parent, []).append(number)
     return found
+
+
+def versions_of(row: Turn, numbers: list[int]) -> Versions | None:
+    """Give the place of a turn among its versions; None when it is the only one."""
+    if len(numbers) < 2:
+        return None
+    at = numbers.index(row.number)
+    return Versions(
+        at + 1,
+        len(numbers),
+        numbers[at - 1] if at else None,
+        numbers[at + 1] if at + 1 < len(numbers) else None,
+    )

@@ -20,13 +20,13 @@ from conversations.context.recallable import message_id
 from conversations.hub import Live
 from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
 from conversations.queries.attachments import files_of, shown_files
-from conversations.queries.branches import path_turns, version_id, versions
+from conversations.queries.branches import path_turns, version_id, versions, versions_of
 from conversations.queries.cards import round_left_out, with_left_out
 from conversations.queries.filed import Attached
 from conversations.queries.pins import pins
 from conversations.queries.questions import open_questions
 from conversations.queries.rounds import live_of, rounds_of, said, with_live
-from conversations.queries.shapes import Keep, Marker, Round, Transcript, Turn, Versions
+from conversations.queries.shapes import Keep, Marker, Round, Transcript, Turn
 from conversations.queries.taken import can_restore, can_undo, left_out, taken_back
 from conversations.queries.words import can_continue, chip, hint
 from conversations.rendering import plain
@@ -120,9 +120,7 @@ def turns_of(
     is_answered = any(m.kind == "answer" for some in messages.values() for m in some)
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
     tools = _grouped(called) if is_answered else {}
-    # A title is no part of the answer whose cost is shown.
-    paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
-    results = _by_turn(paid.select_related("call").defer("usage")) if is_begun else {}
+    results = _paid(rows) if is_begun else {}
     held = pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
     files = files_of(conversation, prompts)
@@ -172,7 +170,7 @@ def _turn(
     return Turn(
         number=row.number,
         parent=row.parent,
-        versions=_versions(row, others),
+        versions=versions_of(row, others),
         next_id=str(version_id(row.public_id, len(others))),
         is_continuation=row.continues_id is not None,
         can_continue=can_continue(row.state, row.finish_reason, has_answer=bool(answers)),
@@ -206,18 +204,6 @@ def _standing(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
     }
 
 
-def _versions(row: models.Turn, numbers: list[int]) -> Versions | None:
-    if len(numbers) < 2:
-        return None
-    at = numbers.index(row.number)
-    return Versions(
-        at + 1,
-        len(numbers),
-        numbers[at - 1] if at else None,
-        numbers[at + 1] if at + 1 < len(numbers) else None,
-    )
-
-
 def _keep(message: Message | None, held: frozenset[Pin]) -> Keep | None:
     return None if message is None else Keep(message_id(message.seq), message.seq in held)
 
@@ -248,8 +234,10 @@ def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:
     return found
 
 
-def _by_turn(rows: Iterable[ApiResult]) -> dict[int, list[ApiResult]]:
+def _paid(rows: list[models.Turn]) -> dict[int, list[ApiResult]]:
+    # A title is no part of the answer whose cost is shown.
+    paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
     found: dict[int, list[ApiResult]] = {}
-    for row in rows:
+    for row in paid.select_related("call").defer("usage"):
         found.setdefault(row.call.turn_id, []).append(row)
     return found
