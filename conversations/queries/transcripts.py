@@ -140,6 +140,13 @@ def turns_of(
         )
         for row in rows
     ]
+    return _with_cards(conversation, rows, shown)
+
+
+def _with_cards(
+    conversation: Conversation, rows: list[models.Turn], shown: list[Turn]
+) -> list[Turn]:
+    """Add what is said of the turns' tools: what is left out of requests, and open questions."""
     has_cards = any(one.tools for turn in shown for one in turn.rounds)
     out = left_out(conversation) if has_cards else frozenset[str]()
     asked = open_questions(rows)
