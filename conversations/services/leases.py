@@ -57,11 +57,10 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
         "lease_until": Now() + ttl(),
         "claimed_at": Now(),
     }
-    rows = Turn.objects.filter(pk=turn_id)
-    if not rows.filter(GIVEN_BACK).update(**claim):
-        begins = {"state": "running", "started_at": Now()}
-        if not rows.filter(state="queued").update(**claim, **begins):
-            return None
+    rows, begins = Turn.objects.filter(pk=turn_id), {"state": "running", "started_at": Now()}
+    is_mine = rows.filter(state="queued").update(**claim, **begins)
+    if not (is_mine or rows.filter(GIVEN_BACK).update(**claim)):
+        return None
     turn = rows.select_related("conversation").get()
     return Lease(
         turn.pk,
