@@ -8,21 +8,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from agentweb.emulator.script import Script, after, call, say, when
 from tests.rig import model as models
 from tests.rig.model import Model
 from tests.rig.rigs import MODES, Rig
+from tests.rig.scenes import SCRIPT
 
-TOOLS = ("peek", "put", "fire")
-SCRIPT = Script([
-    *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
-    *(after(name, say("It says: {result}")) for name in (*TOOLS, "gorge", "block")),
-    when("please gorge", call("gorge", megabytes=8_000)),
-    when("please block", call("block")),
-    # The others need no question; this one has it answered.
-    when("please post", call("post", to="a@b.example", text="Hello")),
-    after("post", say("It says: {result}")),
-])  # fmt: skip
 #: Small windows, so that a few messages are summarised.
 SETTINGS = {
     "AGENTWEB_POLICY": "classic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from agentweb.emulator.script import Script, after, call, say, when
 from tests.rig.client import Chat
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
@@ -12,6 +13,17 @@ from tests.rig.rigs import Rig
 LONG = "answer in 150 words emulator:pace=0.001"
 #: Deltas behind which some of its text is there.
 SOME = 60
+TOOLS = ("peek", "put", "fire")
+#: What the model does when it is asked to use a toy.
+SCRIPT = Script([
+    *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
+    *(after(name, say("It says: {result}")) for name in (*TOOLS, "gorge", "block")),
+    when("please gorge", call("gorge", megabytes=8_000)),
+    when("please block", call("block")),
+    # The others need no question; this one has it answered.
+    when("please post", call("post", to="a@b.example", text="Hello")),
+    after("post", say("It says: {result}")),
+])  # fmt: skip
 
 
 async def begun(rig: Rig, text: str = "Hello") -> Chat:
