@@ -22,14 +22,13 @@ from conversations.context.view import Message
 from conversations.db import db
 from conversations.given import Loaded
 from conversations.mailboxes import Mailboxes
-from conversations.models import Conversation
 from conversations.ports import NO_HEADERS, Ending, Head, Headers, Piece, Sending, Sent, ToolDone
 from conversations.progress import Progress
 from conversations.queries.approvals import judged
 from conversations.queries.conversations import conversation_by_id
 from conversations.queries.originals import recalled
 from conversations.queries.path import state
-from conversations.queries.pins import pins
+from conversations.queries.pins import pins_of
 from conversations.queries.web_search import has_read_privately
 from conversations.services import calls, log, toolcalls
 from conversations.services.admission import demand_next
@@ -66,10 +65,7 @@ class TurnLog:
         return state(conversation_by_id(self._lease.conversation_id), self._model)
 
     async def pins(self) -> frozenset[str | int]:
-        return await db(self._pins)
-
-    def _pins(self) -> frozenset[str | int]:
-        return pins(Conversation(pk=self._lease.conversation_id))
+        return await db(pins_of, self._lease.conversation_id)
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
