@@ -11,10 +11,9 @@ import pytest
 from tests import servers
 from tests.rig import model as models
 from tests.rig.client import Chat
-from tests.rig.conftest import SCRIPT
 from tests.rig.model import Barrier, Model, saying
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SOME, begun, replace
+from tests.rig.scenes import LONG, SCRIPT, SOME, begun, replace
 
 pytestmark = pytest.mark.asyncio
 

@@ -20,11 +20,10 @@ import pytest_asyncio
 from tests import mcpservers, prepared, servers
 from tests.rig import model as models
 from tests.rig.client import Chat
-from tests.rig.conftest import SCRIPT
 from tests.rig.listener import Listener
 from tests.rig.model import Model
 from tests.rig.rigs import MODES, Rig
-from tests.rig.scenes import begun
+from tests.rig.scenes import SCRIPT, begun
 
 pytestmark = pytest.mark.asyncio
 NAMES = ("api", "site", "database", "redis", "server")
