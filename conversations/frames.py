@@ -74,8 +74,8 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
     away = preferences.put_away
     match event:
         case TurnOpened() | TurnChanged() | TurnClosed():
-            of = transcripts.opened if isinstance(event, TurnOpened) else transcripts.turn
-            turn = of(conversation, event.turn)
+            is_begun = not isinstance(event, TurnOpened)
+            turn = transcripts.turn(conversation, event.turn, is_begun=is_begun)
             context["turn"], context["queue"] = turn, waiting.queue(conversation)
             # Not what the turn does: an older one is shown anew while the last one runs.
             is_closed = isinstance(event, TurnClosed)

@@ -67,15 +67,10 @@ def turns_after(conversation: Conversation, after: int, live: Live | None) -> li
     return turns_of(conversation, [row for row in found if row.number > after], live)
 
 
-def turn(conversation: Conversation, number: int) -> Turn:
+def turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
+    """Give a turn; one that only begins is its prompt: its rounds are told behind it."""
     rows = conversation.turns.filter(number=number).select_related("draft")
-    return turns_of(conversation, list(rows), None)[0]
-
-
-def opened(conversation: Conversation, number: int) -> Turn:
-    """Give a turn as it begins; what came since is told behind it, round by round."""
-    rows = conversation.turns.filter(number=number).select_related("draft")
-    return turns_of(conversation, list(rows), None, is_begun=False)[0]
+    return turns_of(conversation, list(rows), None, is_begun=is_begun)[0]
 
 
 def round_of(conversation: Conversation, turn: int, number: int) -> Round:
@@ -111,9 +106,8 @@ def turns_of(
     *,
     is_begun: bool = True,
 ) -> list[Turn]:
-    """Give turns with all they have; those that are not begun have their prompts."""
-    said_by = {} if is_begun else {"kind": "prompt"}
-    messages = _grouped(Message.objects.filter(turn__in=rows, **said_by).order_by("seq"))
+    kinds = {} if is_begun else {"kind": "prompt"}
+    messages = _grouped(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
     changes = _grouped(reduced.order_by("seq")) if is_begun else {}
     # What only an answer, or only a tool has, is not looked up where there is none.

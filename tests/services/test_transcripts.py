@@ -65,14 +65,14 @@ def test_a_round_by_itself_is_the_round_within_its_turn() -> None:
 def test_a_turn_that_begins_is_its_prompt_and_its_rounds_are_told_behind_it() -> None:
     played = records.played(title="Read <b>it</b>")
     conversation = played.conversation
-    late = transcripts.opened(conversation, 1)
+    late = transcripts.turn(conversation, 1, is_begun=False)
     assert "Read &lt;b&gt;it&lt;/b&gt;" in late.prompt_html
     assert late.rounds == ()
     work.next_turn(conversation)
-    begun = transcripts.opened(conversation, 2)
+    begun = transcripts.turn(conversation, 2, is_begun=False)
     assert begun == transcripts.turn(conversation, 2)
     whole = queries(lambda: transcripts.turn(conversation, 2))
-    assert queries(lambda: transcripts.opened(conversation, 2)) == whole - 2
+    assert queries(lambda: transcripts.turn(conversation, 2, is_begun=False)) == whole - 2
 
 
 def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> None:
