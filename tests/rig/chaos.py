@@ -26,7 +26,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agentweb.emulator.script import Script, after, call, say, when
 from tests import prepared, servers
 from tests.rig import model as models
 from tests.rig.client import FINAL, Away, Chat, Person
@@ -35,23 +34,14 @@ from tests.rig.processes import Process
 from tests.rig.proxy import Proxy
 from tests.rig.report import ENOUGH, Report, dumped, keep, say_aloud
 from tests.rig.rigs import Fell, Rig
+from tests.rig.scenes import SCRIPT, SMALL, TOOLS
 
 #: Kills of one round, and rounds that go on at the same time.
 ROUND, AT_ONCE = 100, 4
 #: Databases of a Redis; rounds that go on at the same time have one each.
 _DATABASES = 16
 PEOPLE = 4
-TOOLS = ("peek", "put", "fire")
-SCRIPT = Script([
-    when("please both", call("put", at="here"), call("fire", at="there")),
-    *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
-    *(after(name, say("It says: {result}")) for name in TOOLS),
-])  # fmt: skip
-SETTINGS = {
-    "AGENTWEB_POLICY": "classic",
-    "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
-    "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",
-    "AGENTWEB_PROTECTED_TAIL_MESSAGES": "2",
+SETTINGS = SMALL | {
     "AGENTWEB_DRAIN_SECONDS": "2",
     "AGENTWEB_LEASE_SECONDS": "3",
     "AGENTWEB_LOG_LEVEL": "WARNING",

@@ -11,15 +11,7 @@ import pytest_asyncio
 from tests.rig import model as models
 from tests.rig.model import Model
 from tests.rig.rigs import MODES, Rig
-from tests.rig.scenes import SCRIPT
-
-#: Small windows, so that a few messages are summarised.
-SETTINGS = {
-    "AGENTWEB_POLICY": "classic",
-    "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
-    "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",
-    "AGENTWEB_PROTECTED_TAIL_MESSAGES": "2",
-}
+from tests.rig.scenes import SCRIPT, SMALL
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,7 +48,7 @@ def shared_rig(
     mode: str, models_of_the_run: dict[str, Model], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rig]:
     folder = tmp_path_factory.mktemp(f"rig-{mode}")
-    with Rig.of(mode, folder, models_of_the_run[mode], **SETTINGS) as rig:
+    with Rig.of(mode, folder, models_of_the_run[mode], **SMALL) as rig:
         rig.call("tests.rig.hands:allow", tools=["fire"])
         yield rig
         rig.verify()

@@ -16,6 +16,7 @@ SOME = 60
 TOOLS = ("peek", "put", "fire")
 #: What the model does when it is asked to use a toy.
 SCRIPT = Script([
+    when("please both", call("put", at="here"), call("fire", at="there")),
     *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
     *(after(name, say("It says: {result}")) for name in (*TOOLS, "gorge", "block")),
     when("please gorge", call("gorge", megabytes=8_000)),
@@ -24,6 +25,13 @@ SCRIPT = Script([
     when("please post", call("post", to="a@b.example", text="Hello")),
     after("post", say("It says: {result}")),
 ])  # fmt: skip
+#: Small windows, so that a few messages are summarised.
+SMALL = {
+    "AGENTWEB_POLICY": "classic",
+    "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
+    "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",
+    "AGENTWEB_PROTECTED_TAIL_MESSAGES": "2",
+}
 
 
 async def begun(rig: Rig, text: str = "Hello") -> Chat:
