@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -144,6 +145,18 @@ async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[s
             return seen
 
 
+@asynccontextmanager
+async def told(text: str) -> AsyncIterator[tuple[Turn, Page, list[str]]]:
+    """Have a page that is there from the start told a whole turn; give the texts it showed."""
+    async with supervising() as supervisor:
+        turn = await queue(text)
+        async with connected(turn.conversation) as found:
+            page = Page()
+            page.take(await found.receive_from(timeout=60))
+            supervisor.wake(turn.pk)
+            yield turn, page, await listen(found, page, turn)
+
+
 def answer_of(page: Page, number: int, round_: int = 1) -> str:
     parts = (page.text(f"turn-{number}-r{round_}-{part}") for part in ("done", "tail"))
     return " ".join(" ".join(parts).split())
@@ -156,13 +169,8 @@ def final(conversation: Conversation) -> Page:
 
 
 async def test_a_page_that_was_there_from_the_start_ends_as_a_new_one_begins() -> None:
-    async with supervising() as supervisor:
-        turn = await queue("List my files")
-        async with connected(turn.conversation) as found:
-            page = Page()
-            page.take(await found.receive_from(timeout=60))
-            supervisor.wake(turn.pk)
-            await listen(found, page, turn)
+    async with told("List my files") as (turn, page, _):
+        pass
     fresh = await db(final, turn.conversation)
     assert page.text("turn-1") == fresh.text("turn-1")
     assert page.missed == []
@@ -197,15 +205,9 @@ async def test_a_page_that_was_told_a_turn_is_not_given_it_again(monkeypatch: An
     monkeypatch.setattr(watching, "SECONDS", 600)
     renewed: list[Topic] = []
     monkeypatch.setattr(Topic, "renew", renewed.append)
-    async with supervising() as supervisor:
-        turn = await queue("Answer in 60 words emulator:pace=0.005")
-        async with connected(turn.conversation) as found:
-            page = Page()
-            page.take(await found.receive_from(timeout=60))
-            supervisor.wake(turn.pk)
-            await listen(found, page, turn)
-            for _ in range(3):
-                await watching.watch.look()
+    async with told("Answer in 60 words emulator:pace=0.005"):
+        for _ in range(3):
+            await watching.watch.look()
     assert renewed == []
 
 
@@ -219,13 +221,8 @@ async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkey
         save_draft(**fields)
 
     monkeypatch.setattr(stage, "save_draft", save)
-    async with supervising() as supervisor:
-        turn = await queue("Answer in 100 words emulator:pace=0.008")
-        async with connected(turn.conversation) as found:
-            page = Page()
-            page.take(await found.receive_from(timeout=60))
-            supervisor.wake(turn.pk)
-            seen = await listen(found, page, turn)
+    async with told("Answer in 100 words emulator:pace=0.008") as (turn, _, seen):
+        pass
     whole = " ".join((await db(said, await ended(turn))).split())
     assert len(tries) > 1
     assert tries[1].startswith(tries[0])
