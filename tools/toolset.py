@@ -18,6 +18,15 @@ from tools.text import quote
 
 
 @dataclass(frozen=True, slots=True)
+class Supply:
+    """Tools that there are, and why others that were there before are not, by name."""
+
+    tools: tuple[Tool, ...] = ()
+    #: the reason for the model, one sentence, as in `Toolset.refused`
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Toolset:
     """`tools` by name, in the order the model is told of them."""
 

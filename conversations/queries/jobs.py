@@ -51,7 +51,7 @@ def job_facts(conversation_id: int) -> JobFacts:
         model.window,
         model.max_output,
         model.thinking,
-        effective_policy(conversation, known),
+        effective_policy(conversation, known.tools),
         price_list(model.pk, timezone.now()),
         conversation.instructions,
         model.clears,

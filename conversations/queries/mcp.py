@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from tools.base import Effect, Tool
 from tools.mcp.offer import Approved, offer
 from tools.mcp.pool import pool
 from tools.mcp.server import Address, Command, Server
+from tools.toolset import Supply
 
 Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
 EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"}
@@ -42,16 +43,14 @@ def status(tool: McpTool) -> Status:
     return "rejected" if tool.listed_digest == tool.rejected_digest else "new"
 
 
-def approved_tools(_conversation: Conversation) -> Iterable[Tool]:
-    """Give the tools of the enabled servers that are offered."""
-    return [_offered(tool) for tool in _approved() if status(tool) == "offered"]
+def approved_tools(_conversation: Conversation) -> Supply:
+    """Give the approved tools of the enabled servers: those that are offered, and why others not.
 
-
-def missing_tools(_conversation: Conversation) -> Mapping[str, str]:
-    """Give the approved tools that are not offered, by the name they are called by, and why."""
-    return {
-        tool.call_name: REASONS[found] for tool in _approved() if (found := status(tool)) in REASONS
-    }
+    One query.
+    """
+    found = [(tool, status(tool)) for tool in _approved()]
+    offered = tuple(_offered(tool) for tool, how in found if how == "offered")
+    return Supply(offered, {tool.call_name: REASONS[how] for tool, how in found if how in REASONS})
 
 
 def pool_servers() -> tuple[list[Server], dict[str, str]]:

@@ -137,7 +137,9 @@ def state(conversation: Conversation, model: str) -> Loaded:
 
 def _last_call(conversation: Conversation, entries: list[Message | Change]) -> ApiResult | None:
     """Give the last reply whose answer lies on the path, if need be where it was forked from."""
-    numbers = {entry.seq for entry in entries if isinstance(entry, Message)}
+    answers = (entry for entry in entries if isinstance(entry, Message) and entry.kind == "answer")
+    if not (numbers := {entry.seq for entry in answers}):
+        return None
     replies = (_last_reply(one, end, numbers) for one, end in _lineage(conversation))
     return next((reply for reply in replies if reply is not None), None)
 

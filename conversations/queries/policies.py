@@ -34,7 +34,7 @@ def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = 
     `tools` are those that it knows, where they were read already.
     """
     policy = effective_numbers(conversation)
-    known = known_tools(conversation) if tools is None else tools
+    known = known_tools(conversation).tools if tools is None else tools
     # Rules for tools that only this person has; what is said about them elsewhere counts.
     rules = _latest(tool_rules(known), policy.tool_policies)
     return replace(policy, tool_policies=rules)

@@ -15,8 +15,9 @@ from conversations.prices import PriceList
 def price_list(model: str, at: datetime) -> PriceList:
     """Give the prices in force; a kind that has none is refused when it is asked for."""
     tiers: dict[int, dict[str, int]] = {}
-    for row in prices_at(at).filter(model_id=model):
-        tiers.setdefault(row.above_tokens, {})[row.kind] = row.micros_per_million
+    rows = prices_at(at).filter(model_id=model)
+    for above, kind, micros in rows.values_list("above_tokens", "kind", "micros_per_million"):
+        tiers.setdefault(above, {})[kind] = micros
     return PriceList(model, tuple(tiers.items()))
 
 

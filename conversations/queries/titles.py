@@ -26,12 +26,13 @@ class Opening:
 
 def opening(turn_id: int) -> Opening | None:
     """Give how a conversation began, if this turn ended its beginning and nobody has named it."""
-    turn = Turn.objects.select_related("conversation").filter(pk=turn_id).first()
-    if turn is None or conf.title_model in OFF or not _is_first(turn):
+    if conf.title_model in OFF:
+        return None
+    unnamed = Turn.objects.filter(conversation__titled_by="words", conversation__deleted_at=None)
+    turn = unnamed.select_related("conversation").filter(pk=turn_id).first()
+    if turn is None or not _is_first(turn):
         return None
     conversation = turn.conversation
-    if conversation.titled_by != "words" or conversation.deleted_at is not None:
-        return None
     prompt, answer = _said(turn, "prompt"), _said(turn, "answer")
     model = _usable(conf.title_model) or _usable(conversation.model)
     if model is None or not prompt.strip():

@@ -14,7 +14,7 @@ from typing import Any
 from conversations.conf import conf
 from conversations.models import Conversation
 from conversations.queries.mail import has_mail
-from conversations.queries.mcp import approved_tools, missing_tools
+from conversations.queries.mcp import approved_tools
 from conversations.queries.tool_access import WORDS, Bar, access_of
 from conversations.queries.web_search import (
     NAME,
@@ -24,14 +24,12 @@ from conversations.queries.web_search import (
 )
 from tools.base import Tool
 from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.toolset import Supply, Toolset
 
 #: What a person can have that tools need (`@tool(needs=...)`), and how to know it.
 NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail}
 #: Other tools than the built-in ones, such as those of MCP servers.
-SOURCES: tuple[Callable[[Conversation], Iterable[Tool]], ...] = (approved_tools,)
-#: Of those, the ones that are not there now: why, for the model, by name.
-MISSING: tuple[Callable[[Conversation], Mapping[str, str]], ...] = (missing_tools,)
+SOURCES: tuple[Callable[[Conversation], Supply], ...] = (approved_tools,)
 #: Definitions of tools that the API itself runs.
 SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] = (search_tools,)
 
@@ -45,7 +43,7 @@ class Offered:
     bar: Bar | None
 
 
-def offered(conversation: Conversation, known: Iterable[Tool] | None = None) -> list[Offered]:
+def offered(conversation: Conversation, known: Supply | None = None) -> list[Offered]:
     """Give every tool there is for the conversation, in the order the model is told of them.
 
     A conversation that is not saved stands for a new one of its owner. `known` are the tools that
@@ -54,7 +52,7 @@ def offered(conversation: Conversation, known: Iterable[Tool] | None = None) -> 
     access = access_of(conversation)
     had = {need for need, has in NEEDS.items() if has(conversation)}
     found = []
-    for tool in known_tools(conversation) if known is None else known:
+    for tool in (known or known_tools(conversation)).tools:
         has_needs = not tool.needs or tool.needs in had
         found.append(Offered(tool.name, tool, access.bar(tool.name, has_needs=has_needs)))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
@@ -62,11 +60,12 @@ def offered(conversation: Conversation, known: Iterable[Tool] | None = None) -> 
     return _beside_search(conversation, found)
 
 
-def toolset(conversation: Conversation, known: Iterable[Tool] | None = None) -> Toolset:
+def toolset(conversation: Conversation, known: Supply | None = None) -> Toolset:
     """Give what the conversation's agent has from its next turn on."""
+    known = known or known_tools(conversation)
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []
-    refused = {name: why for source in MISSING for name, why in source(conversation).items()}
+    refused = dict(known.missing)
     for each in offered(conversation, known):
         if each.bar is not None:
             refused[each.name] = WORDS[each.bar]
@@ -95,11 +94,12 @@ def _barred(each: Offered, bar: Bar) -> Offered:
     return replace(each, bar=each.bar or bar)
 
 
-def known_tools(conversation: Conversation) -> list[Tool]:
+def known_tools(conversation: Conversation) -> Supply:
     """Give the tools that are run here, whether they may be used or not."""
-    others = (tool for source in SOURCES for tool in source(conversation))
-    rest = {tool.name: tool for tool in others if tool.name not in TOOLS}
-    return [*TOOLS.values(), *(rest[name] for name in sorted(rest))]
+    others = [source(conversation) for source in SOURCES]
+    rest = {tool.name: tool for other in others for tool in other.tools if tool.name not in TOOLS}
+    missing = {name: why for other in others for name, why in other.missing.items()}
+    return Supply((*TOOLS.values(), *(rest[name] for name in sorted(rest))), missing)
 
 
 def _limited(tool: Tool) -> Tool:

@@ -106,6 +106,8 @@ def _close(
 ) -> None:
     mine = BudgetWindow.objects.filter(reservations__call=call)
     windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
+    if not windows:
+        return
     # Read behind the lock: whoever settled it meanwhile is done.
     mine_open = Reservation.objects.filter(call=call, is_open=True)
     rows = list(mine_open.select_related("window__budget").annotate(payer=_PAYER))

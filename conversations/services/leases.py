@@ -61,15 +61,10 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     is_mine = rows.filter(state="queued").update(**claim, **begins)
     if not (is_mine or rows.filter(GIVEN_BACK).update(**claim)):
         return None
-    turn = rows.select_related("conversation").get()
-    return Lease(
-        turn.pk,
-        turn.conversation_id,
-        turn.conversation.owner_id,
-        turn.number,
-        turn.lease_generation,
-        turn.ran_ms / 1000,
-    )
+    conversation, user, number, generation, ran_ms = rows.values_list(
+        "conversation_id", "conversation__owner_id", "number", "lease_generation", "ran_ms"
+    ).get()
+    return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000)
 
 
 def give_back(turn: Turn, **changes: Any) -> None:
@@ -93,12 +88,14 @@ def hand_on(*, lease: Lease) -> None:
 
 def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
     """Renew the lease inside a transaction, and enter a state; raises Stopped when it is lost."""
-    turns = Turn.objects.filter(pk=lease.turn_id, lease_generation=lease.generation)
+    sources: tuple[str, ...] = LIVE
     if state is not None:
         changes["state"] = state
-        sources = [old for old, new in ALLOWED.items() if state in new]
-        turns = turns.filter(Q(state__in=sources) | Q(state=state))
-    if not turns.filter(state__in=LIVE).update(lease_until=Now() + ttl(), **changes):
+        sources = tuple(old for old in LIVE if old == state or state in ALLOWED[old])
+    turns = Turn.objects.filter(
+        pk=lease.turn_id, lease_generation=lease.generation, state__in=sources
+    )
+    if not turns.update(lease_until=Now() + ttl(), **changes):
         raise Stopped("lease")
 
 

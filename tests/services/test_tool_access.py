@@ -19,8 +19,8 @@ from conversations.services.forks import fork_conversation
 from conversations.services.tool_access import switch_tools
 from tests import records
 from tests.records import Played
-from tools.base import Tool
 from tools.registry import TOOLS
+from tools.toolset import Supply
 
 pytestmark = pytest.mark.django_db
 SEARCH = {"type": "web_search_20260209", "name": "web_search"}
@@ -30,7 +30,7 @@ SEARCH = {"type": "web_search_20260209", "name": "web_search"}
 def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the tools of this code, for a person who has what they need."""
     monkeypatch.setattr(toolsets, "NEEDS", dict.fromkeys(toolsets.NEEDS, lambda _: True))
-    for name in ("SOURCES", "SERVER_TOOLS", "MISSING"):
+    for name in ("SOURCES", "SERVER_TOOLS"):
         monkeypatch.setattr(toolsets, name, ())
 
 
@@ -138,10 +138,11 @@ def test_a_tool_that_needs_something_is_there_for_those_who_have_it(
 def test_tools_of_other_sources_come_behind_by_name_and_never_instead_of_ours(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def mine(conversation: Conversation) -> Iterable[Tool]:
+    def mine(conversation: Conversation) -> Supply:
         assert conversation.owner_id == played.user.pk
-        for name in ("z__last", "b__first", "recall"):
-            yield replace(TOOLS["current_time"], name=name, results="verbatim")
+        names = ("z__last", "b__first", "recall")
+        own = [replace(TOOLS["current_time"], name=name, results="verbatim") for name in names]
+        return Supply(tuple(own), {"a__gone": "it went away."})
 
     def served(_: Conversation) -> Iterable[Mapping[str, Any]]:
         return (SEARCH,)
@@ -150,6 +151,7 @@ def test_tools_of_other_sources_come_behind_by_name_and_never_instead_of_ours(
     monkeypatch.setattr(toolsets, "SERVER_TOOLS", (served,))
     found = toolset(played.conversation)
     assert list(found.tools) == [*TOOLS, "b__first", "z__last"]
+    assert found.refused == {"a__gone": "it went away."}
     assert found.tools["recall"].description == TOOLS["recall"].description
     assert found.definitions()[-1] == SEARCH
     assert "z__last=verbatim" in effective_policy(played.conversation).tool_policies
