@@ -111,9 +111,9 @@ def turns_of(
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
     changes = _grouped(reduced.order_by("seq")) if is_begun else {}
     # What only an answer, or only a tool has, is not looked up where there is none.
-    is_answered = any(m.kind == "answer" for some in messages.values() for m in some)
+    answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
-    tools = _grouped(called) if is_answered else {}
+    tools = _grouped(called) if any('"tool_use"' in content for content in answers) else {}
     results = _paid(rows) if is_begun else {}
     held = pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
