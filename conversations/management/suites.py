@@ -32,6 +32,8 @@ PYTHON = (sys.executable, "-m")
 SETTINGS = "--ds=tests.settings"
 BROWSER = ("tests/e2e",)
 OF_THE_CORE = ("tests/context", "tests/runner")
+#: Long stories that reach no line which the core's other tests do not: not measured.
+STORIES = ("tests/context/test_laws.py",)
 #: What people and attackers see, and what else depends on the database.
 OF_THE_PAGES = ("tests/web", "tests/attacks")
 OF_THE_DATABASE = ("tests/services", "tests/turns")
@@ -118,9 +120,9 @@ SUITES = (
         "faults on postgres", (*OF_FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
         database="postgres", only="database",
     ),
-    Suite("around the app", AROUND, only="sqlite"),
+    Suite("around the app", (*AROUND, *STORIES), only="sqlite"),
     Suite("faults on sqlite", OF_FAULTS, only="sqlite", share=2),
-    Suite("core", OF_THE_CORE, program=MEASURED),
+    Suite("core", OF_THE_CORE, without=STORIES, program=MEASURED),
 )  # fmt: skip
 
 

@@ -187,7 +187,7 @@ class Rig:
                 raise Fell(f"{name} ended at its start:\n{process.tail()}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"{name} did not start:\n{process.tail()}")
-            time.sleep(0.01)
+            time.sleep(0.05)
         return process
 
     def halted(self) -> list[str]:
