@@ -162,13 +162,18 @@ class Claude:
             response = await self._send(body, headers)
         async with aclosing(response):
             yield _head(response)
-            reader, chunks, kind = EventReader(), response.aiter_bytes(), None
+            reader, chunks, kind, looked = EventReader(), response.aiter_bytes(), None, 0.0
             while True:
                 loop.call_soon((turned := asyncio.Event()).set)
                 async with asyncio.timeout_at(min(last, silent)):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
+                # Went the loop round meanwhile, it is the first of what is about to come.
+                if turned.is_set():
+                    if kind == "content_block_delta":
+                        await pace.rest(looked)
+                    looked = now()
                 events: list[dict[str, Any]] = []
                 try:
                     for event in reader.feed(chunk):
@@ -181,9 +186,6 @@ class Claude:
                     # What came before an error, or what is no event, has come.
                     if events:
                         yield Piece(tuple(events))
-                # Went the loop round meanwhile, nothing more had come yet.
-                if kind == "content_block_delta" and turned.is_set():
-                    await pace.rest()
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(

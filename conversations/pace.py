@@ -39,10 +39,11 @@ class Pace:
     def is_slow(self) -> bool:
         return self.seconds == _BUSY
 
-    async def rest(self) -> None:
-        """Wait as long as is due between two looks."""
-        due = time.monotonic() + self.seconds
-        await asyncio.sleep(self.seconds)
+    async def rest(self, since: float) -> None:
+        """Wait until the next look is due after one at `since`, by the loop's clock."""
+        now = time.monotonic()
+        due = max(now, since + self.seconds)
+        await asyncio.sleep(due - now)
         self._late = time.monotonic() - due
 
 

@@ -137,7 +137,6 @@ class TurnStage:
                 await self.flush()
             except Exception:
                 logger.exception("turn %s: text was not shown", self._lease.turn_id)
-            await pace.rest()
 
     async def flush(self) -> None:
         """Show what has come since the last time."""

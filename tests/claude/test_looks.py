@@ -1,0 +1,118 @@
+"""How often a stream is looked at: what comes together is given together, and waits once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from conversations.claude import Claude
+from conversations.pace import Pace, pace
+from conversations.ports import Piece
+from tests.claude.test_streams import HEAD
+from tests.claude.wires import client, event, raw
+from tests.runner.streams import says
+
+pytestmark = pytest.mark.asyncio
+#: Of an answer of one block: its start, a delta, its end.
+START, DELTA, END = says("word ")[:2], says("word ")[2], says("word ")[3:]
+
+
+class _Resting(Pace):
+    """A pace that rests until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests = 0
+        self.begun, self.over = asyncio.Event(), asyncio.Event()
+
+    async def rest(self, since: float) -> None:
+        self.rests += 1
+        self.begun.set()
+        await self.over.wait()
+
+
+@pytest.fixture
+def resting(monkeypatch: pytest.MonkeyPatch) -> _Resting:
+    found = _Resting()
+    monkeypatch.setattr("conversations.claude.pace", found)
+    return found
+
+
+async def test_what_comes_while_it_rests_is_given_with_what_it_rests_for(
+    resting: _Resting,
+) -> None:
+    parts: asyncio.Queue[bytes] = asyncio.Queue()
+    given: list[str] = []
+    has_words = asyncio.Event()
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD)
+        while part := await parts.get():
+            writer.write(part)
+            await writer.drain()
+            parts.task_done()
+
+    async def listen(claude: Claude) -> None:
+        async with aclosing(claude.stream("{}")) as stream:
+            async for item in stream:
+                if isinstance(item, Piece):
+                    given.extend(str(each["type"]) for each in item.events)
+                    has_words.set()
+
+    async with raw(answer) as server, client(server.url) as claude:
+        task = asyncio.create_task(listen(claude))
+        for each in START:
+            parts.put_nowait(event(each))
+        parts.put_nowait(event(DELTA))
+        await asyncio.wait_for(has_words.wait(), 30)
+        while given.count("content_block_delta") < 1:
+            await asyncio.sleep(0.01)
+        # The first words were given at once; what follows them waits for more.
+        assert resting.rests == 0
+        parts.put_nowait(event(DELTA))
+        await asyncio.wait_for(resting.begun.wait(), 30)
+        parts.put_nowait(event(DELTA))
+        parts.put_nowait(event(DELTA))
+        await parts.join()
+        # Long enough for the client's machine to have it, were it looking.
+        await asyncio.sleep(0.05)
+        assert given.count("content_block_delta") == 1
+        resting.over.set()
+        while given.count("content_block_delta") < 4:
+            await asyncio.sleep(0.01)
+        assert resting.rests == 1
+        parts.put_nowait(b"".join(event(each) for each in END))
+        parts.put_nowait(b"")
+        await asyncio.wait_for(task, 30)
+    assert given[-1] == "message_stop"
+
+
+async def test_a_rest_ends_when_the_next_look_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("conversations.pace.asyncio.sleep", sleep)
+    monkeypatch.setattr("conversations.pace.time.monotonic", lambda: 100.0)
+    one = Pace()
+    await one.rest(99.97)
+    await one.rest(99.0)
+    # Half of the time has gone by; the second look is late already.
+    assert slept == [pytest.approx(one.seconds - 0.03), 0.0]
+
+
+async def test_a_loop_that_comes_late_looks_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+
+    async def late(seconds: float) -> None:
+        clock[0] += seconds + 0.1
+
+    monkeypatch.setattr("conversations.pace.asyncio.sleep", late)
+    monkeypatch.setattr("conversations.pace.time.monotonic", lambda: clock[0])
+    one = Pace()
+    await one.rest(100.0)
+    assert one.seconds == pytest.approx(0.2)
+    assert pace.seconds < 0.2
