@@ -87,6 +87,10 @@ FLOORS = (
           lambda data: max(row["seconds_max"] for row in data["load"]["again"]), 60),
     Floor("clients that do not come back from a restart, or not to what is stored",
           lambda data: sum(row["away"] + row["unequal"] for row in data["load"]["again"]), 0),
+    Floor("times as late beside a neighbour at all limits, words",
+          lambda data: loaded(data, "neighbour", EMBEDDED)["latency_ratio"], 2),
+    Floor("times as late beside a neighbour at all limits, acknowledgements",
+          lambda data: loaded(data, "neighbour", EMBEDDED)["ack_ratio"], 2),
 )  # fmt: skip
 
 

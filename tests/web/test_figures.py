@@ -61,6 +61,7 @@ def run_of(p95: float = 100.0, spent: float = 0.5) -> dict[str, Any]:
                    "unequal": 0} for mode in modes],
         "frames": [{"mode": "embedded", "sockets": 160, "frames_a_second": 2_000, "late": 0,
                     "missing": 0, "unstored": 0, "processor_percent": 90} | latency],
+        "neighbour": [{"mode": "embedded", "latency_ratio": 1.1, "ack_ratio": 1.4}],
     }  # fmt: skip
     machine = {"cores": 2, "load": 0.1, "python": "3.11.7", "date": "2026-11-22 06:10"}
     return {"machine": machine, "stream": streaming.with_ratios(rows), "load": load}
@@ -98,6 +99,10 @@ def test_a_floor_that_is_missed_and_a_figure_that_is_a_fifth_worse_are_named() -
         strayed = copy.deepcopy(before)
         strayed["load"]["again"][-1][name] = 1
         assert sum(not floor.holds(strayed) for floor in figures.FLOORS) == 1
+    for kind in ("latency", "ack"):
+        pushed = copy.deepcopy(before)
+        pushed["load"]["neighbour"][0][f"{kind}_ratio"] = 2.1
+        assert sum(not floor.holds(pushed) for floor in figures.FLOORS) == 1
     fewer = copy.deepcopy(before)
     fewer["load"]["idle"][0]["sockets"] = 700
     assert figures.losses(before, fewer) == [
