@@ -7,7 +7,6 @@ the call removes it. Otherwise the draft of a stored answer would be kept a seco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -22,15 +21,28 @@ from conversations.services.leases import Lease, hold
 from conversations.services.log import append_message, storable
 from conversations.switch import Stopped
 
+_LIVE = ", ".join(["%s"] * len(LIVE))
+_IS_OPEN = """NOT EXISTS (
+    SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
+)"""
 #: The lock holds off whoever would take the turn over meanwhile.
 _WENT_ON = f"""
 UPDATE conversations_draft SET text = %s, thinking = %s, updated_at = %s
 WHERE turn_id IN (
     SELECT id FROM conversations_turn
-    WHERE id = %s AND lease_generation = %s AND state IN ({", ".join(["%s"] * len(LIVE))}) {{lock}}
-) AND NOT EXISTS (
-    SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
-)"""  # noqa: S608 - nothing but places for parameters
+    WHERE id = %s AND lease_generation = %s AND state IN ({_LIVE}) {{lock}}
+) AND {_IS_OPEN}"""  # noqa: S608 - nothing but places for parameters
+#: The same of several turns. It waits for none, so it holds none while it waits for another.
+_ALL_WENT_ON = f"""
+WITH shown (turn, generation, text, thinking) AS (VALUES {{rows}}), held AS (
+    SELECT t.id FROM conversations_turn t
+    JOIN shown ON shown.turn = t.id AND shown.generation = t.lease_generation
+    WHERE t.state IN ({_LIVE}) FOR SHARE OF t SKIP LOCKED
+)
+UPDATE conversations_draft SET text = shown.text, thinking = shown.thinking, updated_at = %s
+FROM shown JOIN held ON held.id = shown.turn
+WHERE conversations_draft.turn_id = shown.turn AND {_IS_OPEN}
+RETURNING conversations_draft.turn_id"""  # noqa: S608 - nothing but places for parameters
 
 
 class Checkpoint(TypedDict):
@@ -43,10 +55,14 @@ class Checkpoint(TypedDict):
 
 def save_drafts(checkpoints: Sequence[Checkpoint]) -> list[Stopped | None]:
     """Keep those of several turns; gives for each why its turn may write no more, if it may not."""
-    # On PostgreSQL each by itself: so none holds the rows of its turn while others are written.
-    is_one = connection.vendor == "sqlite" and len(checkpoints) > 1
-    with transaction.atomic() if is_one else nullcontext():
-        return [_saved(checkpoint) for checkpoint in checkpoints]
+    if connection.vendor == "sqlite":
+        with transaction.atomic():
+            return [_saved(checkpoint) for checkpoint in checkpoints]
+    kept = _all_went_on(checkpoints) if len(checkpoints) > 1 else frozenset[int]()
+    return [
+        None if checkpoint["lease"].turn_id in kept else _saved(checkpoint)
+        for checkpoint in checkpoints
+    ]
 
 
 def _saved(checkpoint: Checkpoint) -> Stopped | None:
@@ -79,6 +95,18 @@ def _went_on(lease: Lease, *, text: str, thinking: str, updated_at: datetime) ->
             [text, thinking, at, lease.turn_id, lease.generation, *LIVE],
         )
         return bool(cursor.rowcount)
+
+
+def _all_went_on(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
+    """Replace the drafts that can be at once, in one statement; names their turns."""
+    values: list[int | str] = []
+    for one in checkpoints:
+        lease, words = one["lease"], (storable(one["text"]), storable(one["thinking"]))
+        values += [lease.turn_id, lease.generation, *words]
+    rows = ", ".join(["(%s, %s, %s, %s)"] * len(checkpoints))
+    with connection.cursor() as cursor:
+        cursor.execute(_ALL_WENT_ON.format(rows=rows), [*values, *LIVE, timezone.now()])
+        return frozenset(turn for (turn,) in cursor.fetchall())
 
 
 @transaction.atomic

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection, transaction
 
 from conversations import keeping
 from conversations.db import db
@@ -16,6 +17,7 @@ from conversations.services.drafts import Checkpoint, save_drafts
 from conversations.services.leases import Lease
 from conversations.switch import Stopped
 from tests import work
+from tests.onedatabase import ON_POSTGRES
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -51,7 +53,7 @@ def goes(monkeypatch: Any) -> list[int]:
 
 async def test_those_of_many_answers_go_together(goes: list[int]) -> None:
     leases = await db(answering, 3)
-    for words in ("Here", "Here you", "Here you are"):
+    for words in ("Here", "Here you", "Here you are 100 %"):
         await asyncio.gather(*(keep(of(lease, words)) for lease in leases))
         assert await db(kept) == dict.fromkeys((lease.turn_id for lease in leases), words)
     assert goes == [3, 3, 3]
@@ -66,6 +68,38 @@ async def test_one_that_lost_its_lease_is_told_and_the_others_are_kept(goes: lis
     assert [type(each) for each in told] == [type(None), Stopped, type(None)]
     assert await db(kept) == {one.turn_id: "Here", other.turn_id: "Here"}
     assert goes == [3]
+
+
+@ON_POSTGRES
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="one lock for all")
+async def test_a_turn_that_somebody_holds_holds_up_no_other() -> None:
+    one, held, other = leases = await db(answering, 3)
+    await asyncio.gather(*(keep(of(lease, "Here")) for lease in leases))
+    is_held, may_go = threading.Event(), threading.Event()
+
+    @transaction.atomic
+    def hold() -> None:
+        Turn.objects.select_for_update().get(pk=held.turn_id)
+        is_held.set()
+        may_go.wait(30)
+
+    @transaction.atomic
+    def is_free(lease: Lease) -> bool:
+        return Turn.objects.select_for_update(skip_locked=True).filter(pk=lease.turn_id).exists()
+
+    holding = asyncio.create_task(db(hold))
+    await asyncio.to_thread(is_held.wait, 30)
+    keeping_all = asyncio.gather(*(keep(of(lease, "Here you")) for lease in leases))
+    async with asyncio.timeout(30):
+        while "Here you" not in (await db(kept)).values():
+            await asyncio.sleep(0.01)
+    assert not keeping_all.done()
+    words = {one.turn_id: "Here you", held.turn_id: "Here", other.turn_id: "Here you"}
+    assert await db(kept) == words
+    assert [await db(is_free, lease) for lease in leases] == [True, False, True]
+    may_go.set()
+    await asyncio.gather(holding, keeping_all)
+    assert set((await db(kept)).values()) == {"Here you"}
 
 
 async def test_what_nobody_waits_for_any_more_is_not_kept(goes: list[int]) -> None:
