@@ -171,9 +171,7 @@ class Claude:
                     return
                 # Went the loop round meanwhile, it is the first of what is about to come.
                 if turned.is_set():
-                    if kind == "content_block_delta":
-                        await pace.rest(looked)
-                    looked = now()
+                    looked = await pace.rest(looked) if kind == "content_block_delta" else now()
                 events: list[dict[str, Any]] = []
                 try:
                     for event in reader.feed(chunk):

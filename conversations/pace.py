@@ -39,12 +39,14 @@ class Pace:
     def is_slow(self) -> bool:
         return self.seconds == _BUSY
 
-    async def rest(self, since: float) -> None:
-        """Wait until the next look is due after one at `since`, by the loop's clock."""
+    async def rest(self, since: float) -> float:
+        """Wait until a look is due after one at `since`, by the loop's clock; gives when it is."""
         now = time.monotonic()
         due = max(now, since + self.seconds)
         await asyncio.sleep(due - now)
-        self._late = time.monotonic() - due
+        looked = time.monotonic()
+        self._late = looked - due
+        return looked
 
 
 pace = Pace()

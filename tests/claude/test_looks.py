@@ -27,10 +27,11 @@ class _Resting(Pace):
         self.rests = 0
         self.begun, self.over = asyncio.Event(), asyncio.Event()
 
-    async def rest(self, since: float) -> None:
+    async def rest(self, since: float) -> float:
         self.rests += 1
         self.begun.set()
         await self.over.wait()
+        return since
 
 
 @pytest.fixture
