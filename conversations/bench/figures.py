@@ -70,6 +70,8 @@ FLOORS = (
           lambda data: streamed(data, SCALED, 50)["latency"]["p95"], 300),
     Floor("processor time of the relay's, 50 conversations, embedded",
           lambda data: streamed(data, EMBEDDED, 50)["ratio"], 2),
+    Floor("processor time of the relay's, 50 conversations, scaled out",
+          lambda data: streamed(data, SCALED, 50)["ratio"], 2),
     Floor("deltas that are stored and were never shown",
           lambda data: sum(row["missing"] for row in _streams(data)), 0),
     Floor("deltas that no answer has",

@@ -88,7 +88,8 @@ def test_a_floor_that_is_missed_and_a_figure_that_is_a_fifth_worse_are_named() -
     assert figures.losses(before, run_of(p95=119.0)) == []
     named = figures.losses(before, run_of(spent=0.7))
     assert named == [
-        "processor time of the relay's, 50 conversations, embedded: 1.25 before, 1.75 now"
+        f"processor time of the relay's, 50 conversations, {mode}: 1.25 before, 1.75 now"
+        for mode in ("embedded", "scaled out")
     ]
     for kind, name in (("stream", "missing"), ("stream", "unstored"), ("load", "missing")):
         lost = copy.deepcopy(before)
