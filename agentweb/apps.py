@@ -13,12 +13,12 @@ class AgentwebConfig(AppConfig):
     name = "agentweb"
 
     def ready(self) -> None:
-        from agentweb import checks, machine, tracing  # noqa: F401
-        from conversations.services.counted import count_transformation
+        from agentweb import checks, host, tracing  # noqa: F401
         from conversations.signals import transformation_recorded
         from conversations.telemetry import metrics
+        from conversations.turns.metrics import count_transformation
 
-        machine.leave_no_core()
+        host.leave_no_core()
         # Without the extra a check says so.
         with contextlib.suppress(ImportError):
             if settings.METRICS:

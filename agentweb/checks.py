@@ -17,7 +17,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
 from agentweb import tracing
-from agentweb.machine import file_system, is_on_network
+from agentweb.host import file_system, is_on_network
 from conversations.conf import conf
 
 #: What a key must have to be one: characters, and different ones among them.

@@ -111,7 +111,7 @@ def owner_database(url: str) -> dict[str, Any]:
 
 
 def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
-    from agentweb import bounded
+    from agentweb import postgres_timeouts
 
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -122,8 +122,8 @@ def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
-            "pool": bounded.pool(pool),
-            **bounded.options(),
+            "pool": postgres_timeouts.pool(pool),
+            **postgres_timeouts.options(),
             **dict(parse_qsl(parts.query)),
         },
     }

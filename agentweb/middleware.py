@@ -12,7 +12,7 @@ from django.utils import translation
 from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 
-from conversations.preferences import preferences
+from conversations.accounts.preferences import preferences
 
 
 class NotStored(MiddlewareMixin):

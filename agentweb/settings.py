@@ -56,7 +56,7 @@ STORAGES = {
     # The bytes of people's workspaces: a guarded folder, or an object store that is named here.
     "workspace": env.storage("AGENTWEB_WORKSPACE_STORAGE")
     or {
-        "BACKEND": "conversations.services.workspace.disk.GuardedStorage",
+        "BACKEND": "conversations.files.workspace.disk.GuardedStorage",
         "OPTIONS": {"location": str(DATA_DIR / "workspaces")},
     },
 }
@@ -76,7 +76,7 @@ LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "home", "login"
 INSTALLED_APPS = [
     "daphne",
     "channels",
-    "agentweb.review.ReviewConfig",
+    "agentweb.admin_site.ReviewConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -89,7 +89,7 @@ INSTALLED_APPS = [
     "tools",
 ]
 MIDDLEWARE = [
-    "agentweb.tracking.identified",
+    "agentweb.request_ids.identified",
     # Before the redirect to HTTPS, so that it has the policy too.
     "csp.middleware.CSPMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -101,7 +101,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "agentweb.tracking.WhoAsks",
+    "agentweb.request_ids.WhoAsks",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.middleware.PersonLanguage",
@@ -120,7 +120,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "agentweb.pages.site",
+                "agentweb.context_processors.site",
             ],
         },
     }
@@ -178,7 +178,7 @@ REDIS_URL = env.redis("REDIS_URL")
 CHANNEL_LAYERS = (
     {
         "default": {
-            "BACKEND": "conversations.layer.PipelinedLayer",
+            "BACKEND": "conversations.live.layer.PipelinedLayer",
             "CONFIG": {
                 "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}],
                 "prefix": env.namespace(REDIS_URL, SECRET_KEY),

@@ -1,10 +1,11 @@
 """How much the emulator gives beside what the application can take, measured in one run.
 
 The emulator runs in a process of its own. First clients that only read bytes show what it can give,
-then the application's own door (`conversations.claude`) and its parsing of answers read the same
-streams: the least any turn does, so what is above it only makes the application slower. A load test
-against the emulator measures the application only while the first is much more than the second.
-Processor time is told beside the clock, because it does not depend on what else the machine does.
+then the application's own door (`conversations.claude.client`) and its parsing of answers read the
+same streams: the least any turn does, so what is above it only makes the application slower. A load
+test against the emulator measures the application only while the first is much more than the
+second. Processor time is told beside the clock, because it does not depend on what else the machine
+does.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from conversations.answer import Answer
-from conversations.claude import Claude, Deadlines
-from conversations.ports import Head
+from conversations.agent.answer import Answer
+from conversations.agent.ports import Head
+from conversations.claude.client import Claude, Deadlines
 
 MODEL = "claude-sonnet-5-5"
 _ROOT = Path(__file__).resolve().parents[1]

@@ -13,11 +13,11 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
-        from conversations.services.doors import install_doors
-        from conversations.services.guards import install_guards, lift_places, provide_door
-        from conversations.services.rights import grant_rights
-        from conversations.services.search import install_index
-        from conversations.services.soundness import watch_statements
+        from conversations.log.erase_functions import install_doors
+        from conversations.log.search_index import install_index
+        from conversations.log.triggers import install_guards, lift_places, provide_door
+        from conversations.operations.db_damage import watch_statements
+        from conversations.operations.db_role import grant_rights
 
         pre_migrate.connect(lift_places, sender=self, dispatch_uid="agentweb-places")
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")

@@ -7,10 +7,10 @@ from typing import Any
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
+from conversations.budgets.prices import has_catalogue, unpriced_models
 from conversations.conf import conf, site_policy
 from conversations.context.errors import ContextError
-from conversations.periods import ZoneUnknown, zone_of
-from conversations.queries.prices import has_catalogue, unpriced_models
+from conversations.models.periods import ZoneUnknown, zone_of
 
 
 @register(Tags.security)

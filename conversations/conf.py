@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from django.conf import settings
 
-from conversations.context.policy import POLICY_FIELDS, PRESETS, Policy, policy_from
+from conversations.context.policy.policy import POLICY_FIELDS, PRESETS, Policy, policy_from
 
 PREFIX = "AGENTWEB_"
 

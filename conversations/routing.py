@@ -7,7 +7,7 @@ from typing import Any
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path, re_path
 
-from conversations.consumers import ChatConsumer
+from conversations.live.consumer import ChatConsumer
 
 
 class Nowhere(AsyncWebsocketConsumer):

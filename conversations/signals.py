@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from django.dispatch import Signal
 
-from conversations.context.edits import Transformation
+from conversations.context.view.edits import Transformation
 
 transformation_proposed = Signal()
 transformation_recorded = Signal()

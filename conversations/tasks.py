@@ -6,10 +6,10 @@ import logging
 
 from celery import shared_task
 
-from conversations.process import process, tidy
-from conversations.services import audit
-from conversations.services.anchors import anchor_due
-from conversations.turns import supervisor
+from conversations.audit import verify as audit
+from conversations.audit.anchors import anchor_due
+from conversations.runtime.process import process, tidy
+from conversations.runtime.supervisor import supervisor
 
 logger = logging.getLogger("agentweb.audit")
 

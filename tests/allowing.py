@@ -8,11 +8,11 @@ import pytest
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
+from conversations.agent.ports import Ending, Refused
+from conversations.budgets.prices import price_list
+from conversations.budgets.reconciliation import check_accounts
+from conversations.log.leases import Lease
 from conversations.models import ApiResult, Budget, User
-from conversations.ports import Ending, Refused
-from conversations.queries.prices import price_list
-from conversations.services.audit.accounts import check_accounts
-from conversations.services.leases import Lease
 from tests import records, work
 
 PLENTY = 50_000_000

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from conversations.answer import ToolUse
-from conversations.asking import Ask
-from conversations.context import wire
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask
+from conversations.agent.ports import Ending, ToolDone
+from conversations.context.view import wire
+from conversations.log import append
+from conversations.log.leases import Lease
 from conversations.models import Approval
-from conversations.ports import Ending, ToolDone
-from conversations.queries.approvals import judged
-from conversations.services import approvals, calls, log, toolcalls
-from conversations.services.calls import Timing
-from conversations.services.leases import Lease
+from conversations.toolbox import approvals
+from conversations.toolbox.approval_judge import judged
+from conversations.turns import calls, tool_calls
+from conversations.turns.calls import Timing
 from tests import work
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.registry import TOOLS
+from tools.framework.toolset import Toolset
 
 Given = tuple[str, str, dict[str, Any]]
 FIRE: Given = ("f", "fire", {})
@@ -52,9 +54,9 @@ def judge(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, Ask | ToolDone]
 def done(lease: Lease, *names: str, is_private: bool = False) -> None:
     """Play a round to its end."""
     for name in names:
-        toolcalls.start_tool(lease=lease, tool_use_id=name, is_private=is_private)
-        toolcalls.finish_tool(lease=lease, tool_use_id=name, done=ToolDone('"ok"', "ok"))
-    log.store_results(lease=lease, content=work.results(*names), estimate=1)
+        tool_calls.start_tool(lease=lease, tool_use_id=name, is_private=is_private)
+        tool_calls.finish_tool(lease=lease, tool_use_id=name, done=ToolDone('"ok"', "ok"))
+    append.store_results(lease=lease, content=work.results(*names), estimate=1)
 
 
 def asked(*given: Given, text: str = "Hello") -> tuple[Lease, list[Approval]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from conversations.context.view import View
+from conversations.context.view.view import View
+from conversations.files import attachments
+from conversations.log.path import state
 from conversations.models import Attachment, Conversation, Turn, User
-from conversations.queries.path import state
-from conversations.services import attachments, turns
+from conversations.turns import turns
 from tests import pictures, records
 
 PNG, PDF = pictures.png(64, 48), pictures.pdf(3)

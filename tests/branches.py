@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import pytest
 
-from conversations.context import wire
-from conversations.context.view import View
+from conversations.agent.ports import Finish
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
+from conversations.context.view.view import View
+from conversations.log.leases import Lease
+from conversations.log.path import path, step
 from conversations.models import Conversation, Turn
-from conversations.ports import Finish
-from conversations.queries import transcripts
-from conversations.queries.path import path, step
-from conversations.services import turns
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.leases import Lease
-from conversations.services.prompts import SendError
-from conversations.services.versions import edit_prompt, regenerate
+from conversations.transcript import transcript
+from conversations.turns import turns
+from conversations.turns.prompts import SendError
+from conversations.turns.versions import edit_prompt, regenerate
 from tests import records, work
 
 
@@ -65,7 +65,7 @@ def fresh(conversation: Conversation) -> Conversation:
 
 
 def shown(conversation: Conversation) -> list[int]:
-    found = transcripts.transcript(fresh(conversation)).turns
+    found = transcript.transcript(fresh(conversation)).turns
     return [one.number for one in found]
 
 

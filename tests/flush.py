@@ -15,7 +15,7 @@ from django.apps import apps
 from django.db import connection, models, transaction
 from django.test import TransactionTestCase
 
-from conversations.services.guards import erasing
+from conversations.log.triggers import erasing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
-from conversations.context.view import View
+from conversations.agent.ports import Ending, Sending, Sent
+from conversations.agent.usage import Usage
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
+from conversations.context.view.view import View
+from conversations.log.path import path, step
 from conversations.models import Conversation, Proposal, Transformation
-from conversations.ports import Ending, Sending, Sent
-from conversations.queries.path import path, step
-from conversations.queries.previews import offer
-from conversations.services import byhand, errands, proposals
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.calls import Timing
-from conversations.services.handmade import HandError
-from conversations.usage import Usage
+from conversations.reductions import by_hand, proposals
+from conversations.reductions.preview import offer
+from conversations.reductions.record_change import HandError
+from conversations.turns import side_calls
+from conversations.turns.calls import Timing
 from tests import records, work
 from tests.records import LONG, Played
 
@@ -61,7 +62,7 @@ def who(played: Played) -> dict[str, int]:
 def compact(played: Played, wanted: Any = "results") -> Transformation:
     made = offer(now(played), wanted).preview
     assert made is not None
-    row = byhand.compact(**who(played), wanted=wanted, digest=made.digest)
+    row = by_hand.compact(**who(played), wanted=wanted, digest=made.digest)
     assert digest(played) == made.digest
     return row
 
@@ -94,7 +95,7 @@ def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
     """Have words proposed, and give the digest of what applying them would make."""
     errand, sent = asking(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
-    errands.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
+    side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
     proposals.answer(proposal_id=errand.proposal_id, text=text, change=None)
     made = offer(now(played), "summary").proposed
     assert made is not None

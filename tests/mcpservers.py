@@ -17,7 +17,7 @@ from typing import Any
 
 from tests import pictures
 from tests.servers import free_port
-from tools.access import WebAccess
+from tools.framework.outside_access import WebAccess
 from tools.mcp.connection import Standing
 from tools.mcp.definitions import Listed
 from tools.mcp.pool import Pool

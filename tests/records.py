@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from conversations.answer import ToolUse
-from conversations.context import edits, wire
-from conversations.context.edits import SpliceBlocks, Trigger
-from conversations.context.envelope import envelope
-from conversations.context.policy import Policy
+from conversations.agent.answer import ToolUse
+from conversations.agent.ports import Ending, Finish, ModelFailed, Sending, ToolDone
+from conversations.agent.usage import Usage
+from conversations.context.policy.policy import Policy
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import SpliceBlocks, Trigger
+from conversations.context.view.envelope import envelope
+from conversations.log import append, leases
+from conversations.log.leases import Lease
+from conversations.log.path import state
 from conversations.models import ApiCall, Budget, Conversation, Transformation, Turn, User
-from conversations.ports import Ending, Finish, ModelFailed, Sending, ToolDone
-from conversations.queries.path import state
-from conversations.services import calls, leases, log, toolcalls, turns
-from conversations.services.calls import Timing
-from conversations.services.leases import Lease
-from conversations.usage import Usage
+from conversations.turns import calls, tool_calls, turns
+from conversations.turns.calls import Timing
 from tests import replay
 
 MODEL = "claude-sonnet-5-5"
@@ -64,11 +65,11 @@ def _play(turn: Turn, tool: str, value: str, result: str) -> None:
     use = ToolUse("toolu_1", tool, wire.encode({"path": value}))
     block = f'{{"type":"tool_use","id":"toolu_1","name":{wire.encode(tool)},"input":{use.input}}}'
     reply(lease, ('{"type":"text","text":"Let me look."}', block), "tool_use", (use,))
-    toolcalls.start_tool(lease=lease, tool_use_id=use.id)
+    tool_calls.start_tool(lease=lease, tool_use_id=use.id)
     done = ToolDone(wire.encode(result), "ok", {"bytes": len(result)})
-    toolcalls.finish_tool(lease=lease, tool_use_id=use.id, done=done)
+    tool_calls.finish_tool(lease=lease, tool_use_id=use.id, done=done)
     results = [{"type": "tool_result", "tool_use_id": use.id, "content": result}]
-    log.store_results(lease=lease, content=wire.encode(results), estimate=900)
+    append.store_results(lease=lease, content=wire.encode(results), estimate=900)
     compact(lease)
     summarise(lease)
     reply(lease, ('{"type":"text","text":"The order is 4711-ÄÖ."}',), "end_turn")
@@ -107,7 +108,9 @@ def compact(lease: Lease, note: str = "1 old tool result compacted") -> Transfor
     edit = SpliceBlocks(view.messages[-1].seq, 0, 1, (shorter,))
     trigger = Trigger(41_000, 40_000, "estimated", "input_token_budget")
     change = edits.transformation(view, "compaction", trigger, (edit,), note)
-    return log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    return append.record_transformation(
+        lease=lease, change=change, policy=Policy(), summary_call=None
+    )
 
 
 def summarise(lease: Lease, text: str = "They asked for the order.") -> Transformation:
@@ -120,7 +123,7 @@ def summarise(lease: Lease, text: str = "They asked for the order.") -> Transfor
     view = loaded(lease).view
     trigger = Trigger(81_000, 80_000, "reported", "compaction_threshold_tokens")
     change = edits.unapplied(view, "summary", trigger, "rejected", "longer than what it replaces")
-    return log.record_transformation(
+    return append.record_transformation(
         lease=lease, change=change, policy=Policy(), summary_call=sent.call
     )
 

@@ -19,6 +19,13 @@ from uuid import UUID, uuid4
 from django.db import models, transaction
 from django.utils import timezone
 
+from conversations.budgets.caps import turn_caps
+from conversations.budgets.prices import price_list
+from conversations.budgets.windows import move, open_slots
+from conversations.log.chain import OWNED, link_digest
+from conversations.log.leases import ttl
+from conversations.log.search_index import SPOKEN, index_messages, index_title
+from conversations.log.texts import share_texts
 from conversations.models import (
     ApiCall,
     Blob,
@@ -32,13 +39,6 @@ from conversations.models import (
     Turn,
     User,
 )
-from conversations.queries.caps import turn_caps
-from conversations.queries.prices import price_list
-from conversations.services.chain import OWNED, link_digest
-from conversations.services.leases import ttl
-from conversations.services.search import SPOKEN, index_messages, index_title
-from conversations.services.texts import share_texts
-from conversations.services.windows import move, open_slots
 from conversations.telemetry import metrics
 
 R = TypeVar("R", bound=models.Model)

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager
 from uuid import uuid4
 
 from agentweb.emulator.server import EmulatorServer
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import LIVE, ApiCall, BudgetWindow, Conversation, Draft, Turn
-from conversations.services import turns
-from conversations.turns import Supervisor
+from conversations.runtime.supervisor import Supervisor
+from conversations.turns import turns
 from tests import records, work
 
 
@@ -84,9 +84,9 @@ async def accounted(emulator: EmulatorServer) -> None:
 
 def is_valid(conversation: Conversation) -> None:
     """Check that a next message may follow what is stored."""
-    from conversations.context import rules
-    from conversations.context.view import Message
-    from conversations.queries.path import state
+    from conversations.context.view import rules
+    from conversations.context.view.view import Message
+    from conversations.log.path import state
 
     view = state(Conversation.objects.get(pk=conversation.pk), records.MODEL).view
     rules.check(view.append(Message.parse(10_000, "prompt", '[{"type":"text","text":"On"}]')))

@@ -17,10 +17,10 @@ from django.core.management import get_commands
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.alive import LASTS
+from agentweb.heartbeat import LASTS
+from agentweb.management.lock_files import pins
 from conversations.conf import PREFIX, Conf, defaults
-from conversations.management.locks import pins
-from conversations.process import GRACE
+from conversations.runtime.process import GRACE
 from tests.composing import filled, read
 from tests.test_project import ROOT, names_read
 

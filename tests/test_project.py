@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from agentweb.management.lock_files import complaints, pins
 from conversations.conf import PREFIX, defaults
-from conversations.management.locks import complaints, pins
 
 ROOT = Path(__file__).resolve().parents[1]
 TOP_LEVEL = {
@@ -160,7 +160,7 @@ def test_no_group_is_repeated_possessively() -> None:
 
 def test_a_process_that_runs_no_turns_does_without_the_sdk() -> None:
     """More than half of what is imported with it is the SDK's: seconds, and 50 megabytes."""
-    imports = "agentweb.asgi, agentweb.urls, conversations.process, conversations.tasks"
+    imports = "agentweb.asgi, agentweb.urls, conversations.runtime.process, conversations.tasks"
     script = (
         f"import sys, django; django.setup(); import {imports};"
         " print({'anthropic', 'aiohttp', 'mcp', 'pypdf', 'docx', 'openpyxl'} & {*sys.modules})"

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tools.base import ToolContext, tool
-from tools.registry import TOOLS
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext, tool
 
 #: Names the file in which they write.
 RAN = "AGENTWEB_TEST_RAN"

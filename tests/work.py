@@ -10,14 +10,15 @@ from uuid import uuid4
 from django.apps import apps
 from django.db import connection
 
-from conversations.answer import ToolUse
-from conversations.context import wire
-from conversations.context.envelope import Envelope
+from conversations.agent.answer import ToolUse
+from conversations.agent.ports import Ending, Finish, Sending, Sent
+from conversations.agent.usage import Usage
+from conversations.context.view import wire
+from conversations.context.view.envelope import Envelope
+from conversations.log import leases
+from conversations.log.leases import Lease
 from conversations.models import Budget, Conversation, Turn, User
-from conversations.ports import Ending, Finish, Sending, Sent
-from conversations.services import calls, leases, turns
-from conversations.services.leases import Lease
-from conversations.usage import Usage
+from conversations.turns import calls, turns
 from tests import records
 
 T = TypeVar("T")

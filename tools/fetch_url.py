@@ -13,16 +13,16 @@ import asyncio
 import re
 from typing import Annotated, Any
 
-from tools.base import ToolContext, ToolResult, tool
-from tools.charset import decode
 from tools.documents import has_parts, text_of
 from tools.documents.kinds import CSV_TYPES
-from tools.errors import AddressRefusedError, BodyRefusedError, InputError
-from tools.kept import Kept, Reading, Shelf, kept
-from tools.readable import readable
-from tools.targets import read_url, written
-from tools.text import clean
-from tools.web import Answer, fetch
+from tools.framework.clean_text import clean
+from tools.framework.errors import AddressRefusedError, BodyRefusedError, InputError
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.html.readable import readable
+from tools.http.charset import decode
+from tools.http.fetch import Answer, fetch
+from tools.http.page_cache import Kept, Reading, Shelf, kept
+from tools.http.targets import read_url, written
 
 MOST_ERROR_CHARACTERS = 2_000
 HTML = frozenset({"text/html", "application/xhtml+xml"})

@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from tools.base import ToolContext, ToolResult, tool
 from tools.documents import has_parts, text_of
 from tools.documents.plain import plain_text
-from tools.errors import FileChangedError, FileMissingError, FileRefusedError, InputError
-from tools.lines import counted, shown_lines
-from tools.text import clean, quote
-from tools.workspace import digest_of
+from tools.framework.clean_text import clean, quote
+from tools.framework.errors import FileChangedError, FileMissingError, FileRefusedError, InputError
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.workspace.lines import counted, shown_lines
+from tools.workspace.workspace import digest_of
 
 MOST_ENTRIES = 1_000
 #: Times an edit is tried again when another one comes between its reading and its writing.

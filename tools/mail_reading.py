@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from tools.base import ToolContext, ToolResult, tool
-from tools.errors import InputError
+from tools.framework.clean_text import quote
+from tools.framework.errors import InputError
+from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.folders import MOST_FOLDERS, folders
 from tools.mail.mailbox import Fetched, Query, fetch_message, found_uids, summaries
 from tools.mail.message import Mail
 from tools.mail.naming import file_path
 from tools.mail.use import using
-from tools.text import quote
 
 MOST_HITS = 50
 MOST_CHARACTERS = 50_000

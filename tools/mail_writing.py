@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from tools.base import ToolContext, ToolResult, tool
-from tools.errors import InputError, ToolError
+from tools.framework.errors import InputError, ToolError
+from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.compose import Composed, compose, key_of
 from tools.mail.folders import folder_for, holds

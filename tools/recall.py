@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
-from tools.base import ToolContext, tool
-from tools.errors import InputError, UnknownOriginalError
-from tools.text import quote
+from tools.framework.clean_text import quote
+from tools.framework.errors import InputError, UnknownOriginalError
+from tools.framework.tool import ToolContext, tool
 
 MOST_CHARACTERS = 20_000
 LONGEST_LINE = 500

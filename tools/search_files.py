@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Annotated
 
-from tools.base import ToolContext, ToolResult, tool
 from tools.documents import text_of
-from tools.errors import FileMissingError, FileRefusedError, InputError, WorkspaceBusyError
-from tools.lines import counted
-from tools.workspace import Entry, Workspace
+from tools.framework.errors import (
+    FileMissingError,
+    FileRefusedError,
+    InputError,
+    WorkspaceBusyError,
+)
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.workspace.lines import counted
+from tools.workspace.workspace import Entry, Workspace
 
 #: seconds for one search
 DEADLINE = 40.0

@@ -8,13 +8,14 @@ import uuid
 from collections.abc import Callable
 
 from agentweb.demo.workspace import workspace_files
-from conversations.adapters import workspace_of
+from conversations.accounts import people
 from conversations.conf import conf
 from conversations.db import db
+from conversations.library.access import conversation_by_id, live_turn
 from conversations.models import ApprovalRule
-from conversations.queries.conversations import conversation_by_id, live_turn
-from conversations.services import people, turns
-from conversations.turns import supervisor
+from conversations.runtime.adapters import workspace_of
+from conversations.runtime.supervisor import supervisor
+from conversations.turns import turns
 
 NAME = "demo"
 

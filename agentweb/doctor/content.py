@@ -10,11 +10,11 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
 from agentweb.doctor.lines import Line, failed, ok, warn
+from conversations.audit.anchor_file import anchor_path
+from conversations.budgets.reconciliation import has_drift
 from conversations.conf import conf
-from conversations.queries.drift import has_drift
-from conversations.queries.mail import mail_providers
-from conversations.queries.queued import stuck_turns
-from conversations.services.anchor_file import anchor_path
+from conversations.toolbox.mail_accounts import mail_providers
+from conversations.turns.worker_queue import stuck_turns
 
 #: After which a turn is stuck, and an anchor old.
 WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta(hours=3)

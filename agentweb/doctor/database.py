@@ -11,10 +11,10 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import DatabaseError, InterfaceError, connection
 
-from agentweb import starting
+from agentweb import startup
 from agentweb.doctor.lines import Line, failed, ok, warn
-from conversations.queries.queued import database_time
-from conversations.services.guards import missing_guards
+from conversations.log.triggers import missing_guards
+from conversations.turns.worker_queue import database_time
 
 #: Seconds the clocks may differ.
 NEAR, FAR = 2.0, 30.0
@@ -42,9 +42,9 @@ def _postgresql() -> Iterator[Line]:
             " current_setting('fsync'), current_setting('synchronous_commit')"
         )
         used, is_superuser, fsync, commit = cursor.fetchone()
-    most = starting.most_connections()
+    most = startup.most_connections()
     text = f"{used} of {most} connections in use, {settings.DATABASE_POOL} for each process"
-    if most < used + starting.SPARE_CONNECTIONS:
+    if most < used + startup.SPARE_CONNECTIONS:
         hint = "Raise max_connections, or lower AGENTWEB_DATABASE_POOL."
         yield warn("connections", text, hint)
     else:
@@ -77,7 +77,7 @@ def _sqlite(path: Path) -> Iterator[Line]:
 
 def schema() -> Iterator[Line]:
     hint = "Start `manage.py serve` of this version, or run `manage.py migrate`."
-    missing = starting.unapplied_migrations()
+    missing = startup.unapplied_migrations()
     if missing:
         yield failed("migrations", f"{len(missing)} are not applied, first {missing[0]}", hint)
         return
@@ -89,7 +89,7 @@ def schema() -> Iterator[Line]:
     else:
         yield ok("guards", "the log can only be added to")
     try:
-        starting.demand_room()
+        startup.demand_room()
     except CommandError as error:
         yield failed("pool", str(error), "Lower AGENTWEB_DATABASE_POOL.")
 

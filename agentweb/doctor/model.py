@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from django.conf import settings
 
 from agentweb.doctor.lines import Line, failed, ok, warn
+from conversations.agent.ports import ModelFailed
+from conversations.budgets.prices import enabled_models, unpriced_models
 from conversations.conf import conf
-from conversations.ports import ModelFailed
-from conversations.queries.prices import enabled_models, unpriced_models
 
 #: Seconds the API may take to name its models.
 PATIENCE = 15
@@ -64,7 +64,7 @@ def online() -> Iterator[Line]:
 
 
 async def _names() -> set[str]:
-    from conversations.claude import Claude, Deadlines
+    from conversations.claude.client import Claude, Deadlines
 
     claude = Claude(
         api_key=settings.ANTHROPIC_API_KEY,

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.urls import Resolver404, resolve
 
 from conversations.conf import conf
-from conversations.context import media
-from conversations.history.workspace import MOST_UPLOADS
+from conversations.context.tokens import media
+from conversations.web.library.workspace import MOST_UPLOADS
 
 #: What a form has around its fields and files: names, boundaries, the token.
 AROUND = 200_000

@@ -8,7 +8,7 @@ queries. What a model, a tool or a user wrote is text, here as everywhere.
 
 from __future__ import annotations
 
-from conversations.admin import (  # noqa: F401
+from conversations.admin import (  # noqa: F401  (each registers its pages)
     approvals,
     attachments,
     budgets,
@@ -21,9 +21,9 @@ from conversations.admin import (  # noqa: F401
     mail,
     mcp,
     pins,
-    readings,
+    reading_log,
     tool_access,
-    toolcalls,
+    tool_calls,
     transformations,
     turns,
     users,

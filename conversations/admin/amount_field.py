@@ -10,9 +10,9 @@ from typing import Any
 
 from django import forms
 
+from conversations.budgets.amounts import Unreadable, amount, written
 from conversations.models.budgets import MOST
-from conversations.services.amounts import Unreadable, amount, written
-from conversations.templatetags.agentweb import worth
+from conversations.rendering.numbers import worth
 
 
 class AmountField(forms.CharField):

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, link, short_id
-from conversations.admin.reading import opened
+from conversations.admin.content_access import opened
 from conversations.models import Attachment
 
 

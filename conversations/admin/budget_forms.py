@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from conversations.admin.amount_field import AmountField
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
-from conversations.templatetags.agentweb import worth
+from conversations.rendering.numbers import worth
 
 if TYPE_CHECKING:
     _Inline = admin.TabularInline[Budget, User]

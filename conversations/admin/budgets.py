@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 
-from conversations.admin import changes, imports
+from conversations.admin import budget_actions, csv_import
 from conversations.admin.base import (
     MOST_NAMES,
     Choosing,
@@ -24,18 +24,12 @@ from conversations.admin.base import (
     link,
     listing,
 )
-from conversations.admin.budget_forms import (
-    FIXED,
-    BudgetForm,
-    TurnCapForm,
-    fields_for,
-    limit_told,
-)
-from conversations.admin.changes import CORRECT, GRANT
-from conversations.admin.sheets import asked, budgets_sheet, exported
+from conversations.admin.budget_actions import CORRECT, GRANT
+from conversations.admin.budget_forms import FIXED, BudgetForm, TurnCapForm, fields_for, limit_told
+from conversations.admin.csv_export import asked, budgets_sheet, exported
+from conversations.budgets.windows_shown import corrections, members, present, running
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
-from conversations.queries.windows import corrections, members, present, running
-from conversations.templatetags.agentweb import dollars, worth
+from conversations.rendering.numbers import dollars, worth
 from conversations.templatetags.bars import bar, in_zone
 
 
@@ -126,8 +120,8 @@ class BudgetAdmin(Choosing):
         wrap = self.admin_site.admin_view
         return [
             path("export.csv", wrap(self.export), name="budgets_export"),
-            path("import/", wrap(imports.page), name="budgets_import"),
-            path("<path:object_id>/grant/", wrap(changes.grant), name="budget_grant"),
+            path("import/", wrap(csv_import.page), name="budgets_import"),
+            path("<path:object_id>/grant/", wrap(budget_actions.grant), name="budget_grant"),
             *super().get_urls(),
         ]
 
@@ -137,7 +131,7 @@ class BudgetAdmin(Choosing):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         files = [asked(request, "admin:budgets_export", "Download CSV")]
-        if imports.may_import(request):
+        if csv_import.may_import(request):
             files.append(asked(request, "admin:budgets_import", "Take in CSV"))
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 

@@ -13,12 +13,12 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, pretty
-from conversations.admin.reading import opened
+from conversations.admin.content_access import opened
+from conversations.budgets.usage.sums import FLAGGED, is_flagged
+from conversations.inspector.review import inspected
+from conversations.log.rebuild import DAMAGE, rebuilt
 from conversations.models import ApiCall, ApiResult
-from conversations.queries.requests import DAMAGE, rebuilt
-from conversations.queries.review import inspected
-from conversations.queries.spending.figures import FLAGGED, is_flagged
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 
 #: Parameters and facts that hold what people wrote, or may quote it.
 CONTENT = ("system", "error_message")

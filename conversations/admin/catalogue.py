@@ -12,11 +12,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
 
-from conversations.admin import imports
+from conversations.admin import csv_import
 from conversations.admin.base import ModelAdmin, ModelFilter
-from conversations.admin.sheets import asked
+from conversations.admin.csv_export import asked
 from conversations.models import ApiModel, ModelPrice
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[ModelPrice]
@@ -95,11 +95,11 @@ class ModelPriceAdmin(ModelAdmin):
     show_full_result_count = False
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(imports.prices)
+        view = self.admin_site.admin_view(csv_import.prices)
         return [path("import/", view, name="prices_import"), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        may = imports.may_import(request, imports.PRICES)
+        may = csv_import.may_import(request, csv_import.PRICES)
         files = [asked(request, "admin:prices_import", "Take in CSV")] if may else []
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 

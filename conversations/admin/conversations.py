@@ -24,7 +24,8 @@ from conversations.admin.base import (
     listing,
     short_id,
 )
-from conversations.admin.reading import may_read, opened
+from conversations.admin.content_access import may_read, opened
+from conversations.inspector.review import PAGE, messages, unsent
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -34,9 +35,8 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from conversations.queries.review import PAGE, messages, unsent
-from conversations.templatetags.agentweb import dollars
-from conversations.trying import begin, shown
+from conversations.rendering.numbers import dollars
+from conversations.web.policy_lab import begin, shown
 
 
 @admin.register(Conversation)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.contrib import admin
 
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, link, pretty
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.models import Erasure
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 
 
 @admin.register(Erasure)

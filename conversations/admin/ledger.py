@@ -9,13 +9,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
 
-from conversations.admin import changes
+from conversations.admin import budget_actions
 from conversations.admin.base import OwnerFilter, ReadOnly, by_key, link, listing
-from conversations.admin.changes import CORRECT
-from conversations.admin.sheets import asked, exported, ledger_sheet
+from conversations.admin.budget_actions import CORRECT
+from conversations.admin.csv_export import asked, exported, ledger_sheet
+from conversations.budgets.windows_shown import corrections
 from conversations.models import ApiCall, BudgetWindow, Crossing, LedgerEntry, Reservation
-from conversations.queries.windows import corrections
-from conversations.templatetags.agentweb import worth
+from conversations.rendering.numbers import worth
 from conversations.templatetags.bars import bar, in_zone
 
 
@@ -76,7 +76,7 @@ class BudgetWindowAdmin(ReadOnly):
     )  # fmt: skip
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(changes.correct)
+        view = self.admin_site.admin_view(budget_actions.correct)
         return [path("<path:object_id>/correct/", view, name="window_correct"), *super().get_urls()]
 
     def review(self, request: HttpRequest, row: BudgetWindow) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from django.utils.html import format_html
 from conversations.admin.base import ModelAdmin, ReadOnly, link, listing
 from conversations.admin.mcp_form import ServerForm
 from conversations.models import McpDecision, McpServer, McpTool, User
-from conversations.queries.mcp_health import health, legible, server_health, shown_tools
-from conversations.servers import keeper
-from conversations.services import mcp
+from conversations.runtime.mcp_servers import keeper
+from conversations.toolbox.mcp import servers
+from conversations.toolbox.mcp.server_health import health, legible, server_health, shown_tools
 
 PAGE = 25
 #: What the form calls the fields of a server.
@@ -82,7 +82,7 @@ class McpServerAdmin(ModelAdmin):
         found = form.cleaned_data
         obj.arguments = found["argument_lines"] if obj.transport == "stdio" else []
         obj.allowed_tools = found["allowed_lines"]
-        mcp.save_server(
+        servers.save_server(
             server=obj,
             actor=_person(request),
             changed=[_NAMES.get(name, name) for name in form.changed_data],
@@ -150,7 +150,7 @@ class McpServerAdmin(ModelAdmin):
             raise Http404("no such tool")
         try:
             said = _decided(request, tool)
-        except mcp.McpError as error:
+        except servers.McpError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
             self.message_user(request, f"{tool.name}: {said}", messages.SUCCESS)
@@ -164,7 +164,7 @@ class McpServerAdmin(ModelAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not self.has_change_permission(request, server):
             raise PermissionDenied
-        mcp.ask_check(server=server)
+        servers.ask_check(server=server)
         keeper.wake()
         self.message_user(request, f"{server.name} is being looked at.", messages.SUCCESS)
         is_of_tools = request.POST.get("from") == "tools"
@@ -213,15 +213,15 @@ def _decided(request: HttpRequest, tool: McpTool) -> str:
     match request.POST.get("act"):
         case "approve":
             effect = request.POST.get("effect", "")
-            mcp.approve(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
+            servers.approve(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
             return "approved; conversations have it from their next turn on."
         case "reject":
-            mcp.reject(tool_id=tool.pk, digest=digest, actor=actor)
+            servers.reject(tool_id=tool.pk, digest=digest, actor=actor)
             return "rejected."
         case "withdraw":
-            mcp.withdraw(tool_id=tool.pk, actor=actor)
+            servers.withdraw(tool_id=tool.pk, actor=actor)
             return "taken back."
-    raise mcp.McpError("Say what to do.")
+    raise servers.McpError("Say what to do.")
 
 
 def _person(request: HttpRequest) -> User:

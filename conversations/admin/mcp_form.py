@@ -15,10 +15,10 @@ from django.core.exceptions import ValidationError
 
 from conversations.conf import conf
 from conversations.models import McpServer
-from conversations.queries.mcp import opened
-from conversations.services.secrets import MASK, SecretUnreadable
-from tools.errors import ToolError
-from tools.targets import read_url, written
+from conversations.toolbox.mcp.approved import opened
+from conversations.toolbox.secrets import MASK, SecretUnreadable
+from tools.framework.errors import ToolError
+from tools.http.targets import read_url, written
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[McpServer]

@@ -15,15 +15,15 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from conversations.budgets.usage import charts, days
+from conversations.budgets.usage.cells import csv_lines
+from conversations.budgets.usage.csv_rows import SHEETS, bounded
+from conversations.budgets.usage.groups import lines, purpose_name
+from conversations.budgets.usage.percentiles import SAMPLE
+from conversations.budgets.usage.shares import WAYS, by_group, shares
+from conversations.budgets.usage.site import Site, Step, site
 from conversations.charts import commas
-from conversations.history.streams import download
-from conversations.queries.spending import days, pictures
-from conversations.queries.spending.cells import csv_lines
-from conversations.queries.spending.groups import lines, purpose_name
-from conversations.queries.spending.samples import SAMPLE
-from conversations.queries.spending.shares import WAYS, by_group, shares
-from conversations.queries.spending.sheets import SHEETS, bounded
-from conversations.queries.spending.site import Site, Step, site
+from conversations.web.library.streamed_downloads import download
 
 NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
 #: Rows of the table of users; the file has all.
@@ -65,7 +65,7 @@ def _split(found: Site, by: str) -> dict[str, Any]:
     return {
         "by": by,
         "ways": WAYS,
-        "money": pictures.columns(found.span, shares(found, by), show=pictures.money),
+        "money": charts.columns(found.span, shares(found, by), show=charts.money),
         "groups": by_group(found.users),
     }
 
@@ -77,9 +77,9 @@ def _shown(found: Site) -> dict[str, Any]:
     return {
         "span": span,
         "site": found,
-        "turns": pictures.turns_by_day(span, found.turns),
-        "steps": pictures.columns(span, kinds, show=commas),
-        "tokens": pictures.tokens_by_day(span, found.groups),
+        "turns": charts.turns_by_day(span, found.turns),
+        "steps": charts.columns(span, kinds, show=commas),
+        "tokens": charts.tokens_by_day(span, found.groups),
         "outcomes": outcomes(found.steps),
         "purposes": lines(found.groups, purpose_name),
         "purpose_files": (

@@ -9,12 +9,12 @@ from django.http import HttpRequest
 
 from conversations.admin import policy_form
 from conversations.admin.base import listing
+from conversations.admin.budget_actions import CORRECT, GRANT
 from conversations.admin.budget_forms import limit_told
-from conversations.admin.changes import CORRECT, GRANT
+from conversations.budgets.caps import Cap, caps_of
+from conversations.budgets.windows_shown import corrections, effective_budgets, grants_of
 from conversations.models import Budget, BudgetWindow, LedgerEntry, User
-from conversations.queries.caps import Cap, caps_of
-from conversations.queries.windows import corrections, effective_budgets, grants_of
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 
 
 def money(request: HttpRequest, user: User) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from django import forms
 from django.db.models import Max
 from django.utils.text import capfirst
 
-from conversations.context.allowed import FIXED, allowed_from
-from conversations.context.policy import BOUNDS, POLICY_FIELDS, PRESETS, PolicyError
+from conversations.context.policy.allowed import FIXED, allowed_from
+from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PRESETS, PolicyError
 from conversations.models import ApiModel, User
-from conversations.queries.policies import (
+from conversations.reductions.policy import (
     PRESET,
     Number,
     first_valid,
@@ -25,7 +25,7 @@ from conversations.queries.policies import (
     policy_of_person,
     preset_of,
 )
-from conversations.tuning_form import is_given, number_field, shown_value, value_of
+from conversations.web.forms.conversation import is_given, number_field, shown_value, value_of
 
 #: What the names of the fields begin with.
 OWN, LEAST, MOST, FIX = "policy_", "least_", "most_", "fixed_"

@@ -21,15 +21,15 @@ from conversations.admin.base import (
     pretty,
     step,
 )
-from conversations.admin.reading import opened
-from conversations.context.policy import PRESETS
+from conversations.admin.content_access import opened
+from conversations.budgets.usage.savings import model_of
+from conversations.context.policy.policy import PRESETS
+from conversations.inspector.review import inspected
+from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Transformation
-from conversations.queries.reductions import reduction
-from conversations.queries.requests import DAMAGE
-from conversations.queries.review import inspected
-from conversations.queries.spending.reduced import model_of
-from conversations.queries.words import decided
-from conversations.templatetags.agentweb import dollars
+from conversations.reductions.reduction import reduction
+from conversations.reductions.words import decided
+from conversations.rendering.numbers import dollars
 
 
 class TurnModelFilter(ModelFilter):

@@ -23,12 +23,12 @@ from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html, format_html_join
 
-from conversations.admin import changes, person, policy_form
+from conversations.accounts.reading_log import READ
+from conversations.admin import budget_actions, person, policy_form
 from conversations.admin.base import listing
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.models import ApiCall, Conversation, Transformation, User
-from conversations.services.readings import READ
-from conversations.spending import shown, span_of
+from conversations.web.usage import shown, span_of
 
 if TYPE_CHECKING:
     _UserAdmin = DjangoUserAdmin[User]
@@ -143,7 +143,7 @@ class UserAdmin(_UserAdmin):
             path("<path:object_id>/usage/", view, name="user_usage"),
             path(
                 "<path:object_id>/exempt/",
-                self.admin_site.admin_view(changes.exempt),
+                self.admin_site.admin_view(budget_actions.exempt),
                 name="user_exempt",
             ),
             *super().get_urls(),

@@ -18,18 +18,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from conversations.context import ondemand, rules
-from conversations.context.adaptive import Plan, plan
-from conversations.context.compaction import compaction
-from conversations.context.desk import Desk
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.ingest import ingest
-from conversations.context.ondemand import Compacting
-from conversations.context.policy import Policy
-from conversations.context.rebind import rebind
-from conversations.context.rounds import rounds
-from conversations.context.shrink import shrink
-from conversations.context.situation import (
+from conversations.context.policy.policy import Policy
+from conversations.context.steps import api_compaction
+from conversations.context.steps.adaptive import Plan, plan
+from conversations.context.steps.api_compaction import Compacting
+from conversations.context.steps.compaction import compaction
+from conversations.context.steps.ingest import ingest
+from conversations.context.steps.protocol import (
     CompactionReply,
     CompactionWanted,
     CountWanted,
@@ -42,10 +38,15 @@ from conversations.context.situation import (
     Veto,
     Wish,
 )
-from conversations.context.summary import Summarising, replace_zone, summarise
-from conversations.context.trim import drop, trim, trim_rounds
-from conversations.context.view import View
-from conversations.context.zone import zone_before
+from conversations.context.steps.rebind import rebind
+from conversations.context.steps.rounds import rounds
+from conversations.context.steps.shrink import shrink
+from conversations.context.steps.summary import Summarising, replace_zone, summarise
+from conversations.context.steps.summary_zone import zone_before
+from conversations.context.steps.trim import drop, trim, trim_rounds
+from conversations.context.steps.working_view import Desk
+from conversations.context.view import rules
+from conversations.context.view.view import View
 
 __all__ = [
     "CompactionReply",
@@ -111,7 +112,7 @@ class _Desk(Desk):
 
     def put_in_words(self) -> Generator[Wish, Reply, None]:
         """Replace a compaction block that the model would not take by its words."""
-        words = ondemand.in_words(self.view, self.situation)
+        words = api_compaction.in_words(self.view, self.situation)
         yield from self.propose(words)
         if words is not None and self.view is not words.made:
             raise RuleError("compaction", "messages", "this model does not take the block")
@@ -141,10 +142,10 @@ class _Desk(Desk):
     def compact(self) -> Generator[Wish, Reply, None]:
         """Let the API compact the beginning of the view; what it cannot take is summarised."""
         gauge, policy = self.gauge, self.policy
-        trigger = ondemand.due(gauge, policy) if self.compacts else None
+        trigger = api_compaction.due(gauge, policy) if self.compacts else None
         end = 0
         if trigger is not None and self.rejected < policy.summary_breaker:
-            end = ondemand.end_of(self.view, gauge, policy, self.situation.overhead)
+            end = api_compaction.end_of(self.view, gauge, policy, self.situation.overhead)
         if trigger is None or not end:
             yield from self.summarise(summarise(self.view, gauge, policy))
             return
@@ -152,7 +153,9 @@ class _Desk(Desk):
         yield from self.propose(rebind(self.view, self.situation))
         if rebind(self.view, self.situation) is not None:
             return
-        yield from self.summarise(ondemand.compact(self.view, end, trigger, self.gauge, policy))
+        yield from self.summarise(
+            api_compaction.compact(self.view, end, trigger, self.gauge, policy)
+        )
 
     def trim(self) -> Generator[Wish, Reply, None]:
         """Drop and shorten until the view is within its limits, or nothing more can be done.

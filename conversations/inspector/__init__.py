@@ -1,5 +1,6 @@
-"""The context inspector: what the model saw at each call, read-only.
+"""What the context inspector shows: what the model saw, what was taken away, why, at what cost.
 
-The same views serve two addresses: `/c/<id>/inspect/` for the owner, and `/review/c/<id>/inspect/`
-for staff with the permission to read content, where each reading leaves an audit row.
+`spine` reads the whole course of a conversation in a few light queries and folds nothing: timeline
+and charts come from it. Only a single call (`traced`), two of them (`difference`) and the make-up
+of the context (`composition`) fold the path.
 """

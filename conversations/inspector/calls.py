@@ -1,138 +1,162 @@
-"""Pages of one call, and the parts of them that are read when somebody opens them."""
+"""One call with all that is known of it: figures, parameters, messages, proof."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from dataclasses import dataclass
 
-from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from conversations.agent.usage import Usage, usage_from
+from conversations.context.view import wire
+from conversations.context.view.prefix import Kept, kept
+from conversations.context.view.view import View
+from conversations.inspector.call_blocks import Projection, projection, turns_of
+from conversations.inspector.call_index import Called, Spine
+from conversations.inspector.composition import Composition, composition, weighed
+from conversations.inspector.forecast import Outlook
+from conversations.inspector.parameters import Parameters, parameters
+from conversations.inspector.sent_messages import Proof, Traced, proof, traced, unless_damaged
+from conversations.log.path import path, step
+from conversations.models import ApiCall, ApiModel, Conversation
+from conversations.reductions.pins import pins
 
-from conversations.inspector.door import Subject, subject
-from conversations.inspector.pages import FOLDER, number
-from conversations.queries.inspector.calls import call_page, call_row
-from conversations.queries.inspector.now import ahead_of
-from conversations.queries.inspector.projection import turns_of
-from conversations.queries.inspector.requests import request as request_of
-from conversations.queries.inspector.spine import Called, spine
-from conversations.queries.inspector.traced import Traced, traced, unless_damaged
-from conversations.queries.inspector.wholes import gone_page, whole
-from conversations.queries.pins import pins
-from conversations.queries.requests import rebuilt
-
-if TYPE_CHECKING:
-    from conversations.models import ApiCall
-
-FATES = ("summary", "left out", "thinking")
+#: The window of a model that is no more in the catalogue.
+WINDOW = 200_000
 
 
-@login_required
-@require_safe
-def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
-    """One call: what was sent, block by block, and all figures."""
-    seen = subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
-    found = spine(seen.conversation)
-    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
-    ahead = ahead_of(seen.conversation)
-    start = number(request.GET.get("from")) or 0
-    page = call_page(found, named, row, ahead, start=start)
-    return render(request, f"{FOLDER}/call.html", _context(seen, page=page, call=named))
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What the cache could give back of the call before; None where the envelope differs."""
+
+    kept: Kept | None
+    blocks: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether nothing of the request before was changed."""
+        return self.kept is not None and self.kept.blocks >= self.blocks
 
 
-@login_required
-@require_safe
-def block(
-    request: HttpRequest, public_id: UUID, n: int, index: int, *, is_review: bool = False
-) -> HttpResponse:
-    """One block in full, beside its original."""
-    seen = subject(request, public_id, f"block {index + 1} of call {n}", is_review=is_review)
-    named, row, made, problem = _traced(seen, n)
-    shown = None
-    if made is not None:
-        held = pins(seen.conversation, row.sent_at), pins(seen.conversation)
-        turns = turns_of(seen.conversation)
-        shown = whole(made.found, index, turns, held, is_own=made.is_own)
-        if shown is None:
-            raise Http404("no such block")
-    context = _context(seen, call=named, whole=shown, problem=problem)
-    return render(request, f"{FOLDER}/{_part(request, 'block')}.html", context)
+@dataclass(frozen=True, slots=True)
+class CallPage:
+    """A call; where its rows are damaged `problem` says so, and what needs them is None."""
+
+    call: Called
+    row: ApiCall
+    before: Called | None
+    previous: Called | None
+    next: Called | None
+    window: int
+    parameters: Parameters | None
+    projection: Projection | None
+    composition: Composition | None
+    proof: Proof | None
+    prefix: Prefix | None
+    usage: Usage | None
+    cleared: int
+    messages: int
+    is_own: bool
+    problem: str
+
+    @property
+    def error_percent(self) -> int | None:
+        """By how much the estimate missed the report, in percent of it; too low is negative."""
+        reported = self.call.tokens_in
+        if not reported or not self.row.estimated_tokens:
+            return None
+        return round((self.row.estimated_tokens - reported) * 100 / reported)
 
 
-@login_required
-@require_safe
-def gone(
-    request: HttpRequest, public_id: UUID, n: int, step: int, *, is_review: bool = False
-) -> HttpResponse:
-    """Originals that a step took from the view of a call."""
-    seen = subject(request, public_id, f"what call {n} left out", is_review=is_review)
-    fate = request.GET.get("fate", "")
-    if fate not in FATES:
-        raise Http404("no such fate")
-    named, _, made, problem = _traced(seen, n)
-    start = number(request.GET.get("from")) or 0
-    found = made.found if made else None
-    sides, after = (
-        gone_page(found, step, fate, turns_of(seen.conversation), start) if found else ([], None)
-    )
-    if found and not sides:
-        raise Http404("nothing was taken by such a step")
-    context = _context(
-        seen, call=named, sides=sides, after=after, step=step, fate=fate, problem=problem
-    )
-    return render(request, f"{FOLDER}/{_part(request, 'gone')}.html", context)
+def call_row(conversation: Conversation, found: Spine, n: int) -> ApiCall | None:
+    """Give the row of the call with that number; None when there is none."""
+    named = found.call(n)
+    if named is None:
+        return None
+    rows = ApiCall.objects.select_related("envelope", "messages", "turn", "result")
+    row = rows.filter(pk=named.id).first()
+    if row is not None:
+        # The same object, so that nothing of it is read again.
+        row.conversation = conversation
+    return row
 
 
-@login_required
-@require_safe
-def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
-    """The request as readable JSON."""
-    seen = subject(request, public_id, f"the request of call {n}", is_review=is_review)
-    found = spine(seen.conversation)
-    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
-    context = _context(seen, call=named, row=row, raw=request_of(row))
-    return render(request, f"{FOLDER}/{_part(request, 'request')}.html", context)
+def window_of(model: str) -> int:
+    """Give the window of a model."""
+    window = ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
+    return window or WINDOW
 
 
-@login_required
-@require_safe
-def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
-    """The exact bytes of the request, to keep."""
-    seen = subject(request, public_id, f"the request of call {n}", is_review=is_review)
-    row = _row(call_row(seen.conversation, spine(seen.conversation), n))
-    made = rebuilt(row)
-    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-    if made.problem:
-        plain = "text/plain; charset=utf-8"
-        return HttpResponse(made.problem, content_type=plain, status=409, headers=headers)
-    headers["Content-Disposition"] = f'attachment; filename="call-{n}.json"'
-    return HttpResponse(made.body.encode(), content_type="application/json", headers=headers)
-
-
-def _part(request: HttpRequest, name: str) -> str:
-    """Name the fragment, or the page around it."""
-    return f"_{name}" if request.htmx else name  # type: ignore[attr-defined]
-
-
-def _context(seen: Subject, **more: Any) -> dict[str, Any]:
-    return {"subject": seen, "conversation": seen.conversation} | more
-
-
-def _traced(seen: Subject, n: int) -> tuple[Called, ApiCall, Traced | None, str]:
-    found = spine(seen.conversation)
-    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
+def call_page(
+    found: Spine, call: Called, row: ApiCall, ahead: Outlook | None, *, start: int = 0
+) -> CallPage:
+    """Gather everything about a call; damage is told, not raised."""
     made, problem = unless_damaged(lambda: traced(row))
-    return named, row, made, problem
+    params, flaw = unless_damaged(lambda: parameters(row.envelope))
+    before = found.before(call)
+    shown, window = None, window_of(row.model)
+    if made is not None:
+        shown, torn = unless_damaged(lambda: _projection(row, made, start))
+        problem = problem or torn
+    near = [one for one in found.calls if one.is_on_path or not call.is_on_path]
+    return CallPage(
+        call=call,
+        row=row,
+        before=before,
+        previous=next((one for one in reversed(near) if one.n < call.n), None),
+        next=next((one for one in near if one.n > call.n), None),
+        window=window,
+        parameters=params,
+        projection=shown,
+        composition=_composition(call, row, made, window, ahead) if shown and made else None,
+        proof=proof(row, made.found) if shown and made else None,
+        prefix=_prefix(row, before, made) if shown and made else None,
+        usage=_usage(row),
+        cleared=len(made.found.view.cleared) if made else 0,
+        messages=made.found.messages if made else 0,
+        is_own=made.is_own if made else False,
+        problem=problem or flaw,
+    )
 
 
-def _named(found: Called | None) -> Called:
-    if found is None:
-        raise Http404("no such call")
-    return found
+def _projection(row: ApiCall, made: Traced, start: int) -> Projection:
+    held = pins(row.conversation, row.sent_at)
+    turns = {} if made.is_own else turns_of(row.conversation)
+    return projection(made.found, turns, held, start=start, is_own=made.is_own)
 
 
-def _row(found: ApiCall | None) -> ApiCall:
-    if found is None:
-        raise Http404("no such call")
-    return found
+def _composition(
+    call: Called, row: ApiCall, made: Traced, window: int, ahead: Outlook | None
+) -> Composition:
+    return composition(
+        weighed(made.found.view, row.overhead_tokens),
+        window,
+        total=call.tokens_in,
+        cached_percent=call.cached_percent,
+        ahead=ahead,
+    )
+
+
+def _usage(row: ApiCall) -> Usage | None:
+    result = getattr(row, "result", None)
+    if result is None or result.input_tokens is None:
+        return None
+    usage, _ = unless_damaged(lambda: usage_from(wire.decode(result.usage)))
+    return usage
+
+
+def _prefix(row: ApiCall, before: Called | None, made: Traced) -> Prefix | None:
+    """Compare with the call before, whose path is the beginning of this one's."""
+    if before is None or made.is_own:
+        return None
+    earlier = ApiCall.objects.filter(pk=before.id).values_list("binding", flat=True).first()
+    view, _ = unless_damaged(lambda: _view(row.conversation, before.tip))
+    if view is None:
+        return None
+    blocks = sum(len(message.blocks) for message in view.messages)
+    same = kept(view, made.found.view) if earlier == row.binding else None
+    return Prefix(same, blocks)
+
+
+def _view(conversation: Conversation, tip: int) -> View:
+    view = View()
+    for entry in path(conversation, tip):
+        view = step(view, entry)
+    return view

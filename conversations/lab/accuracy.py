@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from conversations.context.gauge import Report, measure
-from conversations.context.view import View
+from conversations.context.policy.gauge import Report, measure
+from conversations.context.view.view import View
 from conversations.lab.records import Record
 
 #: A request so much smaller than the one before was reduced by the recorded client, in percent.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.lab.line import Lifetime, Line
-from conversations.usage import Usage
+from conversations.agent.usage import Usage
+from conversations.lab.cache_blocks import Lifetime, Line
 
 LOOK_BACK = 20
 SECONDS: dict[Lifetime, int] = {"5m": 300, "1h": 3_600}

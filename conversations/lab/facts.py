@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.context import wire
-from conversations.context.view import Message
+from conversations.context.view import wire
+from conversations.context.view.view import Message
 from conversations.lab.records import Fact, Record
 from conversations.lab.replayer import Step
 

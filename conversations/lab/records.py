@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from conversations.context import rules, wire
 from conversations.context.errors import ContextError
-from conversations.context.view import Kind, Message, View
+from conversations.context.view import rules, wire
+from conversations.context.view.view import Kind, Message, View
 
 _GZIP = b"\x1f\x8b"
 

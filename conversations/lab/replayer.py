@@ -12,11 +12,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from conversations.context import marks, native, pipeline, wire
-from conversations.context.edits import Transformation
-from conversations.context.envelope import Envelope
+from conversations.agent.usage import Usage
+from conversations.context import pipeline
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.gauge import Report
 from conversations.context.pipeline import (
     CompactionReply,
     CompactionWanted,
@@ -26,16 +24,20 @@ from conversations.context.pipeline import (
     Situation,
     SummaryWanted,
 )
-from conversations.context.view import Message, View
+from conversations.context.policy.gauge import Report
+from conversations.context.steps import api_clearing
+from conversations.context.view import cache_marks, wire
+from conversations.context.view.edits import Transformation
+from conversations.context.view.envelope import Envelope
+from conversations.context.view.view import Message, View
 from conversations.lab.cache import SECONDS, PromptCache
-from conversations.lab.folding import folded_in, refused_in
-from conversations.lab.judge import Judge
-from conversations.lab.line import Liner
+from conversations.lab.cache_blocks import Liner
+from conversations.lab.call_times import call_times
+from conversations.lab.legality import Judge
 from conversations.lab.records import Record, calls
-from conversations.lab.server import Editing, compacted
-from conversations.lab.times import call_times
-from conversations.lab.world import World
-from conversations.usage import Usage
+from conversations.lab.replay_log import folded_in, refused_in
+from conversations.lab.replay_setup import World
+from conversations.lab.server_side_edits import Editing, compacted
 
 OVERFLOWS = 3
 
@@ -204,7 +206,7 @@ class Replayer:
     def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:
         """Bill an on-demand compaction: the prefix of the replies, under their head."""
         reply = compacted(wanted, self._world.summarizer)
-        envelope = native.compacting(self._envelope)
+        envelope = api_clearing.compacting(self._envelope)
         line = self._liner.line(envelope, wanted.view)
         output = self._world.tokenizer.block(wire.decode(reply.block)) if reply else 0
         work.summaries.append(self._cache.bill(line, output, self._now))
@@ -215,7 +217,7 @@ class Replayer:
     ) -> Step:
         left = self._world.window - prepared.gauge.seen
         envelope = self._envelope.fitting(left)
-        envelope = native.asked(envelope, prepared.view, prepared.clearing)
+        envelope = api_clearing.asked(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
         messages = prepared.view.body
         work.join_ns = time.thread_time_ns() - started
@@ -226,7 +228,7 @@ class Replayer:
         usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
         before, body = self._sent
         # Marks may move without any loss of what is cached.
-        plain = (messages if seen is prepared.view else seen.body).replace(marks.MARK, "")
+        plain = (messages if seen is prepared.view else seen.body).replace(cache_marks.MARK, "")
         keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))
         self._sent, self._called = (envelope.binding, plain), self._now
         self._bound_to = envelope.binding

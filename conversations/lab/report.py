@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from conversations.agent.prices import PriceList
+from conversations.agent.usage import Usage
 from conversations.lab.accuracy import share
 from conversations.lab.facts import FactScorer, Found, Shares
 from conversations.lab.records import Record
+from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Replayer, Step
-from conversations.lab.world import World
-from conversations.prices import PriceList
-from conversations.usage import Usage
 
 Watch = Callable[[Step], None]
 

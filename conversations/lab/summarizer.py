@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from conversations.context.estimate import text_tokens
-from conversations.context.names import names
 from conversations.context.pipeline import SummaryReply, SummaryWanted
+from conversations.context.text.facts_in_text import names
+from conversations.context.tokens.estimate import text_tokens
 
 Summarizer = Callable[[SummaryWanted], SummaryReply | None]
 #: A stand-in for the model: system, text and most tokens; gives text and stop reason, or None.

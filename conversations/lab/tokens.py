@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.context import wire
-from conversations.context.estimate import FRAME, block_tokens, text_tokens
+from conversations.context.tokens.estimate import FRAME, block_tokens, text_tokens
+from conversations.context.view import wire
 
 Count = Callable[[dict[str, Any]], int]
 

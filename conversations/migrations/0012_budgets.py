@@ -4,7 +4,7 @@ What there was, a limit in money for one person, is that person's own allowance,
 that person's. Going back works while no budget is in use that the older tables cannot hold.
 """
 
-import conversations.validators
+import conversations.models.validators
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
@@ -114,7 +114,7 @@ class Migration(migrations.Migration):
                 default="UTC",
                 help_text="Where its days begin at midnight, such as Europe/Vienna.",
                 max_length=64,
-                validators=[conversations.validators.demand_zone],
+                validators=[conversations.models.validators.demand_zone],
             ),
         ),
         migrations.AddField(
@@ -125,7 +125,7 @@ class Migration(migrations.Migration):
                 default="50,80,95",
                 help_text="At these shares of the limit people are told, once in each window.",
                 max_length=40,
-                validators=[conversations.validators.demand_percents],
+                validators=[conversations.models.validators.demand_percents],
             ),
         ),
         migrations.AlterField(

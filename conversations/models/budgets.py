@@ -16,8 +16,8 @@ from django.db import models
 from django.utils import timezone
 
 from conversations.models.log import Chained
-from conversations.periods import zone_of
-from conversations.validators import demand_percents, demand_zone
+from conversations.models.periods import zone_of
+from conversations.models.validators import demand_percents, demand_zone
 
 #: More than any limit needs; sums of such limits still fit the database's integers.
 MOST = 10**15

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
-from conversations.fields import TermsField
+from conversations.models.fields import TermsField
 from conversations.models.log import Conversation, Message
 
 

@@ -10,9 +10,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from conversations.allowances import share
-from conversations.periods import shown
-from conversations.templatetags.agentweb import worth
+from conversations.budgets.effective import share
+from conversations.models.periods import shown
+from conversations.rendering.numbers import worth
 
 register = template.Library()
 

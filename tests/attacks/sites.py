@@ -12,10 +12,10 @@ from django.contrib.admin.models import LogEntry
 from django.urls import URLResolver, get_resolver
 from django.utils import timezone
 
+from conversations.accounts.reading_log import record_reading
+from conversations.library.conversations import delete_conversation
 from conversations.models import Attachment, Conversation, MailAccount, User, WorkspaceFile
 from conversations.models.workspace import FileState
-from conversations.services.conversations import delete_conversation
-from conversations.services.readings import record_reading
 from tests import records, work
 from tests.web import canary
 

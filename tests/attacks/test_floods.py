@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from conversations.history import streams
 from conversations.models import Conversation, Turn
+from conversations.web.library import streamed_downloads
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -25,7 +25,7 @@ def test_downloads_of_one_person_are_made_a_few_at_a_time() -> None:
     ada, eve = records.played("ada"), records.played("eve")
     mine, theirs = client_of(ada.user), client_of(eve.user)
     url = f"/c/{ada.conversation.public_id}/export.json"
-    held = [iter(mine.get(url)) for _ in range(streams.MOST_AT_ONCE)]
+    held = [iter(mine.get(url)) for _ in range(streamed_downloads.MOST_AT_ONCE)]
     begun = [next(each) for each in held]
     assert all(begun)
     refused = [mine.get(url) for _ in range(20)]
@@ -37,7 +37,7 @@ def test_downloads_of_one_person_are_made_a_few_at_a_time() -> None:
     assert [b"4711" in b"".join(mine.get(url)) for _ in range(5)] == [True] * 5
     for each in held:
         b"".join(each)
-    assert streams._running == {}
+    assert streamed_downloads._running == {}
 
 
 def test_a_flood_of_conversations_is_bounded_and_says_so(settings: Any) -> None:

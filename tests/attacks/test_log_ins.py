@@ -14,9 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from conversations.models import FailedLogIns, User
-from conversations.services import log_ins
-from conversations.services.log_ins import (
+from conversations.accounts import throttle
+from conversations.accounts.throttle import (
     FIRST_WAIT,
     LONGEST_WAIT,
     LogInThrottled,
@@ -24,7 +23,8 @@ from conversations.services.log_ins import (
     forgive_log_in,
     sweep_log_ins,
 )
-from conversations.setup import setup_token
+from conversations.models import FailedLogIns, User
+from conversations.web.setup import setup_token
 from tests import work
 
 pytestmark = pytest.mark.django_db
@@ -229,7 +229,7 @@ def test_counts_that_no_longer_matter_are_swept() -> None:
         for _ in range(5 if peer == "192.0.2.1" else 1):
             admit_log_in(peer=peer, name=name, now=now)
     assert sweep_log_ins(now=now + timedelta(minutes=59)) == 0
-    later = now + log_ins.FORGOTTEN_AFTER + timedelta(seconds=1)
+    later = now + throttle.FORGOTTEN_AFTER + timedelta(seconds=1)
     assert sweep_log_ins(now=later) == 3
     assert sweep_log_ins(now=later + timedelta(minutes=1)) == 1
     assert not FailedLogIns.objects.exists()

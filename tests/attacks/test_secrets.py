@@ -20,13 +20,13 @@ from django.db import connection
 from django.test import Client, RequestFactory
 from django.views.debug import ExceptionReporter
 
-from conversations import frames
-from conversations.claude import Claude, Deadlines
-from conversations.events import MeterMoved, QueueChanged, TurnChanged
+from conversations.agent.events import MeterMoved, QueueChanged, TurnChanged
+from conversations.claude.client import Claude, Deadlines
+from conversations.live import render
 from conversations.models import ApiCall, Envelope, MailAccount, McpServer
-from conversations.queries.paging import told as told_of
-from conversations.servers import keeper
-from conversations.services.secrets import seal, unseal
+from conversations.runtime.mcp_servers import keeper
+from conversations.toolbox.secrets import seal, unseal
+from conversations.transcript.paging import told as told_of
 from tests.attacks.sites import World, address, quiet_world, views, visitor
 
 pytestmark = pytest.mark.django_db
@@ -108,8 +108,8 @@ def test_no_page_file_header_or_log_line_has_a_secret(
 
 def test_no_frame_of_a_socket_has_one(ada: World, planted: Secrets) -> None:
     place = ada.conversation.pk
-    told = frames.snapshot(place, told_of(b""), None)[0]
-    told += "".join(frames.render(place, each) for each in
+    told = render.snapshot(place, told_of(b""), None)[0]
+    told += "".join(render.render(place, each) for each in
                     (MeterMoved(), QueueChanged(), TurnChanged(1)))  # fmt: skip
     assert len(told) > 500
     assert planted.found(told) == []

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from conversations import watch
 from conversations.db import db
+from conversations.live import watch
 from conversations.models import Conversation, Turn, User
 from tests import records, work
 from tests.web.test_sockets import closed_with, connected, socket

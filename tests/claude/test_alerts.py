@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
-from conversations.claude import QUIET_SECONDS, Claude
+from conversations.claude.client import QUIET_SECONDS, Claude
 from tests.claude.test_wire import BODY
 from tests.claude.wires import KEY, PATIENT, listen, raw, refuses
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
-from conversations.claude import Deadlines
-from conversations.context.envelope import body, envelope
+from conversations.claude.client import Deadlines
+from conversations.context.view.envelope import body, envelope
 from tests.claude.wires import PATIENT, Answer, client, http, listen, raw, refuses, sends
 
 pytestmark = pytest.mark.asyncio

@@ -7,9 +7,9 @@ from contextlib import aclosing
 
 import pytest
 
-from conversations.claude import Claude
-from conversations.pace import Pace, pace
-from conversations.ports import Piece
+from conversations.agent.ports import Piece
+from conversations.claude.client import Claude
+from conversations.claude.pace import Pace, pace
 from tests.claude.test_streams import HEAD
 from tests.claude.wires import client, event, raw
 from tests.runner.streams import says
@@ -37,7 +37,7 @@ class _Resting(Pace):
 @pytest.fixture
 def resting(monkeypatch: pytest.MonkeyPatch) -> _Resting:
     found = _Resting()
-    monkeypatch.setattr("conversations.claude.pace", found)
+    monkeypatch.setattr("conversations.claude.client.pace", found)
     return found
 
 
@@ -96,8 +96,8 @@ async def test_a_rest_ends_when_the_next_look_is_due(monkeypatch: pytest.MonkeyP
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr("conversations.pace.asyncio.sleep", sleep)
-    monkeypatch.setattr("conversations.pace.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("conversations.claude.pace.asyncio.sleep", sleep)
+    monkeypatch.setattr("conversations.claude.pace.time.monotonic", lambda: 100.0)
     one = Pace()
     await one.rest(99.97)
     await one.rest(99.0)
@@ -111,8 +111,8 @@ async def test_a_loop_that_comes_late_looks_less_often(monkeypatch: pytest.Monke
     async def late(seconds: float) -> None:
         clock[0] += seconds + 0.1
 
-    monkeypatch.setattr("conversations.pace.asyncio.sleep", late)
-    monkeypatch.setattr("conversations.pace.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("conversations.claude.pace.asyncio.sleep", late)
+    monkeypatch.setattr("conversations.claude.pace.time.monotonic", lambda: clock[0])
     one = Pace()
     await one.rest(100.0)
     assert one.seconds == pytest.approx(0.2)

@@ -6,7 +6,7 @@ import pytest
 
 from agentweb.emulator.faults import replies, streams
 from agentweb.emulator.server import EmulatorServer
-from conversations.claude import Deadlines
+from conversations.claude.client import Deadlines
 from tests.claude.wires import client
 from tests.runner.laws import check_log
 from tests.runner.twins import World, job

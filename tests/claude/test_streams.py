@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
-from conversations.attempt import attempt
-from conversations.claude import Deadlines
-from conversations.ports import Sent
+from conversations.agent.call import attempt
+from conversations.agent.ports import Sent
+from conversations.claude.client import Deadlines
 from tests.claude.test_wire import BODY
 from tests.claude.wires import PATIENT, QUICK, SSE, Heard, ask, client, event, http, raw, sends
 from tests.runner.streams import says
@@ -121,7 +121,7 @@ async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listen
 
 
 async def test_a_line_without_end_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conversations.sse.MOST_BYTES", 10_000)
+    monkeypatch.setattr("conversations.claude.sse.MOST_BYTES", 10_000)
     heard = await answered(sends(HEAD, b"data: " + b"x" * 20_000, then=LONG))
     assert (heard.code, heard.may_retry) == ("protocol_error", True)
 

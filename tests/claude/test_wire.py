@@ -6,8 +6,8 @@ from contextlib import aclosing
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
-from conversations.claude import Claude, Deadlines
-from conversations.ports import Head
+from conversations.agent.ports import Head
+from conversations.claude.client import Claude, Deadlines
 from tests.claude.wires import (
     KEY,
     PATIENT,

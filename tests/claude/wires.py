@@ -9,8 +9,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.claude import Claude, Deadlines
-from conversations.ports import Head, ModelFailed, Piece
+from conversations.agent.ports import Head, ModelFailed, Piece
+from conversations.claude.client import Claude, Deadlines
 
 KEY = "sk-ant-SECRET-of-the-test-0123456789"
 QUICK = Deadlines(first_event=0.4, silence=0.3, attempt=1.2)

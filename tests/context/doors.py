@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.context.gauge import Report
-from conversations.context.view import View
+from conversations.context.policy.gauge import Report
+from conversations.context.view.view import View
 
 WINDOWS = (16_000, 20_000, 32_000, 200_000, 1_000_000)
 

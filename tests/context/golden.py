@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conversations.context import edits, wire
-from conversations.context.envelope import body
-from conversations.context.view import Message, View
+from conversations.context.view import edits, wire
+from conversations.context.view.envelope import body
+from conversations.context.view.view import Message, View
 
 FILE = Path(__file__).parent.parent / "data" / "sessions.json"
 ENVELOPE = '{"model":"a model","max_tokens":1000,"stream":true}'
@@ -56,8 +56,8 @@ def different(session: dict[str, Any]) -> list[str]:
 
 def write() -> None:
     """Store the sessions of some stories."""
-    from .doors import Expected
-    from .story import Story
+    from tests.context.doors import Expected
+    from tests.context.story import Story
 
     sessions = []
     seen: set[str] = set()

@@ -10,9 +10,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from conversations.context import wire
-
-from .talk import IMAGE, result, text, use
+from conversations.context.view import wire
+from tests.context.talk import IMAGE, result, text, use
 
 WORDS = [
     "the price of 1,250.50 EUR", "https://example.com/jobs/4711?x=1", "notes/todays-jobs.md",

@@ -13,21 +13,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from conversations.context import edits, wire
-from conversations.context.edits import Transformation
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.gauge import Report
 from conversations.context.pipeline import Prepared, Situation
-from conversations.context.replay import Entry, replay
-from conversations.context.restore import restore
-from conversations.context.situation import CompactionReply, CompactionWanted
-from conversations.context.view import Message, View
-
-from .doors import WINDOWS, Call, Door, Expected, Loaded, is_open
-from .signatures import Seals
-from .strategies import RATES, Maker, policy_from_seed, writer_from_seed
-from .talk import Shell
-from .witness import Witness
+from conversations.context.policy.gauge import Report
+from conversations.context.steps.protocol import CompactionReply, CompactionWanted
+from conversations.context.steps.restore import restore
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import Transformation
+from conversations.context.view.replay import Entry, replay
+from conversations.context.view.view import Message, View
+from tests.context.doors import WINDOWS, Call, Door, Expected, Loaded, is_open
+from tests.context.signatures import Seals
+from tests.context.strategies import RATES, Maker, policy_from_seed, writer_from_seed
+from tests.context.talk import Shell
+from tests.context.witness import Witness
 
 KINDS = ("clearing", "ingest", "compaction", "rounds", "summary", "trim", "shrink")
 OVERFLOWS = 3

@@ -11,15 +11,14 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from conversations.context import wire
-from conversations.context.decision import Rates
-from conversations.context.gauge import Report
 from conversations.context.pipeline import Situation, SummaryReply, SummaryWanted
-from conversations.context.policy import PRESETS, Policy
-from conversations.context.view import THINKING, Kind, Message, View
-
-from .parts import SERVED, Made, Parts
-from .talk import keeping
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import PRESETS, Policy
+from conversations.context.view import wire
+from conversations.context.view.cost_decision import Rates
+from conversations.context.view.view import THINKING, Kind, Message, View
+from tests.context.parts import SERVED, Made, Parts
+from tests.context.talk import keeping
 
 RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 seeds = st.integers(0, 2**48)

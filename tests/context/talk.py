@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.context import pipeline, wire
-from conversations.context.edits import Transformation
-from conversations.context.gauge import Report
+from conversations.context import pipeline
 from conversations.context.pipeline import (
     CompactionWanted,
     CountWanted,
@@ -19,9 +17,12 @@ from conversations.context.pipeline import (
     SummaryWanted,
     Veto,
 )
-from conversations.context.policy import Policy
-from conversations.context.situation import CompactionReply
-from conversations.context.view import Kind, Message, View
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.protocol import CompactionReply
+from conversations.context.view import wire
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import Kind, Message, View
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"

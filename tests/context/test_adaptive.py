@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from conversations.context.decision import Rates, weigh
-from conversations.context.edits import Transformation
-from conversations.context.fitting import fitted
-from conversations.context.policy import policy_from
-from conversations.context.situation import Prepared
-from conversations.context.view import View
-
-from .independent import violations
-from .talk import (
+from conversations.context.policy.policy import policy_from
+from conversations.context.policy.scaling import fitted
+from conversations.context.steps.protocol import Prepared
+from conversations.context.view.cost_decision import Rates, weigh
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import View
+from tests.context.independent import violations
+from tests.context.talk import (
     Shell,
     answer,
     blocks,
@@ -26,7 +25,7 @@ from .talk import (
     view_of,
     writing,
 )
-from .test_defects import grown
+from tests.context.test_defects import grown
 
 SONNET = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 HAIKU = Rates(100_000, 500_000, 125_000, 10_000, cliff=100_000)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.context.allowed import Allowed, allowed_from, demand_allowed, within
-from conversations.context.policy import BOUNDS, PRESETS, Policy, PolicyError, policy_from
+from conversations.context.policy.allowed import Allowed, allowed_from, demand_allowed, within
+from conversations.context.policy.policy import BOUNDS, PRESETS, Policy, PolicyError, policy_from
 
 OWN = PRESETS["classic"]
 BUDGET = "input_token_budget"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from conversations.context import edits
-from conversations.context.acceptance import Flawed
-from conversations.context.byhand import (
+from conversations.context.errors import RuleError
+from conversations.context.policy.policy import PRESETS, policy_from
+from conversations.context.steps.by_hand import (
     at_hand,
     is_smaller,
     questions,
@@ -22,20 +22,19 @@ from conversations.context.byhand import (
     summary_of,
     turns,
 )
-from conversations.context.desk import Desk
-from conversations.context.edits import SpliceBlocks, SpliceMessages, Transformation
-from conversations.context.errors import RuleError
-from conversations.context.exclude import exclude, notice_of
-from conversations.context.policy import PRESETS, policy_from
-from conversations.context.restore import demand_legal
-from conversations.context.situation import SummaryReply
-from conversations.context.summary import END, START
-from conversations.context.versions import EDIT, covered, in_view, rebuild, reworded
-from conversations.context.view import Message, View
-from conversations.context.zone import OURS
-
-from .independent import violations
-from .strategies import (
+from conversations.context.steps.exclude import exclude, notice_of
+from conversations.context.steps.protocol import SummaryReply
+from conversations.context.steps.restore import demand_legal
+from conversations.context.steps.summary import END, START
+from conversations.context.steps.summary_checks import Flawed
+from conversations.context.steps.summary_versions import EDIT, covered, in_view, rebuild, reworded
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.steps.working_view import Desk
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Transformation
+from conversations.context.view.view import Message, View
+from tests.context.independent import violations
+from tests.context.strategies import (
     RATES,
     Maker,
     policy_from_seed,
@@ -44,7 +43,7 @@ from .strategies import (
     view_from,
     writer_from_seed,
 )
-from .talk import (
+from tests.context.talk import (
     IMAGE,
     THOUGHT,
     answer,
@@ -58,7 +57,7 @@ from .talk import (
     use,
     view_of,
 )
-from .talk import results as batch
+from tests.context.talk import results as batch
 
 many = settings(
     max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), database=None,

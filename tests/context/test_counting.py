@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 
-from conversations.context.desk import MOST_COUNTS
-from conversations.context.envelope import STEP, envelope
 from conversations.context.errors import WindowError
-from conversations.context.gauge import Report, measure
-from conversations.context.policy import Policy, policy_from
-from conversations.context.view import View
-
-from .talk import THOUGHT, Shell, answer, prompt, reported, round_of, situation, view_of
+from conversations.context.policy.gauge import Report, measure
+from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.steps.working_view import MOST_COUNTS
+from conversations.context.view.envelope import STEP, envelope
+from conversations.context.view.view import View
+from tests.context.talk import (
+    THOUGHT,
+    Shell,
+    answer,
+    prompt,
+    reported,
+    round_of,
+    situation,
+    view_of,
+)
 
 OFF = policy_from("off")
 TRIM = policy_from("gated-trim", {"max_conversation_tokens": 10_000_000})

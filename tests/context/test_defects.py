@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.compaction import compaction
-from conversations.context.gauge import Report, measure
-from conversations.context.policy import PRESETS, policy_from
-from conversations.context.shorten import shorten
-from conversations.context.trim import trim
-from conversations.context.view import Message, View
-from conversations.context.zone import zone_of
-
-from .independent import violations
-from .talk import (
+from conversations.context.policy.gauge import Report, measure
+from conversations.context.policy.policy import PRESETS, policy_from
+from conversations.context.steps.compaction import compaction
+from conversations.context.steps.summary_zone import zone_of
+from conversations.context.steps.trim import trim
+from conversations.context.text.shorten import shorten
+from conversations.context.view import edits
+from conversations.context.view.view import Message, View
+from tests.context.independent import violations
+from tests.context.talk import (
     IMAGE,
     Shell,
     answer,
@@ -39,8 +38,8 @@ from .talk import (
     view_of,
     writing,
 )
-from .test_pipeline import CLASSIC, PAGE, rounds
-from .test_steps import gauge_of
+from tests.context.test_pipeline import CLASSIC, PAGE, rounds
+from tests.context.test_steps import gauge_of
 
 BUDGET = policy_from("tool-budget")
 REBUILD = policy_from("rebuild", {"max_conversation_messages": 0})

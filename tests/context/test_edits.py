@@ -2,12 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.edits import SpliceBlocks, SpliceMessages
 from conversations.context.errors import EditError
-from conversations.context.replay import replay
-
-from .talk import THOUGHT, answer, blocks, content, prompt, result, results, text, use, view_of
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages
+from conversations.context.view.replay import replay
+from tests.context.talk import (
+    THOUGHT,
+    answer,
+    blocks,
+    content,
+    prompt,
+    result,
+    results,
+    text,
+    use,
+    view_of,
+)
 
 TALK = [
     prompt("one"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .golden import FILE, different, main
+from tests.context.golden import FILE, different, main
 
 ROOT = Path(__file__).parents[2]
 

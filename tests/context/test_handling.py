@@ -7,16 +7,25 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.compaction import compaction
-from conversations.context.ingest import ingest
-from conversations.context.policy import PolicyError, policy_from, snapshot
-from conversations.context.shrink import shrink
-from conversations.context.trim import trim
-from conversations.context.view import View
-
-from .talk import IMAGE, Shell, blocks, keeping, prompt, round_of, situation, text, view_of
-from .test_steps import LONG, after, exchanges, gauge_of
+from conversations.context.policy.policy import PolicyError, policy_from, snapshot
+from conversations.context.steps.compaction import compaction
+from conversations.context.steps.ingest import ingest
+from conversations.context.steps.shrink import shrink
+from conversations.context.steps.trim import trim
+from conversations.context.view import edits
+from conversations.context.view.view import View
+from tests.context.talk import (
+    IMAGE,
+    Shell,
+    blocks,
+    keeping,
+    prompt,
+    round_of,
+    situation,
+    text,
+    view_of,
+)
+from tests.context.test_steps import LONG, after, exchanges, gauge_of
 
 ROWS = json.dumps([{"id": n, "name": f"row {n}"} for n in range(4_000)])
 

@@ -11,13 +11,12 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from conversations.context import rules, wire
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.view import View
-
-from .independent import violations
-from .story import live
-from .strategies import (
+from conversations.context.view import rules, wire
+from conversations.context.view.view import View
+from tests.context.independent import violations
+from tests.context.story import live
+from tests.context.strategies import (
     Maker,
     policy_from_seed,
     seeds,
@@ -25,8 +24,8 @@ from .strategies import (
     view_from,
     writer_from_seed,
 )
-from .talk import Shell
-from .thorough import PARTS, SLICE, part
+from tests.context.talk import Shell
+from tests.context.thorough import PARTS, SLICE, part
 
 many = settings(
     max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None,

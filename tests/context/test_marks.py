@@ -7,12 +7,22 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits, marks, rules, wire
-from conversations.context.edits import SpliceBlocks
-from conversations.context.envelope import body, envelope
-from conversations.context.view import Message, View
-
-from .talk import IMAGE, THOUGHT, Part, answer, prompt, result, results, text, use, view_of
+from conversations.context.view import cache_marks, edits, rules, wire
+from conversations.context.view.edits import SpliceBlocks
+from conversations.context.view.envelope import body, envelope
+from conversations.context.view.view import Message, View
+from tests.context.talk import (
+    IMAGE,
+    THOUGHT,
+    Part,
+    answer,
+    prompt,
+    result,
+    results,
+    text,
+    use,
+    view_of,
+)
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 TOOL = {"name": "look", "input_schema": {"type": "object"}}
@@ -40,7 +50,7 @@ def marked(view: View) -> list[tuple[int, int]]:
 
 def test_while_a_read_reaches_back_the_body_is_the_stored_text() -> None:
     # 9 blocks of answer and 9 results are added behind the request before: one too few.
-    assert 1 + 8 + 8 < marks.REACH < 1 + 9 + 9
+    assert 1 + 8 + 8 < cache_marks.REACH < 1 + 9 + 9
     for view in (
         view_of(prompt(*"abcdefghijklmnopqrstuvwxyz")),
         view_of(prompt("a"), *parallel(8)),
@@ -52,7 +62,7 @@ def test_while_a_read_reaches_back_the_body_is_the_stored_text() -> None:
 def test_behind_a_wide_round_the_end_of_the_request_before_is_marked() -> None:
     view = view_of(prompt("a"), *parallel(2), *parallel(9, "u"))
     assert marked(view) == [(2, 1)]
-    assert view.body.replace(marks.MARK, "") == stored(view)
+    assert view.body.replace(cache_marks.MARK, "") == stored(view)
     rules.check(view)
 
 

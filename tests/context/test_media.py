@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.context import images, media, pdf, wire
-from conversations.context.described import described, text_of
-from conversations.context.estimate import IMAGE, PAGE, block_tokens
-from conversations.context.media import Media, MediaError, look
-from conversations.context.transcript import told
-from conversations.context.view import Kind, Message
+from conversations.context.steps.summary_input import told
+from conversations.context.tokens import images, media, pdf
+from conversations.context.tokens.estimate import IMAGE, PAGE, block_tokens
+from conversations.context.tokens.media import Media, MediaError, look
+from conversations.context.tokens.media_words import described, text_of
+from conversations.context.view import wire
+from conversations.context.view.view import Kind, Message
 from tests import pictures
-
-from .talk import result, text
+from tests.context.talk import result, text
 
 
 def code(data: bytes, *, is_typed: bool = False) -> str:

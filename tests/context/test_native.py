@@ -15,20 +15,34 @@ from agentweb.emulator.call import Call
 from agentweb.emulator.catalogue import MODELS
 from agentweb.emulator.editing import edit_context
 from agentweb.emulator.units import Unit, total_tokens
-from conversations.context import native
-from conversations.context.desk import Desk
-from conversations.context.envelope import digest_of, envelope
-from conversations.context.estimate import FRAME, block_tokens
-from conversations.context.gauge import Gauge
-from conversations.context.native import Cleared, Clearing, choose_clearing, predict_cleared
-from conversations.context.policy import PRESETS, Policy, PolicyError, policy_from
-from conversations.context.restore import restore
-from conversations.context.view import Message, View
-
-from .strategies import Maker, seeds, view_from
-from .talk import Shell, answer, prompt, result, results, round_of, situation, use, view_of
-from .test_pipeline import PAGE, rounds
-from .test_steps import gauge_of
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
+from conversations.context.steps import api_clearing
+from conversations.context.steps.api_clearing import (
+    Cleared,
+    Clearing,
+    choose_clearing,
+    predict_cleared,
+)
+from conversations.context.steps.restore import restore
+from conversations.context.steps.working_view import Desk
+from conversations.context.tokens.estimate import FRAME, block_tokens
+from conversations.context.view.envelope import digest_of, envelope
+from conversations.context.view.view import Message, View
+from tests.context.strategies import Maker, seeds, view_from
+from tests.context.talk import (
+    Shell,
+    answer,
+    prompt,
+    result,
+    results,
+    round_of,
+    situation,
+    use,
+    view_of,
+)
+from tests.context.test_pipeline import PAGE, rounds
+from tests.context.test_steps import gauge_of
 
 NATIVE = replace(
     PRESETS["native"], input_token_budget=3_000, compaction_threshold_tokens=10_000_000,
@@ -84,7 +98,7 @@ def counted(view: View) -> int:
 def judged(view: View, clearing: Clearing) -> tuple[int, int]:
     """Give how many results the emulator clears of this view, and the tokens that frees."""
     body = {"messages": json.loads(view.body), "context_management": clearing.parameters}
-    call = Call(body, MODELS[0], Account("default", "default"), frozenset({native.EDITING}))
+    call = Call(body, MODELS[0], Account("default", "default"), frozenset({api_clearing.EDITING}))
     counter: Any = Estimating()
     applied = edit_context(body, call, counter, counted(view)).applied or []
     return (
@@ -261,14 +275,14 @@ def test_the_headers_are_part_of_an_envelopes_name_where_there_are_any() -> None
     plain = envelope(model="m", max_tokens=9, system="s")
     assert (plain.headers, plain.digest) == ({}, digest_of(plain.text, "{}"))
     view = view_of(prompt("a"))
-    assert native.asked(plain, view, None) == plain
-    asked = native.asked(plain, view, Clearing())
-    assert asked.headers == {"anthropic-beta": native.EDITING}
+    assert api_clearing.asked(plain, view, None) == plain
+    asked = api_clearing.asked(plain, view, Clearing())
+    assert asked.headers == {"anthropic-beta": api_clearing.EDITING}
     assert dict(asked.parameters)["context_management"] == Clearing().parameters
     assert asked.digest != digest_of(asked.text, "{}")
     assert (asked.binding, asked.overhead) == (plain.binding, plain.overhead)
-    compacting = native.compacting(plain)
-    assert compacting.headers == {"anthropic-beta": native.COMPACTION}
+    compacting = api_clearing.compacting(plain)
+    assert compacting.headers == {"anthropic-beta": api_clearing.COMPACTION}
     assert dict(compacting.parameters)["compaction"] == {"type": "summarize"}
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from conversations.context.envelope import body, envelope
-from conversations.context.estimate import IMAGE, PAGE, block_tokens, text_tokens
-from conversations.context.gauge import Report, measure
-from conversations.context.policy import PRESETS, PolicyError, policy_from, snapshot
-from conversations.context.view import Message
-
-from .talk import content, prompt, result, text, use, view_of
+from conversations.context.policy.gauge import Report, measure
+from conversations.context.policy.policy import PRESETS, PolicyError, policy_from, snapshot
+from conversations.context.tokens.estimate import IMAGE, PAGE, block_tokens, text_tokens
+from conversations.context.view.envelope import body, envelope
+from conversations.context.view.view import Message
+from tests.context.talk import content, prompt, result, text, use, view_of
 
 
 def test_the_figure_is_the_last_report_moved_by_the_estimated_difference() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits, ondemand, rules, wire
 from conversations.context.errors import RuleError
 from conversations.context.pipeline import CompactionReply, CompactionWanted
-from conversations.context.policy import PRESETS
-from conversations.context.replay import replay
-from conversations.context.view import Message, View
-
-from .talk import (
+from conversations.context.policy.policy import PRESETS
+from conversations.context.steps import api_compaction
+from conversations.context.view import edits, rules, wire
+from conversations.context.view.replay import replay
+from conversations.context.view.view import Message, View
+from tests.context.talk import (
     THOUGHT,
     Shell,
     answer,
@@ -27,7 +27,7 @@ from .talk import (
     view_of,
     writing,
 )
-from .test_pipeline import PAGE, rounds
+from tests.context.test_pipeline import PAGE, rounds
 
 NATIVE = replace(
     PRESETS["native"], input_token_budget=0, compaction_threshold_tokens=2_000,
@@ -82,7 +82,7 @@ def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
     change = shell.applied[0]
     stored = edits.load(edits.dump(change.edits))
     assert replay([*view.messages, ("summary", stored)]) == after
-    assert ondemand.puts_block(stored)
+    assert api_compaction.puts_block(stored)
     assert "The API compacted 8 messages into about" in change.note
     rules.check(after)
 

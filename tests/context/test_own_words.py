@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.context import edits, wire
-from conversations.context.edits import SpliceBlocks
 from conversations.context.errors import WindowError
-from conversations.context.policy import policy_from
-from conversations.context.zone import OURS
-
-from .talk import Shell, answer, prompt, situation, text, view_of
+from conversations.context.policy.policy import policy_from
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import SpliceBlocks
+from tests.context.talk import Shell, answer, prompt, situation, text, view_of
 
 WORDS = wire.encode(text("what was decided and why " * 800))
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.context import edits, wire
-from conversations.context.edits import SpliceBlocks, SpliceMessages
 from conversations.context.errors import RuleError
-from conversations.context.pinned import Pin, originals, pin_of, weight
-from conversations.context.restore import restore
-from conversations.context.view import View
-
-from .independent import violations
-from .talk import THOUGHT, answer, blocks, prompt, result, results, text, use, view_of
+from conversations.context.steps.pinned import Pin, originals, pin_of, weight
+from conversations.context.steps.restore import restore
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages
+from conversations.context.view.view import View
+from tests.context.independent import violations
+from tests.context.talk import THOUGHT, answer, blocks, prompt, result, results, text, use, view_of
 
 LONG = "a line of the page\n" * 60
 TALK = view_of(

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.edits import SpliceMessages
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.policy import policy_from
-
-from .independent import violations
-from .talk import (
+from conversations.context.policy.policy import policy_from
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceMessages
+from tests.context.independent import violations
+from tests.context.talk import (
     THOUGHT,
     Shell,
     answer,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.edits import SpliceBlocks, SpliceMessages
-from conversations.context.prefix import Kept, kept
-from conversations.context.view import Message, View
-
-from .talk import answer, content, prompt, result, results, use, view_of
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages
+from conversations.context.view.prefix import Kept, kept
+from conversations.context.view.view import Message, View
+from tests.context.talk import answer, content, prompt, result, results, use, view_of
 
 TALK = view_of(
     prompt("one", "two"), answer(use("t1")), results(result("t1", "long")), answer("end")

@@ -6,18 +6,28 @@ from collections import Counter
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
 from conversations.context.errors import EditError
-from conversations.context.makeup import PARTS, Scales, part_of
-from conversations.context.provenance import Provenance, Step, trace
-from conversations.context.restore import restore
-from conversations.context.view import Block, Kind, Message, View
-
-from .doors import Expected
-from .story import Story
-from .talk import IMAGE, THOUGHT, answer, content, prompt, result, results, text, use, view_of
-from .talk import Part as Said
+from conversations.context.steps.meter_parts import PARTS, Scales, part_of
+from conversations.context.steps.restore import restore
+from conversations.context.view import edits
+from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
+from conversations.context.view.provenance import Provenance, Step, trace
+from conversations.context.view.view import Block, Kind, Message, View
+from tests.context.doors import Expected
+from tests.context.story import Story
+from tests.context.talk import (
+    IMAGE,
+    THOUGHT,
+    answer,
+    content,
+    prompt,
+    result,
+    results,
+    text,
+    use,
+    view_of,
+)
+from tests.context.talk import Part as Said
 
 TALK = [
     prompt("one"),

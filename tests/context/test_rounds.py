@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits, replay, wire
 from conversations.context.errors import RuleError
-from conversations.context.policy import policy_from
-from conversations.context.restore import restore
-from conversations.context.situation import SummaryReply, SummaryWanted
-from conversations.context.stages import Told, parts
-from conversations.context.view import Message, View
-
-from .independent import violations
-from .talk import (
+from conversations.context.policy.policy import policy_from
+from conversations.context.steps.protocol import SummaryReply, SummaryWanted
+from conversations.context.steps.restore import restore
+from conversations.context.steps.summary_parts import Told, parts
+from conversations.context.view import edits, replay, wire
+from conversations.context.view.view import Message, View
+from tests.context.independent import violations
+from tests.context.talk import (
     THOUGHT,
     Shell,
     answer,
@@ -31,8 +30,8 @@ from .talk import (
     view_of,
     writing,
 )
-from .test_defects import grown
-from .test_pipeline import PAGE, rounds
+from tests.context.test_defects import grown
+from tests.context.test_pipeline import PAGE, rounds
 
 ROUNDS = policy_from("structured", {"input_token_budget": 0, "max_conversation_tokens": 0})
 START = [prompt("first"), answer("hello"), prompt("do it")]

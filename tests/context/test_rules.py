@@ -2,12 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.context import rules
 from conversations.context.errors import RuleError
-from conversations.context.marks import EPHEMERAL
-from conversations.context.view import Kind, Message, View
-
-from .talk import IMAGE, THOUGHT, Part, answer, prompt, result, results, text, use, view_of
+from conversations.context.view import rules
+from conversations.context.view.cache_marks import EPHEMERAL
+from conversations.context.view.view import Kind, Message, View
+from tests.context.talk import (
+    IMAGE,
+    THOUGHT,
+    Part,
+    answer,
+    prompt,
+    result,
+    results,
+    text,
+    use,
+    view_of,
+)
 
 Talk = list[tuple[Kind, list[Part]]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conversations.context.envelope import envelope
-from conversations.context.gauge import Report, anchored
-from conversations.context.view import Message
+from conversations.context.policy.gauge import Report, anchored
+from conversations.context.view.envelope import envelope
+from conversations.context.view.view import Message
 
 REPORT = Report(1_000, 9_000, 500, 0)
 

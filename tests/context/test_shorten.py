@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations.context import graphemes
-from conversations.context.readable import is_html, readable
-from conversations.context.shorten import cut, cut_tail, preview, shorten
-
-from .test_wire import values
+from conversations.context.text import graphemes
+from conversations.context.text.readable import is_html, readable
+from conversations.context.text.shorten import cut, cut_tail, preview, shorten
+from tests.context.test_wire import values
 
 CLUSTERS = [
     "e\u0301",

@@ -10,12 +10,11 @@ import os
 
 import pytest
 
-from conversations.context import graphemes
-from conversations.context.shorten import shorten
-
-from .corpus import CLUSTERS, HTML, JSON, LOG, RIGHT_TO_LEFT, TABLE, TEXT
-from .shortened import NOTICE, Pairs, borders, ends, is_cut, is_part, read
-from .thorough import LIMITS
+from conversations.context.text import graphemes
+from conversations.context.text.shorten import shorten
+from tests.context.corpus import CLUSTERS, HTML, JSON, LOG, RIGHT_TO_LEFT, TABLE, TEXT
+from tests.context.shortened import NOTICE, Pairs, borders, ends, is_cut, is_part, read
+from tests.context.thorough import LIMITS
 
 #: Where every text is made of whole clusters, what the pieces are.
 PIECES = {

@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits
-from conversations.context.compaction import compaction
-from conversations.context.edits import Transformation
-from conversations.context.gauge import Gauge, measure
-from conversations.context.ingest import ingest
-from conversations.context.policy import Policy, policy_from
-from conversations.context.rebind import rebind
-from conversations.context.results import kept_head, shortened
-from conversations.context.shrink import shrink
-from conversations.context.trim import trim, trim_rounds
-from conversations.context.view import View
-
-from .talk import (
+from conversations.context.policy.gauge import Gauge, measure
+from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.steps.compaction import compaction
+from conversations.context.steps.ingest import ingest
+from conversations.context.steps.rebind import rebind
+from conversations.context.steps.shorten_results import kept_head, shortened
+from conversations.context.steps.shrink import shrink
+from conversations.context.steps.trim import trim, trim_rounds
+from conversations.context.view import edits
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import View
+from tests.context.talk import (
     IMAGE,
     THOUGHT,
     answer,

@@ -4,17 +4,16 @@ from typing import Any
 
 import pytest
 
-from conversations.context import edits, wire
-from conversations.context.edits import SpliceBlocks
-from conversations.context.names import names, required
-from conversations.context.policy import Policy, policy_from
-from conversations.context.recallable import carried, lines, listed, neutral
-from conversations.context.situation import SummaryReply
-from conversations.context.summary import END, START, summarise
-from conversations.context.trim import trim
-from conversations.context.view import Block, View
-
-from .talk import (
+from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.steps.protocol import SummaryReply
+from conversations.context.steps.recall_list import carried, lines, listed, neutral
+from conversations.context.steps.summary import END, START, summarise
+from conversations.context.steps.trim import trim
+from conversations.context.text.facts_in_text import names, required
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import SpliceBlocks
+from conversations.context.view.view import Block, View
+from tests.context.talk import (
     IMAGE,
     THOUGHT,
     Shell,
@@ -31,7 +30,7 @@ from .talk import (
     view_of,
     writing,
 )
-from .test_steps import gauge_of, view_of_more
+from tests.context.test_steps import gauge_of, view_of_more
 
 LONG = "some page text " * 400
 REBUILD = policy_from("rebuild", {"max_conversation_messages": 0})

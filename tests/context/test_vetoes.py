@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conversations.context.errors import RuleError
-from conversations.context.policy import PRESETS, policy_from
-
-from .independent import violations
-from .talk import (
+from conversations.context.policy.policy import PRESETS, policy_from
+from tests.context.independent import violations
+from tests.context.talk import (
     THOUGHT,
     Shell,
     answer,
@@ -19,7 +18,7 @@ from .talk import (
     view_of,
     writing,
 )
-from .test_pipeline import rounds
+from tests.context.test_pipeline import rounds
 
 BLOCK = {"type": "compaction", "content": "w"}
 

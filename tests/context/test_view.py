@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from conversations.context.errors import WireError
-from conversations.context.view import Block, Message, View
-
-from .talk import IMAGE, THOUGHT, answer, content, prompt, result, results, view_of
+from conversations.context.view.view import Block, Message, View
+from tests.context.talk import IMAGE, THOUGHT, answer, content, prompt, result, results, view_of
 
 
 def test_a_view_that_branches_does_not_disturb_the_other() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from .story import live
+from tests.context.story import live
 
 #: Stories of every run, in so many tests; all of them; and how many one process takes at a time.
 SLICE, PARTS = int(os.environ.get("AGENTWEB_TEST_STORIES", "600")), 6

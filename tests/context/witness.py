@@ -11,19 +11,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from conversations.context.edits import SpliceBlocks, Transformation
-from conversations.context.gauge import Report
 from conversations.context.pipeline import Prepared, Situation
-from conversations.context.policy import Policy
-from conversations.context.view import THINKING, Block, Message, View
-from conversations.context.zone import OURS
-
-from .independent import found_in
-from .talk import Shell
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.edits import SpliceBlocks, Transformation
+from conversations.context.view.view import THINKING, Block, Message, View
+from tests.context.independent import found_in
+from tests.context.talk import Shell
 
 if TYPE_CHECKING:
-    from .doors import Door
-    from .story import Story
+    from tests.context.doors import Door
+    from tests.context.story import Story
 
 _NAMED = re.compile(r'\bmsg_(\d+)"|\brecall \\?"((?:srv)?toolu_\d+)\\?"')
 _NEXT = {"role": "user", "content": [{"type": "text", "text": "?"}]}

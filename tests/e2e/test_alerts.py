@@ -29,7 +29,7 @@ from tests.e2e.served import PROJECT, Served
 from tests.mailservers import PASSWORD, MailServer
 from tests.ranking import expected
 from tests.tools.mailboxes import Mailbox, mailbox_of
-from tools.readable import readable
+from tools.html.readable import readable
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 PROGRAM = "tests.e2e.jobservers"

@@ -25,7 +25,7 @@ Budget.objects.create(scope="group", group=group, unit="turns", period="day", li
 """
 GRANT = """
 from conversations.models import Budget
-from conversations.services.grants import grant_more
+from conversations.budgets.grants import grant_more
 grant_more(budget=Budget.objects.get(), amount=20, reason="for the deadline")
 """
 #: Writes down what a screen reader is told.

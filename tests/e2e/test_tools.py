@@ -25,7 +25,7 @@ SLOW = '''
 import asyncio
 from pathlib import Path
 
-from tools.base import ToolContext, tool
+from tools.framework.tool import ToolContext, tool
 
 
 @tool(effect="read", results="keep", timeout=600)

@@ -8,7 +8,7 @@ import sys
 from django.core.management import execute_from_command_line
 
 from tests.toys import TOYS
-from tools.registry import TOOLS
+from tools.framework.registry import TOOLS
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")

@@ -11,7 +11,7 @@ import pytest
 from agentweb.edge.bodies import AROUND, SMALL, most_body
 from agentweb.edge.channel import PART
 from conversations.conf import conf
-from conversations.context.media import MOST_BYTES
+from conversations.context.tokens.media import MOST_BYTES
 from tests.edge.wire import MB, Site, growth, status
 
 pytestmark = pytest.mark.asyncio

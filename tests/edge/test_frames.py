@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from agentweb.bench.websocket_client import BINARY, PING, TEXT, Refused
 from agentweb.edge.sockets import MOST_FRAME, MOST_FRAMES
-from conversations.bench.socket import BINARY, PING, TEXT, Refused
 from tests.edge.wire import MB, Site, Socket, code, growth
 
 pytestmark = pytest.mark.asyncio

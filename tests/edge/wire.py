@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from conversations.bench.socket import Closed, Socket, connect
+from agentweb.bench.websocket_client import Closed, Socket, connect
 from tests.e2e.served import Served
 from tests.web.test_serve import Visitor, begin, set_up, socket_path
 

@@ -14,7 +14,7 @@ from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_pr
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
 from tests.ranking import expected
-from tools.readable import readable
+from tools.html.readable import readable
 
 REDUCTIONS = [lambda agent: None, cut_results, summarise]
 PAGES = {f"{BASE}{job.path}": job for page in range(1, 4) for job in openings(page)}

@@ -12,7 +12,7 @@ from agentweb.demo.openings import PAGES, PER_PAGE, opening, openings
 from agentweb.demo.pages import job_page
 from agentweb.demo.workspace import search_prompt
 from agentweb.emulator.scenes.jobs.notes import read_page
-from tools.readable import readable
+from tools.html.readable import readable
 
 EVERY = [job for page in range(1, PAGES + 1) for job in openings(page)]
 

@@ -7,17 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.emulator.samples import (
-    ADAPTIVE,
-    RESULT,
-    TEXT,
-    TOOL,
-    USE,
-    assistant,
-    talk,
-    user,
-    words,
-)
+from tests.emulator.samples import ADAPTIVE, RESULT, TEXT, TOOL, USE, assistant, talk, user, words
 
 FAMILIES = [
     (

@@ -9,24 +9,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from agentweb.emulator.clock import VirtualClock
-from conversations.adapters import TurnCalls
-from conversations.answer import Answer
-from conversations.attempt import ask_for_summary, attempt
-from conversations.claude import Claude, Deadlines
-from conversations.context import wire
-from conversations.context.envelope import Envelope, envelope
-from conversations.context.estimate import text_tokens
-from conversations.ports import (
-    NO_HEADERS,
-    Head,
-    Headers,
-    ModelFailed,
-    Piece,
-    Ports,
-    Sending,
-)
-from conversations.services.leases import Lease
-from conversations.switch import Stopped, Switch
+from conversations.agent.answer import Answer
+from conversations.agent.call import ask_for_summary, attempt
+from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece, Ports, Sending
+from conversations.agent.stop import Stopped, Switch
+from conversations.claude.client import Claude, Deadlines
+from conversations.context.tokens.estimate import text_tokens
+from conversations.context.view import wire
+from conversations.context.view.envelope import Envelope, envelope
+from conversations.log.leases import Lease
+from conversations.runtime.adapters import TurnCalls
 from tests.faults.talks import WORDS, Talk
 from tests.runner.twins import TwinLog, TwinStage, TwinTools
 

@@ -26,7 +26,7 @@ def main() -> None:
     import django
 
     django.setup()
-    from conversations import claude, turns  # noqa: F401
+    from conversations.runtime import supervisor  # noqa: F401
 
     for line in sys.stdin:
         border, environment = json.loads(line)
@@ -40,22 +40,23 @@ def main() -> None:
 
 
 def halt_at(border: str) -> None:
-    from conversations.services import log, toolcalls
+    from conversations.log import append
+    from conversations.turns import tool_calls
     from tests import toys
-    from tools.registry import TOOLS
+    from tools.framework.registry import TOOLS
 
     TOOLS.update(toys.TOYS)
     match border:
         case "planned":
-            toolcalls.start_tool = _halting(toolcalls.start_tool, before=True)
+            tool_calls.start_tool = _halting(tool_calls.start_tool, before=True)
         case "started":
-            toolcalls.start_tool = _halting(toolcalls.start_tool)
+            tool_calls.start_tool = _halting(tool_calls.start_tool)
         case "effect":
             toys._note = _halting(toys._note)
         case "finished":
-            toolcalls.finish_tool = _halting(toolcalls.finish_tool)
+            tool_calls.finish_tool = _halting(tool_calls.finish_tool)
         case "results":
-            log.store_results = _halting(log.store_results)
+            append.store_results = _halting(append.store_results)
     asyncio.run(_serve())
 
 
@@ -71,7 +72,7 @@ def _halting(function: Callable[..., Any], *, before: bool = False) -> Callable[
 
 
 async def _serve() -> None:
-    from conversations.turns import Supervisor
+    from conversations.runtime.supervisor import Supervisor
 
     await Supervisor().start(is_alone=True)
     await asyncio.sleep(600)

@@ -24,10 +24,10 @@ from django.core.management import call_command  # noqa: E402
 from django.db import connection, connections  # noqa: E402
 from django.db.migrations.recorder import MigrationRecorder  # noqa: E402
 
-from conversations.context import wire  # noqa: E402
+from conversations.audit.verify import Tally, verify_everything  # noqa: E402
+from conversations.context.view import wire  # noqa: E402
+from conversations.log.triggers import missing_guards  # noqa: E402
 from conversations.models import Message, User  # noqa: E402
-from conversations.services.audit import Tally, verify_everything  # noqa: E402
-from conversations.services.guards import missing_guards  # noqa: E402
 
 
 def killed(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.claude import Deadlines
-from conversations.endings import LEFT_OUT, WRONG_CALLS
+from conversations.agent.finish import LEFT_OUT, WRONG_CALLS
+from conversations.claude.client import Deadlines
 
 #: Rows of the group; its numbers have gaps.
 NUMBERS = tuple(f"F{number}" for number in range(1, 30) if number not in (13, 24))

@@ -16,7 +16,8 @@ from agentweb.emulator import accounts
 from agentweb.emulator.accounts import Account
 from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.validation.call import validate_call
-from conversations.context import wire
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import (
     LIVE,
@@ -31,7 +32,6 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from conversations.services.audit import Tally, verify_everything
 from tests.faults.whole import App, Chat
 from tests.running import unrecorded
 

@@ -85,9 +85,9 @@ def _send(
     """Make the calls of one turn, as its worker does; some are settled twice."""
     from django.db import connection
 
-    from conversations.ports import Ending, ModelFailed, Refused
-    from conversations.services.leases import Lease
-    from conversations.usage import Usage
+    from conversations.agent.ports import Ending, ModelFailed, Refused
+    from conversations.agent.usage import Usage
+    from conversations.log.leases import Lease
     from tests import records, work
 
     lease, found = Lease(*numbers), Counter[str]()
@@ -115,14 +115,14 @@ def _send(
 def _settle_again(call: int) -> None:
     from django.db import transaction
 
+    from conversations.budgets import holds
+    from conversations.log.chain import locked
     from conversations.models import ApiCall
-    from conversations.services import budgets
-    from conversations.services.chain import locked
 
     with transaction.atomic():
         row = ApiCall.objects.get(pk=call)
-        used = budgets.Amounts(1_000_000, 1_000_000)
-        budgets.settle(call=row, used=used, conversation=locked(row.conversation_id))
+        used = holds.Amounts(1_000_000, 1_000_000)
+        holds.settle(call=row, used=used, conversation=locked(row.conversation_id))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,10 @@ from typing import Any
 
 from agentweb.emulator.scenes.scene import Reply, Text, ToolUse
 from agentweb.emulator.scenes.view import Request
-from conversations.context import native, wire
-from conversations.context.envelope import Envelope, envelope
-from conversations.context.native import Clearing
+from conversations.context.steps import api_clearing
+from conversations.context.steps.api_clearing import Clearing
+from conversations.context.view import wire
+from conversations.context.view.envelope import Envelope, envelope
 
 WORDS = "The quick brown fox jumps over the lazy dog and looks for the number of its order. "
 SAMPLES = (
@@ -70,10 +71,10 @@ class Talk:
         made = replace(made, parameters=tuple(wire.decode(text).items()))
         if self.uses:
             made = made.adding("context_management", CLEARING.parameters)
-        return made.under([*self.betas, *([native.EDITING] if self.uses else [])])
+        return made.under([*self.betas, *([api_clearing.EDITING] if self.uses else [])])
 
     def compacting(self) -> Envelope:
-        return native.compacting(replace(self, uses=0).envelope(400))
+        return api_clearing.compacting(replace(self, uses=0).envelope(400))
 
     def say(self, text: str) -> None:
         if self.messages and self.messages[-1]["role"] == "user":
@@ -94,4 +95,4 @@ class Talk:
     def compacted(self, block: dict[str, Any]) -> None:
         """Go on from the block of a compaction."""
         self.messages[:] = [{"role": "assistant", "content": [block]}]
-        self.betas, self.uses = {native.COMPACTION}, 0
+        self.betas, self.uses = {api_clearing.COMPACTION}, 0

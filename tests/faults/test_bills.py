@@ -37,16 +37,16 @@ from agentweb.emulator.clock import VirtualClock
 from agentweb.emulator.scenes import SCENES
 from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.state import Bill
-from conversations.context import wire
+from conversations.agent.ports import Head, Sending
+from conversations.agent.tokenizer import NEWER, OLDER, family_of
+from conversations.agent.usage import Usage, usage_from
+from conversations.audit.verify import Tally, verify_everything
+from conversations.budgets.prices import price_list
+from conversations.context.view import wire
 from conversations.db import db
+from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry
-from conversations.ports import Head, Sending
-from conversations.queries.prices import price_list
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.leases import Lease
-from conversations.services.takeovers import take_over
-from conversations.tokenizer import NEWER, OLDER, family_of
-from conversations.usage import Usage, usage_from
+from conversations.turns.takeovers import take_over
 from tests import work
 from tests.faults.buying import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, Buyer, fault
 from tests.faults.oracle import settled

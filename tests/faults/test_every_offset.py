@@ -26,12 +26,12 @@ from agentweb.emulator.app import create_app
 from agentweb.emulator.scenes.scene import Reply, Text, ToolUse, say
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.server import EmulatorServer
-from conversations.adapters import workspace_of
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Turn
-from conversations.services import turns
-from conversations.turns import Supervisor
+from conversations.runtime.adapters import workspace_of
+from conversations.runtime.supervisor import Supervisor
+from conversations.turns import turns
 from tests import work
 from tests.environment import DATABASE
 from tests.faults.oracle import check_bills, check_rows

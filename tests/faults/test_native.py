@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
-from conversations.adapters import workspace_of
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Transformation
+from conversations.runtime.adapters import workspace_of
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App, Chat, reductions
 from tests.onedatabase import with_slice

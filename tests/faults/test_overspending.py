@@ -23,11 +23,10 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Sum
 
+from conversations.budgets.reconciliation import check_accounts, has_drift
+from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry, Reservation
-from conversations.queries.drift import has_drift
-from conversations.services import takeovers
-from conversations.services.audit.accounts import check_accounts
-from conversations.services.leases import Lease
+from conversations.turns import takeovers
 from tests import work
 from tests.allowing import padded, worst
 from tests.environment import DATABASE

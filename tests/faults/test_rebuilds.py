@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from conversations.adapters import workspace_of
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
+from conversations.log.rebuild import rebuilt
 from conversations.models import ApiCall, Conversation, Message, Transformation
-from conversations.queries.previews import offer
-from conversations.queries.requests import rebuilt
-from conversations.queries.summaries import summary_card
-from conversations.services import byhand, pins, proposals
+from conversations.reductions import by_hand as byhand
+from conversations.reductions import pins, proposals
+from conversations.reductions.preview import offer
+from conversations.reductions.summary import summary_card
+from conversations.runtime.adapters import workspace_of
 from tests.faults.oracle import check_requests, check_rows
 from tests.faults.whole import App, Chat
 from tests.running import until

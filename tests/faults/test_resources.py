@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from conversations.answer import Answer
+from conversations.agent.answer import Answer
+from conversations.agent.stop import Switch
+from conversations.claude.sse import EventReader
 from conversations.db import THREADS, db
+from conversations.live.turn_stream import TurnStage
 from conversations.models import User
-from conversations.sse import EventReader
-from conversations.stage import TurnStage
-from conversations.switch import Switch
 from tests.environment import DATABASE
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App

@@ -20,11 +20,11 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.script import Script, after, call, say, when
 from agentweb.emulator.server import EmulatorServer
-from conversations.context import wire
+from conversations.agent.tool_calls import CUT_SHORT
+from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import ToolCall, Turn
-from conversations.services.takeovers import MOST_TAKEOVERS
-from conversations.toolruns import CUT_SHORT
+from conversations.turns.takeovers import MOST_TAKEOVERS
 from tests import toys
 from tests.faults.dying import BORDERS
 from tests.faults.oracle import check_rows

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from conversations.claude.errors import MOST_FAILURES
 from conversations.db import db
-from conversations.failures import MOST_FAILURES
 from conversations.models import ApiCall, ApiResult, Turn
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App, Chat

@@ -18,16 +18,16 @@ from django.test import Client
 
 from agentweb.asgi import application
 from agentweb.emulator.server import EmulatorServer
-from conversations import dispatch
-from conversations.adapters import TurnTools, workspace_of
-from conversations.answer import ToolUse
-from conversations.claude import Claude, Deadlines
+from conversations.agent.answer import ToolUse
+from conversations.agent.ports import ToolDone
+from conversations.claude.client import Claude, Deadlines
 from conversations.conf import conf
 from conversations.db import db
+from conversations.live.socket_token import socket_token
 from conversations.models import LIVE, Conversation, Transformation, Turn, User
-from conversations.ports import ToolDone
-from conversations.tokens import socket_token
-from conversations.turns import Supervisor
+from conversations.runtime import dispatch
+from conversations.runtime.adapters import TurnTools, workspace_of
+from conversations.runtime.supervisor import Supervisor
 from tests import work
 from tests.running import supervising, until
 from tests.web.fold import Page

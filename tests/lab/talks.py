@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from conversations.context.policy import PRESETS, Policy
+from conversations.agent.prices import PriceList
+from conversations.context.policy.policy import PRESETS, Policy
 from conversations.lab.records import Record, record_from
-from conversations.lab.world import World
-from conversations.prices import PriceList
+from conversations.lab.replay_setup import World
 
 PRICES = PriceList(
     "claude-sonnet-5-5",

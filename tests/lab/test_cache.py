@@ -11,13 +11,13 @@ import pytest
 from agentweb.emulator import blocks, tokens, units
 from agentweb.emulator.app import create_app
 from agentweb.emulator.clock import VirtualClock
-from conversations.context import envelope as envelopes
-from conversations.context.view import View
+from conversations.context.view import envelope as envelopes
+from conversations.context.view.view import View
 from conversations.lab.cache import PromptCache, minimum_of
-from conversations.lab.line import Liner
+from conversations.lab.cache_blocks import Liner
+from conversations.lab.call_times import PAUSES, call_times
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer, Step
-from conversations.lab.times import PAUSES, call_times
 from conversations.lab.tokens import Tokenizer, scaled
 from tests.lab.talks import PAGE, answer, call, reading, record, result, text, user, world
 

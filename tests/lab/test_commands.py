@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from conversations.context.policy import PRESETS
+from conversations.context.policy.policy import PRESETS
+from conversations.lab.call_times import call_times
 from conversations.lab.records import record_from
 from conversations.lab.report import simulate
-from conversations.lab.times import call_times
-from conversations.queries.trials import RECALL
+from conversations.reductions.trial_subject import RECALL
 from tests.lab.talks import PAGE, answer, line, reading, user, world
 from tests.recorded import recorded_files
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from conversations.context.policy import PRESETS
-from conversations.lab.judge import Judge
+from conversations.context.policy.policy import PRESETS
+from conversations.lab.legality import Judge
 from conversations.lab.replayer import Replayer, Step
 from conversations.lab.report import simulate
 from conversations.lab.summarizer import nobody

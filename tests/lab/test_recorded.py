@@ -10,9 +10,9 @@ import pytest
 from django.conf import settings
 from django.core.management import call_command
 
-from conversations.context import wire
-from conversations.context.policy import PRESETS
-from conversations.lab import table
+from conversations.context.policy.policy import PRESETS
+from conversations.context.view import wire
+from conversations.lab import report_table
 from conversations.lab.accuracy import accuracy, errors
 from conversations.lab.records import Record, read_records
 from conversations.lab.replayer import Replayer
@@ -82,7 +82,7 @@ def test_adaptive_costs_no_more_than_the_classics_and_names_what_left(window: in
 
 
 def test_the_readme_has_the_table_of_the_command() -> None:
-    header = table.markdown([]).splitlines()
+    header = report_table.markdown([]).splitlines()
     lines = readme().splitlines()
     assert header[0] in lines
     start = lines.index(header[0])

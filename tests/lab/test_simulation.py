@@ -7,31 +7,21 @@ from typing import Any
 
 import pytest
 
-from agentweb.summaries import emulated
-from conversations.context import wire
+from agentweb.emulated_summaries import emulated
+from conversations.agent.usage import Usage
 from conversations.context.pipeline import SummaryWanted
-from conversations.context.policy import PRESETS
-from conversations.context.view import Message
-from conversations.lab import accuracy, report, table
+from conversations.context.policy.policy import PRESETS
+from conversations.context.view import wire
+from conversations.context.view.view import Message
+from conversations.lab import accuracy, report, report_table
 from conversations.lab import facts as facts_of
-from conversations.lab.judge import Judge
+from conversations.lab.legality import Judge
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer
 from conversations.lab.report import Report, simulate
 from conversations.lab.summarizer import extractive, nobody, standing_in
 from conversations.lab.tokens import scaled
-from conversations.usage import Usage
-from tests.lab.talks import (
-    PAGE,
-    PRICES,
-    answer,
-    call,
-    reading,
-    record,
-    result,
-    user,
-    world,
-)
+from tests.lab.talks import PAGE, PRICES, answer, call, reading, record, result, user, world
 
 AROUND = (("CODE-77-XY ", ""), ("", " CODE-77-XY"))
 #: `off` may only refuse.
@@ -214,7 +204,7 @@ def test_reports_of_conversations_add_up() -> None:
     assert whole.total_cost == sum(part.total_cost for part in parts)
     assert whole.applied == parts[0].applied + parts[1].applied
     assert report.data(whole)["facts"]["needed"] == 4
-    shown = table.totals([whole, parts[0]])
+    shown = report_table.totals([whole, parts[0]])
     assert "rule violations" in shown
     assert len({len(line) for line in shown.splitlines()[:3]}) <= 2
 
@@ -242,10 +232,10 @@ def test_a_line_names_every_original_it_lists() -> None:
 def test_the_markdown_table_has_a_row_for_each_window_and_policy() -> None:
     ended = simulate(telling(30), world("off", window=60_000))
     cut = simulate(telling(30), world("tool-budget", window=60_000))
-    lines = table.markdown([ended, cut]).splitlines()
+    lines = report_table.markdown([ended, cut]).splitlines()
     assert len({line.count("|") for line in lines}) == 1
     assert lines[2].startswith("| 60,000 | `off` | - | - | - | 0 | 1 |")
-    assert f"| {table.dollars(cut.total_cost)} |" in lines[3]
+    assert f"| {report_table.dollars(cut.total_cost)} |" in lines[3]
     assert lines[3].endswith(" | 0 |")
 
 
@@ -253,13 +243,13 @@ def test_a_long_conversation_shows_its_pace_by_tenths() -> None:
     assert report.tenths([1_000_000] * 95 + [3_000_000] * 5) == [1.0] * 9 + [2.0]
     assert report.tenths([]) == [0.0] * 10
     long = Report("off", 9_000, decide=[2_000_000] * 1_000)
-    shown = table.pace([("talk", long), ("short", Report("off"))])
+    shown = report_table.pace([("talk", long), ("short", Report("off"))])
     assert shown.splitlines()[1].split() == ["talk", "off", "9,000", *["2.00"] * 10]
-    assert table.pace([("short", Report("off"))]) == ""
+    assert report_table.pace([("short", Report("off"))]) == ""
 
 
 @pytest.mark.parametrize(
     ("micros", "shown"), [(0, "$0.000"), (1_499, "$0.001"), (1_234_567_890, "$1,234.568")]
 )
 def test_money_is_shown_to_a_tenth_of_a_cent(micros: int, shown: str) -> None:
-    assert table.dollars(micros) == shown
+    assert report_table.dollars(micros) == shown

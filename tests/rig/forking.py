@@ -48,7 +48,8 @@ LIBRARIES = (
 )  # fmt: skip
 #: What needs the settings as well, and remembers nothing of the process it is in.
 WARM = (
-    "conversations.claude", "conversations.process", "agentweb.asgi", "agentweb.urls",
+    "conversations.claude.client", "conversations.runtime.process", "agentweb.asgi",
+    "agentweb.urls",
     "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.server",
     "agentweb.management.commands.serve", "agentweb.management.commands.worker",
     "tests.rig.hands", "tests.rig.oracle", "tests.rig.roles", "tests.toys",

@@ -148,7 +148,7 @@ def run_turn(turn: int, times: int) -> None:
 
 def anchor() -> None:
     """Anchor what has grown; so none is due for an hour."""
-    from conversations.services.anchors import anchor_heads
+    from conversations.audit.anchors import anchor_heads
 
     anchor_heads()
 
@@ -195,7 +195,7 @@ def add_tool_server(folder: str, token: str) -> None:
     import sys
 
     from conversations.models import McpServer, User
-    from conversations.services import mcp
+    from conversations.toolbox.mcp import servers
 
     root = User.objects.create(username="root", is_staff=True, is_superuser=True)
     line = ["-m", "tests.mcpservers", "stdio"]
@@ -203,7 +203,7 @@ def add_tool_server(folder: str, token: str) -> None:
         name="demo", is_enabled=True, transport="stdio", command=sys.executable, arguments=line
     )
     environment = {"PYTHONPATH": folder, "TOKEN": token}
-    mcp.save_server(server=found, actor=root, changed=["name"], environment=environment)
+    servers.save_server(server=found, actor=root, changed=["name"], environment=environment)
 
 
 def every_row() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from tools.base import ToolContext, tool
+from tools.framework.tool import ToolContext, tool
 
 #: Seconds for which `block` holds the event loop up.
 BLOCKED = 4.0

@@ -54,8 +54,8 @@ def _ends() -> dict[str, str]:
 
 
 def _rows(changed: Sequence[str] | None) -> list[str]:
+    from conversations.audit.verify import Tally, verify_conversation
     from conversations.models import Conversation
-    from conversations.services.audit import Tally, verify_conversation
     from tests.faults.oracle import check_log, check_rows, check_totals
 
     try:
@@ -99,7 +99,7 @@ def live() -> list[str]:
 
 def _unstored(acknowledged: Sequence[Sequence[str]]) -> list[str]:
     """O6: what was acknowledged and is not there exactly once, with its words."""
-    from conversations.context import wire
+    from conversations.context.view import wire
     from conversations.models import Message, QueuedPrompt, Turn
 
     names = {client_id for _, client_id, _ in acknowledged}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conversations.bench import figures
+from agentweb.bench import readme_figures
 
 KEPT = Path(__file__).parent / "results" / "chaos.json"
 #: Kills of a run that is kept.
@@ -117,7 +117,7 @@ def kept() -> dict[str, Any] | None:
     return found
 
 
-def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = figures.README) -> bool:
+def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = readme_figures.README) -> bool:
     """Keep a run that was long enough, of both modes, and have the README quote it.
 
     Tells whether it is kept: a shorter run shows less than the one that is there.
@@ -127,7 +127,7 @@ def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = figures.README
         return False
     file.parent.mkdir(exist_ok=True)
     file.write_text(dumped(found), encoding="utf-8")
-    return figures.put(MARKS, render(found), readme)
+    return readme_figures.put(MARKS, render(found), readme)
 
 
 def dumped(found: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ from random import Random
 from typing import Any, Self
 from uuid import uuid4
 
-from conversations.context import wire
+from conversations.context.view import wire
 from tests import prepared, servers, toys
 from tests.rig.client import Chat, Person
 from tests.rig.forking import Template, base

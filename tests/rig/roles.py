@@ -73,10 +73,10 @@ def _manage(*arguments: str) -> None:
 
 
 def _begin(sweep: float, halts: Sequence[str]) -> None:
-    from conversations import process
+    from conversations.runtime import process
     from tests.rig.heavy import HEAVY
     from tests.toys import TOYS
-    from tools.registry import TOOLS
+    from tools.framework.registry import TOOLS
 
     _own_names()
     process.SWEEP_SECONDS = sweep
@@ -87,9 +87,10 @@ def _begin(sweep: float, halts: Sequence[str]) -> None:
 
 def _own_names() -> None:
     """Have the names of this process, not those of the template which imported the modules."""
-    from conversations import relay, turns
+    from conversations.live import relay
+    from conversations.runtime import supervisor
 
-    turns.OWNER = f"{socket.gethostname()}:{os.getpid()}"
+    supervisor.OWNER = f"{socket.gethostname()}:{os.getpid()}"
     relay.relay.name = uuid4().hex
 
 

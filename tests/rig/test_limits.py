@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conversations.services.takeovers import MOST_TAKEOVERS
+from conversations.turns.takeovers import MOST_TAKEOVERS
 from tests.rig.model import Model
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from conversations.context import rules
-from conversations.context.envelope import body
-from conversations.context.view import Message
+from conversations.context.view import rules
+from conversations.context.view.envelope import body
+from conversations.context.view.view import Message
 from tests.runner.streams import says
 from tests.runner.twins import World, blocks
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from conversations.context.decision import Rates
-from conversations.context.policy import policy_from
+from conversations.context.policy.policy import policy_from
+from conversations.context.view.cost_decision import Rates
 from tests.runner.streams import says
 from tests.runner.test_reductions import remembered
 from tests.runner.twins import TwinLog, World, job

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.allowances import Rule, Standing, effective, share
+from conversations.budgets.effective import Rule, Standing, effective, share
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

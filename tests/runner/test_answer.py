@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations.answer import Answer, StreamError, ToolUse
-from conversations.context import blocks as rules
-from conversations.sse import EventReader
+from conversations.agent.answer import Answer, StreamError, ToolUse
+from conversations.claude.sse import EventReader
+from conversations.context.view import blocks as rules
 from tests.runner.streams import (
     Events,
     calls,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.answer import ToolUse
-from conversations.asking import Ask, Known, asks
-from conversations.begun import Begun, OpenRound
-from conversations.context import wire
-from conversations.ports import ToolDone
-from conversations.toolruns import CANCELLED
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask, Known, asks
+from conversations.agent.ports import ToolDone
+from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.tool_calls import CANCELLED
+from conversations.context.view import wire
 from tests.runner.laws import check_usable
 from tests.runner.streams import calls, says
 from tests.runner.test_tools import results

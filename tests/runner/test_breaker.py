@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from conversations.failures import MOST_FAILURES, PAUSES, Breaker
-from conversations.ports import ModelFailed
+from conversations.agent.ports import ModelFailed
+from conversations.claude.errors import MOST_FAILURES, PAUSES, Breaker
 
 BUSY = ModelFailed("overloaded", "The model is overloaded.", 529, may_retry=True)
 DOWN = ("overloaded", "upstream", "unreachable", "timeout", "cut")

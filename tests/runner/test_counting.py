@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from conversations.context.gauge import Report
-from conversations.context.policy import policy_from
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import policy_from
 from tests.runner.laws import check_log
 from tests.runner.streams import says
 from tests.runner.twins import TwinLog, World, blocks, job

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
-from conversations.context.policy import Policy, policy_from
-from conversations.ports import ModelFailed, ToolDone
+from conversations.agent.ports import ModelFailed, ToolDone
+from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.view import wire
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import ended, says, start, text, use
 from tests.runner.twins import TwinLog, World, blocks, job

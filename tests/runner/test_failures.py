@@ -5,10 +5,10 @@ from email.utils import format_datetime
 
 import pytest
 
-from conversations.endings import failed, stopped
-from conversations.failures import MOST_WAIT, broken_off, meaning, retry_after
-from conversations.failures import failed as meant
-from conversations.ports import Refused
+from conversations.agent.finish import failed, stopped
+from conversations.agent.ports import Refused
+from conversations.claude.errors import MOST_WAIT, broken_off, meaning, retry_after
+from conversations.claude.errors import failed as meant
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from conversations.begun import Begun, OpenRound
-from conversations.ports import ModelFailed, ToolDone
-from conversations.switch import LEFT, Stopped, Switch
+from conversations.agent.ports import ModelFailed, ToolDone
+from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.stop import LEFT, Stopped, Switch
 from tests.runner.laws import check_usable
 from tests.runner.streams import calls, says
 from tests.runner.test_resuming import uses

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from conversations.answer import Answer
-from conversations.context import native
-from conversations.context.policy import policy_from
-from conversations.ports import ModelFailed, Refused
+from conversations.agent.answer import Answer
+from conversations.agent.ports import ModelFailed, Refused
+from conversations.context.policy.policy import policy_from
+from conversations.context.steps import api_clearing
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import Events, calls, closed, delta, ended, opened, says, start, whole
 from tests.runner.test_reductions import remembered
@@ -58,7 +58,7 @@ async def test_a_reply_asks_for_the_clearing_and_the_report_counts_it_in(caplog:
     w = world()
     await w.run(clearing(7, 2_500), says("More."))
     sending = w.calls.sendings[0]
-    assert sending.envelope.headers == {"anthropic-beta": native.EDITING}
+    assert sending.envelope.headers == {"anthropic-beta": api_clearing.EDITING}
     asked = json.loads(w.calls.bodies[0])["context_management"]["edits"][0]
     assert asked["keep"] == {"type": "tool_uses", "value": 1}
     assert kinds(w) == [("clearing", "expected")]
@@ -83,7 +83,7 @@ async def test_the_api_is_asked_for_a_compaction_and_its_block_goes_first() -> N
     assert finish.state == "done"
     summary, reply = w.calls.sendings
     assert (summary.purpose, summary.view) == ("summary", None)
-    assert summary.envelope.headers == {"anthropic-beta": native.COMPACTION}
+    assert summary.envelope.headers == {"anthropic-beta": api_clearing.COMPACTION}
     wanted = json.loads(w.calls.bodies[0])
     assert wanted["compaction"] == {"type": "summarize"}
     assert "context_management" not in wanted

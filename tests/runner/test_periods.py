@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations.periods import ZoneUnknown, bounds
+from conversations.models.periods import ZoneUnknown, bounds
 
 ZONES = sorted(available_timezones() - {"localtime"})
 PERIODS = ("hour", "day", "week", "month")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.prices import KINDS, PriceList, PriceMissing
-from conversations.usage import Usage
+from conversations.agent.prices import KINDS, PriceList, PriceMissing
+from conversations.agent.usage import Usage
 
 rates = st.fixed_dictionaries({kind: st.integers(0, 50_000_000) for kind in KINDS})
 lists = st.lists(

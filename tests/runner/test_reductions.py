@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
-from conversations.context.edits import Transformation
-from conversations.context.policy import Policy, policy_from
-from conversations.ports import ModelFailed, Refused, ToolDone
-from conversations.switch import Stopped
+from conversations.agent.ports import ModelFailed, Refused, ToolDone
+from conversations.agent.stop import Stopped
+from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.view import wire
+from conversations.context.view.edits import Transformation
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import calls, ended, says, start, text, thought, use
 from tests.runner.twins import Script, TwinLog, World, blocks, job

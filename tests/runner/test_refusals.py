@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
-from conversations.context.policy import PRESETS
-from conversations.endings import LEFT_OUT, WRONG_CALLS
-from conversations.ports import ModelFailed, Refused, Sending, Sent, ToolDone
+from conversations.agent.finish import LEFT_OUT, WRONG_CALLS
+from conversations.agent.ports import ModelFailed, Refused, Sending, Sent, ToolDone
+from conversations.context.policy.policy import PRESETS
+from conversations.context.view import wire
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import Events, calls, closed, ended, opened, says, start, text, thought
 from tests.runner.streams import use as tool

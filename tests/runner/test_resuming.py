@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.answer import ToolUse
-from conversations.begun import Begun, OpenRound
-from conversations.context import wire
-from conversations.ports import Refused, ToolDone
-from conversations.toolruns import CUT_SHORT, FLAWED, TOO_MANY
+from conversations.agent.answer import ToolUse
+from conversations.agent.ports import Refused, ToolDone
+from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.tool_calls import CUT_SHORT, FLAWED, TOO_MANY
+from conversations.context.view import wire
 from tests.runner.laws import check_usable
 from tests.runner.streams import calls, says
 from tests.runner.test_tools import results

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conversations.events import TurnChanged
-from conversations.ports import ModelFailed
+from conversations.agent.events import TurnChanged
+from conversations.agent.ports import ModelFailed
 from tests.runner.laws import check_usable
 from tests.runner.streams import Events, delta, ended, opened, says, start, text, thought, use
 from tests.runner.twins import World, job

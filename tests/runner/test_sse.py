@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import sse
+from conversations.claude import sse
+from conversations.claude.sse import EventReader
 from conversations.context.errors import WireError
-from conversations.sse import EventReader
 
 events = st.lists(
     st.dictionaries(st.text(max_size=4), st.text(max_size=8) | st.integers(), max_size=3),

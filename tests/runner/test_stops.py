@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from conversations.ports import Ending, Head, ModelFailed, Piece, ToolDone
-from conversations.switch import Stopped, Switch
-from conversations.toolruns import CANCELLED, STOPPED_WITHIN
+from conversations.agent.ports import Ending, Head, ModelFailed, Piece, ToolDone
+from conversations.agent.stop import Stopped, Switch
+from conversations.agent.tool_calls import CANCELLED, STOPPED_WITHIN
 from tests.runner.laws import check_usable
 from tests.runner.streams import calls, ended, says, start, text, thought, use
 from tests.runner.twins import TwinModel, World, cancelled, forever, job, look

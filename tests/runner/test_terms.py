@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.terms import terms
+from conversations.log.search_terms import terms
 
 PLAIN = st.text(st.characters(max_codepoint=0x7F), max_size=200)
 

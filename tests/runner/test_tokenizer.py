@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from agentweb.emulator.catalogue import MODELS
 from agentweb.emulator.tokens import count_text
-from conversations.answer import Answer
-from conversations.context import wire
-from conversations.tokenizer import CALL_TOKENS, NEWER, OLDER, Family, family_of
+from conversations.agent.answer import Answer
+from conversations.agent.tokenizer import CALL_TOKENS, NEWER, OLDER, Family, family_of
+from conversations.context.view import wire
 from tests.runner.streams import opened, start, text, thought
 
 FAMILIES = {"older": OLDER, "newer": NEWER}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
-from conversations.ports import ToolDone
-from conversations.switch import Stopped
-from conversations.toolruns import TOO_MANY
+from conversations.agent.ports import ToolDone
+from conversations.agent.stop import Stopped
+from conversations.agent.tool_calls import TOO_MANY
+from conversations.context.view import wire
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import Events, calls, ended, opened, says, start, text, thought, use
 from tests.runner.twins import World, forever, job, look

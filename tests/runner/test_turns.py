@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from conversations.events import MeterMoved, RoundChanged, RoundOpened
-from conversations.ports import Refused
+from conversations.agent.events import MeterMoved, RoundChanged, RoundOpened
+from conversations.agent.ports import Refused
 from tests.runner.laws import check_log, check_usable
 from tests.runner.streams import (
     calls,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.usage import MOST_TOKENS, usage_from
+from conversations.agent.usage import MOST_TOKENS, usage_from
 
 odd = (
     st.none()

@@ -12,19 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from conversations.answer import ToolUse
-from conversations.asking import Ask
-from conversations.begun import Begun
-from conversations.context import edits, wire
-from conversations.context.edits import Transformation
-from conversations.context.envelope import Envelope, body, envelope
-from conversations.context.gauge import Report
-from conversations.context.pipeline import Veto
-from conversations.context.policy import PRESETS, Policy
-from conversations.context.view import Kind, Message, View
-from conversations.events import Event
-from conversations.given import Caps, Job, Loaded
-from conversations.ports import (
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask
+from conversations.agent.events import Event
+from conversations.agent.job import Caps, Job, Loaded
+from conversations.agent.loop import Runner
+from conversations.agent.ports import (
     NO_HEADERS,
     Ending,
     Finish,
@@ -37,8 +30,15 @@ from conversations.ports import (
     Sent,
     ToolDone,
 )
-from conversations.runner import Runner
-from conversations.switch import Switch
+from conversations.agent.resume import Begun
+from conversations.agent.stop import Switch
+from conversations.context.pipeline import Veto
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import PRESETS, Policy
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import Transformation
+from conversations.context.view.envelope import Envelope, body, envelope
+from conversations.context.view.view import Kind, Message, View
 
 Step = dict[str, Any] | BaseException | Callable[[], Awaitable[object]]
 Script = Sequence[Step]

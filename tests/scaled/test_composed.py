@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from agentweb.alive import LASTS
+from agentweb.heartbeat import LASTS
 from tests import servers
 from tests.scaled.composing import Composed, until
 from tests.web.test_health import stopped

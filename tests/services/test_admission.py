@@ -11,19 +11,12 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from conversations.models import (
-    ApiCall,
-    Budget,
-    BudgetWindow,
-    Grant,
-    Reservation,
-    TurnCap,
-)
-from conversations.ports import Ending, ModelFailed
-from conversations.queries.allowances import standings
-from conversations.services import calls
-from conversations.services.chain import append, locked_site
-from conversations.usage import Usage
+from conversations.agent.ports import Ending, ModelFailed
+from conversations.agent.usage import Usage
+from conversations.budgets.status import standings
+from conversations.log.chain import append, locked_site
+from conversations.models import ApiCall, Budget, BudgetWindow, Grant, Reservation, TurnCap
+from conversations.turns import calls
 from tests import records, work
 from tests.allowing import PLENTY, clean, group, member, padded, play, refusal, site, worst
 

@@ -15,16 +15,16 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
+from conversations.audit import anchors
+from conversations.audit.anchor_file import AnchorError
+from conversations.audit.anchors import anchor_due, anchor_heads
+from conversations.audit.verify import Problem, Tally, verify_conversation, verify_everything
+from conversations.budgets.grants import grant_more
+from conversations.library.conversations import delete_everything
+from conversations.library.erase import erase_due
+from conversations.log.chain import OWNED, link_digest
+from conversations.log.triggers import guarded_models, verbs
 from conversations.models import AnchorMark, Chained, Conversation, Grant, SiteChain
-from conversations.services import anchors
-from conversations.services.anchor_file import AnchorError
-from conversations.services.anchors import anchor_due, anchor_heads
-from conversations.services.audit import Problem, Tally, verify_conversation, verify_everything
-from conversations.services.chain import OWNED, link_digest
-from conversations.services.conversations import delete_everything
-from conversations.services.erase import erase_due
-from conversations.services.grants import grant_more
-from conversations.services.guards import guarded_models, verbs
 from tests import records, work
 
 pytestmark = pytest.mark.django_db

@@ -11,28 +11,24 @@ import pytest
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from conversations.answer import ToolUse
-from conversations.asking import Ask
-from conversations.context import wire
-from conversations.models import (
-    Approval,
-    Conversation,
-    Decision,
-    Message,
-    ToolCall,
-    Turn,
-)
-from conversations.ports import ToolDone
-from conversations.queries.approvals import CHANGED, DENIED, EXPIRED
-from conversations.queries.listing import listing
-from conversations.queries.questions import open_questions
-from conversations.services import approvals, audit, leases, takeovers, toolcalls, turns
-from conversations.services.approvals import ApprovalError
-from conversations.services.conversations import delete_conversation
-from conversations.services.leases import Lease
-from conversations.services.prompts import SendError
-from conversations.services.queue import waits
-from conversations.switch import Stopped
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask
+from conversations.agent.ports import ToolDone
+from conversations.agent.stop import Stopped
+from conversations.audit import verify
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
+from conversations.library.sidebar import listing
+from conversations.log import leases
+from conversations.log.leases import Lease
+from conversations.models import Approval, Conversation, Decision, Message, ToolCall, Turn
+from conversations.toolbox import approvals
+from conversations.toolbox.approval_judge import CHANGED, DENIED, EXPIRED
+from conversations.toolbox.approvals import ApprovalError
+from conversations.transcript.questions import open_questions
+from conversations.turns import takeovers, tool_calls, turns
+from conversations.turns.prompts import SendError
+from conversations.turns.queue import waits
 from tests import toys, work
 from tests.asking import FIRE, POST, asked, calling, done, judge, uses
 
@@ -77,7 +73,7 @@ def test_a_turn_that_asks_is_given_back_and_holds_nothing() -> None:
     assert (question.reason, question.destination) == ("write", "mail:a@b.example")
     assert question.arguments_digest == wire.digest(wire.encode(POST[2]))
     with pytest.raises(Stopped):
-        toolcalls.start_tool(lease=lease, tool_use_id="p")
+        tool_calls.start_tool(lease=lease, tool_use_id="p")
 
 
 def test_turns_that_ask_hold_no_other_conversation_up(settings: Any) -> None:
@@ -188,7 +184,7 @@ def test_an_unanswered_question_counts_as_no() -> None:
 
 def _late() -> None:
     """Let the time of all questions be over, past their guards."""
-    from conversations.services import guards
+    from conversations.log import triggers
 
     table = Approval._meta.db_table
     from django.db import connection
@@ -197,7 +193,7 @@ def _late() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_update"{where}')
     Approval.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    guards.install_guards()
+    triggers.install_guards()
 
 
 # What was allowed for the conversation.
@@ -228,7 +224,7 @@ def test_what_is_allowed_for_the_conversation_answers_the_same_questions_of_the_
     assert decide(fourth, "denied").state == "tool_wait"
     assert set(judge(again(lease), uses(POST, same, elsewhere, FIRE))) == {"r", "f"}
     key = work.conversation_of(lease).public_id
-    assert list(audit.verify_conversation(key, audit.Tally())) == []
+    assert list(verify.verify_conversation(key, verify.Tally())) == []
 
 
 @pytest.mark.parametrize("verdict", ["once", "denied"])
@@ -322,14 +318,14 @@ def test_decisions_stops_messages_and_throwing_away_at_once_leave_one_whole_turn
     assert row.state == "cancelled" or (row.state == "tool_wait" and row.stop_requested_at)
     calls = {call.state for call in row.tool_calls.all()}
     assert calls == {"cancelled" if row.state == "cancelled" else "planned"}
-    assert list(audit.verify_conversation(conversation.public_id, audit.Tally())) == []
+    assert list(verify.verify_conversation(conversation.public_id, verify.Tally())) == []
 
 
 def test_question_and_decision_stand_in_the_record_for_good() -> None:
     lease, (question,) = asked(FIRE)
     decide(question)
     key = work.conversation_of(lease).public_id
-    assert list(audit.verify_conversation(key, audit.Tally())) == []
+    assert list(verify.verify_conversation(key, verify.Tally())) == []
     for row in (Approval, Decision):
         with pytest.raises(DatabaseError), transaction.atomic():
             row.objects.update(link=7)

@@ -10,19 +10,22 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from conversations.context import edits
-from conversations.context.edits import SpliceMessages, Trigger
-from conversations.context.policy import Policy
-from conversations.context.restore import restore
-from conversations.context.view import Message as ViewMessage
+from conversations.audit import verify
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.restore import restore
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceMessages, Trigger
+from conversations.context.view.view import Message as ViewMessage
+from conversations.files import attachments
+from conversations.library.conversations import delete_conversation, delete_everything
+from conversations.library.erase import erase_due
+from conversations.log import append
+from conversations.log.path import path
+from conversations.log.triggers import guarded_tables
 from conversations.models import Attachment, Blob, Conversation, Turn, User
-from conversations.queries import transcripts
-from conversations.queries.originals import original
-from conversations.queries.path import path
-from conversations.services import attachments, audit, log, turns
-from conversations.services.conversations import delete_conversation, delete_everything
-from conversations.services.erase import erase_due
-from conversations.services.guards import guarded_tables
+from conversations.transcript import transcript
+from conversations.transcript.originals import original
+from conversations.turns import turns
 from tests import pictures, records, work
 from tests.attaching import NOTES, PDF, PNG, chat, kept, started, view_of
 
@@ -35,20 +38,20 @@ def user() -> User:
 
 
 def problems() -> list[str]:
-    return [str(one) for one in audit.verify_everything(audit.Tally())]
+    return [str(one) for one in verify.verify_everything(verify.Tally())]
 
 
 def test_a_page_shows_files_with_one_query_more(
     user: User, django_assert_max_num_queries: Any
 ) -> None:
     turn = started(user, kept(user), kept(user, PDF, "a.pdf"))
-    (shown,) = transcripts.transcript(chat(turn)).turns
+    (shown,) = transcript.transcript(chat(turn)).turns
     picture, paper = shown.files
     assert (picture.name, picture.is_image, picture.box) == ("cat.png", True, (64, 48))
     assert (paper.name, paper.pages, paper.kind) == ("a.pdf", 3, "PDF")
     assert picture.url == f"/files/{picture.id}"
     with django_assert_max_num_queries(20) as seen:
-        transcripts.transcript(chat(turn))
+        transcript.transcript(chat(turn))
     assert sum("conversations_attachment" in query["sql"] for query in seen) == 1
 
 
@@ -69,12 +72,14 @@ def test_a_prompt_put_back_is_named_in_the_record_and_whole_in_the_view(user: Us
     trim = edits.transformation(
         view, "trim", Trigger(1, 0, "estimated"), (SpliceMessages(1, 2),), "gone"
     )
-    log.record_transformation(lease=lease, change=trim, policy=Policy(), summary_call=None)
+    append.record_transformation(lease=lease, change=trim, policy=Policy(), summary_call=None)
     whole = [entry for entry in path(chat(turn)) if isinstance(entry, ViewMessage)]
     short = records.loaded(lease).view
     change = restore(short, whole[0])
     assert change is not None
-    row = log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    row = append.record_transformation(
+        lease=lease, change=change, policy=Policy(), summary_call=None
+    )
     assert base64.b64encode(PNG).decode() not in row.edits
     assert len(row.edits) < 2_000
     assert records.loaded(lease).view == change.made

@@ -9,16 +9,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from conversations.context import attached, wire
-from conversations.context.attached import MissingFile
-from conversations.context.view import Message as ViewMessage
+from conversations.audit import verify
+from conversations.context.view import attachment_refs, wire
+from conversations.context.view.attachment_refs import MissingFile
+from conversations.context.view.view import Message as ViewMessage
+from conversations.files.attachments import AttachmentError, drop_attachment
+from conversations.log import named_texts
+from conversations.log.rebuild import rebuilt
 from conversations.models import ApiModel, Attachment, Blob, Conversation, Message, Turn, User
-from conversations.queries import attachments as queries
-from conversations.queries import meters, transcripts
-from conversations.queries.requests import rebuilt
-from conversations.services import audit, turns
-from conversations.services.attachments import AttachmentError, drop_attachment
-from conversations.services.prompts import SendError
+from conversations.transcript import meter, transcript
+from conversations.turns import turns
+from conversations.turns.prompts import SendError
 from tests import pictures, records, work
 from tests.attaching import NOTES, PDF, PNG, chat, kept, started, view_of
 
@@ -40,7 +41,7 @@ def refused(user: User, *ids: UUID, turn: Turn | None = None) -> SendError:
 
 
 def problems() -> list[str]:
-    return [str(one) for one in audit.verify_everything(audit.Tally())]
+    return [str(one) for one in verify.verify_everything(verify.Tally())]
 
 
 # Stored once, sent whole.
@@ -74,18 +75,18 @@ def test_a_prompt_weighs_with_its_files_and_the_meter_counts_them(user: User) ->
     files = [kept(user, pictures.png(750, 100)), kept(user, PDF, "a.pdf")]
     turn = started(user, *files)
     row = Message.objects.get(turn=turn)
-    whole = ViewMessage.parse(0, "prompt", queries.whole(turn.conversation_id, row.content))
+    whole = ViewMessage.parse(0, "prompt", named_texts.whole(turn.conversation_id, row.content))
     assert row.estimate == whole.tokens == view_of(turn).tokens
     assert [file.estimate for file in files] == [block.tokens for block in whole.blocks[:2]]
     assert row.estimate > 100 + 3 * 2_500
-    assert meters.meter(chat(turn)).tokens == row.estimate
+    assert meter.meter(chat(turn)).tokens == row.estimate
 
 
 def test_a_file_may_be_all_there_is_to_say(user: User) -> None:
     turn = started(user, kept(user, name="cat of ours.png"), text="  ")
     assert turn.conversation.title == "cat of ours.png"
     assert [block.type for block in view_of(turn).messages[0].blocks] == ["image"]
-    (shown,) = transcripts.transcript(chat(turn)).turns
+    (shown,) = transcript.transcript(chat(turn)).turns
     assert shown.prompt_html == ""
     with pytest.raises(SendError) as caught:
         started(user, text=" ")
@@ -156,9 +157,9 @@ def test_a_name_reaches_no_file_of_another_conversation(user: User) -> None:
     started(user, kept(user))
     other = started(user)
     digest = Attachment.objects.get().data_id
-    content = wire.join([attached.block("image/png", digest, "")])
+    content = wire.join([attachment_refs.block("image/png", digest, "")])
     with pytest.raises(MissingFile):
-        queries.whole(other.conversation_id, content)
+        named_texts.whole(other.conversation_id, content)
 
 
 def test_a_file_sent_in_one_chat_is_not_sent_in_another_by_its_id(user: User) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from conversations.context import native
+from conversations.audit.verify import Problem, Tally, verify_conversation, verify_everything
+from conversations.context.steps import api_clearing
+from conversations.log.triggers import guarded_tables
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -25,9 +27,7 @@ from conversations.models import (
     User,
 )
 from conversations.models import Message as MessageRow
-from conversations.services import takeovers
-from conversations.services.audit import Problem, Tally, verify_conversation, verify_everything
-from conversations.services.guards import guarded_tables
+from conversations.turns import takeovers
 from tests import records, work
 from tests.records import played
 
@@ -363,10 +363,10 @@ def test_the_headers_of_a_request_are_part_of_what_is_verified(
     unguarded: Callable[..., None],
 ) -> None:
     lease = work.begun()
-    asked = native.compacting(records.ENVELOPE)
+    asked = api_clearing.compacting(records.ENVELOPE)
     sent = work.opened(lease, asked)
     records.close(lease, sent.call, work.complete())
-    assert sent.headers == {"anthropic-beta": native.COMPACTION}
+    assert sent.headers == {"anthropic-beta": api_clearing.COMPACTION}
     row = Envelope.objects.get()
     assert (row.digest, row.text) == (asked.digest, asked.text)
     assert found()[1] == []

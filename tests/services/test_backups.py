@@ -15,9 +15,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agentweb.serving import only_one
+from agentweb.server_process import only_one
 from conversations.models import User
-from conversations.services.backups import archive, making
+from conversations.operations.backup import archive, make
 from tests import prepared, servers, work
 from tests.e2e.served import PROJECT
 from tests.environment import DATABASE
@@ -30,9 +30,9 @@ from django.core.files.base import ContentFile
 from tests import records, work
 from conversations.models import User
 from conversations.services import anchors
-from conversations.services.workspace.objects import storage
+from conversations.files.workspace.objects import storage
 from conversations.models import WorkspaceFile
-from tools.workspace import digest_of
+from tools.workspace.workspace import digest_of
 from django.utils import timezone
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
@@ -52,7 +52,7 @@ COUNT = """
 import django
 django.setup()
 from conversations.models import Message, WorkspaceFile
-from conversations.services.workspace.objects import read_object
+from conversations.files.workspace.objects import read_object
 print(Message.objects.filter(kind="prompt").count())
 print([read_object(file) for file in WorkspaceFile.objects.all()])
 """
@@ -153,7 +153,7 @@ def test_a_damaged_archive_is_refused(archived: Path, tmp_path: Path) -> None:
 def test_a_backup_of_another_database_or_a_newer_version_is_refused(
     archived: Path, tmp_path: Path
 ) -> None:
-    assert making.open_backup(path=archived, folder=tmp_path / "0").database == connection.vendor
+    assert make.open_backup(path=archived, folder=tmp_path / "0").database == connection.vendor
     for at, changes in enumerate(
         [{"database": "oracle"}, {"migrations": {"conversations": "9999_later"}}, {"format": 2}], 1
     ):
@@ -164,13 +164,13 @@ def test_a_backup_of_another_database_or_a_newer_version_is_refused(
         with archive.writing(path, manifest) as writer:
             writer.add_bytes("database", b"")
         with pytest.raises(archive.BackupError, match=r"is of (oracle|a newer|format 2)"):
-            making.open_backup(path=path, folder=tmp_path / str(at))
+            make.open_backup(path=path, folder=tmp_path / str(at))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_nothing_is_replaced_unasked(archived: Path, tmp_path: Path, settings: Any) -> None:
     with pytest.raises(archive.BackupError, match="a backup replaces nothing"):
-        making.make_backup(path=archived)
+        make.make_backup(path=archived)
     settings.DATA_DIR = tmp_path
     work.person()
     with pytest.raises(CommandError, match=r"--force replaces it|others use the database"):

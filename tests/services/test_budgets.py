@@ -12,23 +12,18 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from conversations.models import (
-    ApiCall,
-    Budget,
-    BudgetWindow,
-    LedgerEntry,
-    Reservation,
-)
-from conversations.periods import bounds
-from conversations.ports import Ending, ModelFailed, Refused
-from conversations.queries.prices import price_list
-from conversations.services import budgets, takeovers
-from conversations.services.audit.accounts import check_accounts
-from conversations.services.budgets import Amounts
-from conversations.services.chain import locked
-from conversations.services.leases import Lease
-from conversations.services.windows import open_slots
-from conversations.usage import Usage
+from conversations.agent.ports import Ending, ModelFailed, Refused
+from conversations.agent.usage import Usage
+from conversations.budgets import holds
+from conversations.budgets.holds import Amounts
+from conversations.budgets.prices import price_list
+from conversations.budgets.reconciliation import check_accounts
+from conversations.budgets.windows import open_slots
+from conversations.log.chain import locked
+from conversations.log.leases import Lease
+from conversations.models import ApiCall, Budget, BudgetWindow, LedgerEntry, Reservation
+from conversations.models.periods import bounds
+from conversations.turns import takeovers
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -88,9 +83,9 @@ def test_settling_twice_changes_nothing() -> None:
     before = work.everything()
     call = ApiCall.objects.get(pk=sent.call)
     row = locked(lease.conversation_id)
-    budgets.settle(call=call, used=Amounts(7_777, 7), conversation=row)
-    budgets.settle(call=call, used=None, conversation=row)
-    budgets.settle_in_full(call=call, conversation=row)
+    holds.settle(call=call, used=Amounts(7_777, 7), conversation=row)
+    holds.settle(call=call, used=None, conversation=row)
+    holds.settle_in_full(call=call, conversation=row)
     assert work.everything() == before
 
 
@@ -251,7 +246,7 @@ def settle(call: int) -> None:
     with transaction.atomic():
         row = ApiCall.objects.get(pk=call)
         used = Amounts(1_000, 7)
-        budgets.settle(call=row, used=used, conversation=locked(row.conversation_id))
+        holds.settle(call=row, used=used, conversation=locked(row.conversation_id))
 
 
 @pytest.mark.django_db(transaction=True)

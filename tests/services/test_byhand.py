@@ -6,16 +6,16 @@ import random
 
 import pytest
 
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.models import ApiCall, Conversation
-from conversations.queries.hands import summarised
-from conversations.queries.paging import bookmark, is_known
-from conversations.queries.previews import offer
-from conversations.queries.summaries import summary_card
-from conversations.queries.taken import left_out
-from conversations.services import byhand, proposals
-from conversations.services.handmade import HandError
-from conversations.services.pins import keep_in_full, release
+from conversations.reductions import by_hand, proposals
+from conversations.reductions.pins import keep_in_full, release
+from conversations.reductions.preview import offer
+from conversations.reductions.record_change import HandError
+from conversations.reductions.summary import summary_card
+from conversations.reductions.taken_out import left_out
+from conversations.reductions.working_view import summarised
+from conversations.transcript.paging import bookmark, is_known
 from tests import records, work
 from tests.hands import (
     WORDS,
@@ -55,7 +55,7 @@ def test_what_was_previewed_is_what_is_applied(played: Played, wanted: str) -> N
 def test_a_page_that_did_not_hear_of_it_is_another(played: Played) -> None:
     before = bookmark(now(played), now(played).leaf)
     assert is_known(now(played), before)
-    byhand.leave_out(**who(played), ids=["toolu_2"])
+    by_hand.leave_out(**who(played), ids=["toolu_2"])
     assert not is_known(now(played), before)
     assert is_known(now(played), bookmark(now(played), now(played).leaf))
 
@@ -64,29 +64,29 @@ def test_what_is_not_what_was_shown_is_refused(played: Played) -> None:
     made = offer(now(played), "results").preview
     assert made is not None
     given = {**who(played), "wanted": "results"}
-    assert refused(lambda: byhand.compact(**given, digest="sha256:0")).code == "moved"
+    assert refused(lambda: by_hand.compact(**given, digest="sha256:0")).code == "moved"
     keep_in_full(**who(played), ids=["toolu_2"])
-    assert "went on" in refused(lambda: byhand.compact(**given, digest=made.digest)).text
+    assert "went on" in refused(lambda: by_hand.compact(**given, digest=made.digest)).text
     release(**who(played), ids=["toolu_2"])
     Conversation.objects.filter(pk=played.conversation.pk).update(
         policy={"tool_result_retention_chars": 200}
     )
-    assert refused(lambda: byhand.compact(**given, digest=made.digest)).code == "moved"
+    assert refused(lambda: by_hand.compact(**given, digest=made.digest)).code == "moved"
     compact(played)
-    assert "nothing" in refused(lambda: byhand.compact(**given, digest=made.digest)).text
+    assert "nothing" in refused(lambda: by_hand.compact(**given, digest=made.digest)).text
     assert offer(now(played), "results").problem
 
 
 def test_nothing_is_done_by_hand_under_a_running_answer(played: Played) -> None:
     digest = offer(now(played), "turns").preview
     assert digest is not None
-    row = byhand.leave_out(**who(played), ids=["toolu_2"])
+    row = by_hand.leave_out(**who(played), ids=["toolu_2"])
     work.next_turn(now(played))
     acts = (
-        lambda: byhand.compact(**who(played), wanted="turns", digest=digest.digest),
-        lambda: byhand.leave_out(**who(played), ids=["toolu_3"]),
-        lambda: byhand.include(**who(played), ids=["toolu_2"]),
-        lambda: byhand.edit_summary(**who(played), seq=row.seq, text=WORDS),
+        lambda: by_hand.compact(**who(played), wanted="turns", digest=digest.digest),
+        lambda: by_hand.leave_out(**who(played), ids=["toolu_3"]),
+        lambda: by_hand.include(**who(played), ids=["toolu_2"]),
+        lambda: by_hand.edit_summary(**who(played), seq=row.seq, text=WORDS),
         lambda: proposals.ask(**who(played)),
         lambda: proposals.apply(**who(played), digest="x"),
     )
@@ -98,21 +98,21 @@ def test_nothing_is_done_by_hand_under_a_running_answer(played: Played) -> None:
 def test_what_was_left_out_stays_out_until_it_is_included(played: Played) -> None:
     before = view(played)
     said = f"msg_{[m.seq for m in before.messages if m.kind == 'prompt'][1]}"
-    row = byhand.leave_out(**who(played), ids=["toolu_2", said])
+    row = by_hand.leave_out(**who(played), ids=["toolu_2", said])
     assert (row.kind, row.setting, row.actor) == ("compaction", "exclude", played.user)
     assert left_out(now(played)) == {"toolu_2", said}
     work.answered(work.next_turn(now(played)))
     assert 'recall \\"toolu_2\\"' in view(played).body
-    again = lambda: byhand.leave_out(**who(played), ids=["toolu_2"])  # noqa: E731
+    again = lambda: by_hand.leave_out(**who(played), ids=["toolu_2"])  # noqa: E731
     assert refused(again).code == "nothing"
-    back = byhand.include(**who(played), ids=["toolu_2"])
+    back = by_hand.include(**who(played), ids=["toolu_2"])
     assert back is not None
     assert back.kind == "restore"
     assert left_out(now(played)) == {said}
-    assert byhand.include(**who(played), ids=["toolu_2"]) is None
-    byhand.take_back(**who(played), seq=back.seq)
+    assert by_hand.include(**who(played), ids=["toolu_2"]) is None
+    by_hand.take_back(**who(played), seq=back.seq)
     assert left_out(now(played)) == {"toolu_2", said}
-    byhand.include(**who(played), ids=["toolu_2", said])
+    by_hand.include(**who(played), ids=["toolu_2", said])
     assert left_out(now(played)) == frozenset()
     assert view(played).body.startswith(before.body[:400])
     assert clean()
@@ -127,10 +127,10 @@ def test_what_is_pinned_or_unknown_or_first_is_not_left_out(played: Played) -> N
         (["toolu_2"], "pinned"), ([f"msg_{results}"], "pinned"), (["toolu_99"], "unknown"),
         ([], "unknown"), (["msg_1"], "nothing"),
     ):  # fmt: skip
-        assert refused(lambda ids=ids: byhand.leave_out(**who(played), ids=ids)).code == code
+        assert refused(lambda ids=ids: by_hand.leave_out(**who(played), ids=ids)).code == code
     keep_in_full(**who(played), ids=[f"msg_{results}"])
     release(**who(played), ids=["toolu_2"])
-    assert refused(lambda: byhand.leave_out(**who(played), ids=["toolu_2"])).code == "pinned"
+    assert refused(lambda: by_hand.leave_out(**who(played), ids=["toolu_2"])).code == "pinned"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -140,10 +140,10 @@ def test_taking_back_gives_the_earlier_view_to_the_byte(seed: int) -> None:
     acts = [
         lambda: compact(played),
         lambda: compact(played, "turns"),
-        lambda: byhand.leave_out(**who(played), ids=[f"msg_{now(played).tip}"]),
+        lambda: by_hand.leave_out(**who(played), ids=[f"msg_{now(played).tip}"]),
         lambda: keep_in_full(**who(played), ids=["toolu_1"]),
         lambda: summarise(played),
-        lambda: byhand.edit_summary(
+        lambda: by_hand.edit_summary(
             **who(played), seq=current(played), text=WORDS + f"More {seed}."
         ),
     ]
@@ -157,7 +157,7 @@ def test_taking_back_gives_the_earlier_view_to_the_byte(seed: int) -> None:
             continue
         if row is None:
             continue
-        undone = byhand.take_back(**who(played), seq=row.seq)
+        undone = by_hand.take_back(**who(played), seq=row.seq)
         assert (undone.edits, undone.parent, undone.actor) == ("[]", row.parent, played.user)
         after = view(played)
         assert wire.digest(after.body) == wire.digest(before.body)
@@ -180,29 +180,29 @@ def test_only_the_last_change_by_hand_is_taken_back_and_the_text_says_what_can_b
 ) -> None:
     row = compact(played)
     work.answered(work.next_turn(now(played)))
-    error = refused(lambda: byhand.take_back(**who(played), seq=row.seq))
+    error = refused(lambda: by_hand.take_back(**who(played), seq=row.seq))
     assert "went on" in error.text
     assert "sent in full again" in error.text
     automatic = played.conversation.transformations.filter(actor=None).first()
     assert automatic is not None
-    assert refused(lambda: byhand.take_back(**who(played), seq=automatic.seq)).code == "moved"
+    assert refused(lambda: by_hand.take_back(**who(played), seq=automatic.seq)).code == "moved"
 
 
 def test_a_person_rewords_a_summary_and_takes_it_back(played: Played) -> None:
     first = summarise(played)
     before = digest(played)
     longer = WORDS * 2 + "\n## Open\n- the rate"
-    row = byhand.edit_summary(**who(played), seq=first.seq, text=longer)
+    row = by_hand.edit_summary(**who(played), seq=first.seq, text=longer)
     assert row is not None
     assert (row.kind, row.setting, row.actor) == ("summary", "edit", played.user)
     assert row.bytes_after > row.bytes_before
     assert wire.encode(longer)[1:-1] in view(played).body
-    assert byhand.edit_summary(**who(played), seq=row.seq, text=longer) is None
-    old = lambda: byhand.edit_summary(**who(played), seq=first.seq, text=WORDS)  # noqa: E731
+    assert by_hand.edit_summary(**who(played), seq=row.seq, text=longer) is None
+    old = lambda: by_hand.edit_summary(**who(played), seq=first.seq, text=WORDS)  # noqa: E731
     assert refused(old).code == "replaced"
-    bad = lambda: byhand.edit_summary(**who(played), seq=row.seq, text=" ")  # noqa: E731
+    bad = lambda: by_hand.edit_summary(**who(played), seq=row.seq, text=" ")  # noqa: E731
     assert "empty" in refused(bad).text
-    grown = lambda: byhand.edit_summary(  # noqa: E731
+    grown = lambda: by_hand.edit_summary(  # noqa: E731
         **who(played), seq=row.seq, text=WORDS * 500
     )
     assert "shorter" in refused(grown).text
@@ -215,6 +215,6 @@ def test_a_person_rewords_a_summary_and_takes_it_back(played: Played) -> None:
     assert earlier is not None
     assert (earlier.can_edit, earlier.newest) == (False, row.seq)
     assert (earlier.model, earlier.accepted, earlier.written_tokens) == (records.MODEL, 1, 60)
-    byhand.take_back(**who(played), seq=row.seq)
+    by_hand.take_back(**who(played), seq=row.seq)
     assert digest(played) == before
     assert clean()

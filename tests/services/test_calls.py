@@ -8,8 +8,14 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations.context import wire
-from conversations.context.envelope import envelope
+from conversations.agent.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
+from conversations.agent.stop import Stopped
+from conversations.agent.usage import Usage, usage_from
+from conversations.context.view import wire
+from conversations.context.view.envelope import envelope
+from conversations.log import append
+from conversations.log.leases import Lease
+from conversations.log.rebuild import rebuilt
 from conversations.models import (
     ApiCall,
     ApiModel,
@@ -22,12 +28,7 @@ from conversations.models import (
     ToolCall,
     User,
 )
-from conversations.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
-from conversations.queries.requests import rebuilt
-from conversations.services import calls, drafts, log, toolcalls, turns
-from conversations.services.leases import Lease
-from conversations.switch import Stopped
-from conversations.usage import Usage, usage_from
+from conversations.turns import calls, drafts, tool_calls, turns
 from tests import records, replay, work
 
 pytestmark = pytest.mark.django_db
@@ -268,9 +269,9 @@ def round_queries(lease: Lease, id: str) -> list[int]:
     with CaptureQueriesContext(connection) as closing:
         records.close(lease, sent.call, work.asks(id))
     with CaptureQueriesContext(connection) as starting:
-        toolcalls.start_tool(lease=lease, tool_use_id=id)
+        tool_calls.start_tool(lease=lease, tool_use_id=id)
     with CaptureQueriesContext(connection) as finishing:
-        toolcalls.finish_tool(lease=lease, tool_use_id=id, done=done)
+        tool_calls.finish_tool(lease=lease, tool_use_id=id, done=done)
     with CaptureQueriesContext(connection) as storing:
-        log.store_results(lease=lease, content=work.results(id), estimate=1)
+        append.store_results(lease=lease, content=work.results(id), estimate=1)
     return [len(each) for each in (opening, closing, starting, finishing, storing)]

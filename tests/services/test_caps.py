@@ -7,16 +7,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 
-from conversations.models import (
-    ApiCall,
-    Budget,
-    ModelPrice,
-    TurnCap,
-    User,
-)
-from conversations.ports import Refused
-from conversations.queries.caps import turn_caps
-from conversations.services.admission import demand_next
+from conversations.agent.ports import Refused
+from conversations.budgets.admission import demand_next
+from conversations.budgets.caps import turn_caps
+from conversations.models import ApiCall, Budget, ModelPrice, TurnCap, User
 from tests import records, work
 from tests.allowing import PLENTY, member, play, worst
 

@@ -8,13 +8,13 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from conversations.audit.verify import Tally, verify_everything
+from conversations.budgets.grants import grant_more
+from conversations.library.conversations import delete_everything
+from conversations.library.erase import erase_due
+from conversations.log.chain import OWNED, SITE, link_digest
+from conversations.log.triggers import missing_guards
 from conversations.models import Conversation, LedgerEntry, SiteChain
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.chain import OWNED, SITE, link_digest
-from conversations.services.conversations import delete_everything
-from conversations.services.erase import erase_due
-from conversations.services.grants import grant_more
-from conversations.services.guards import missing_guards
 from tests import records
 
 BEFORE = "0020"

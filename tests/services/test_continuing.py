@@ -6,27 +6,15 @@ from uuid import uuid4
 
 import pytest
 
-from conversations.context import wire
-from conversations.models import (
-    Conversation,
-)
-from conversations.ports import Ending, Finish
-from conversations.queries import transcripts
-from conversations.queries.exports import FORMS
-from conversations.services import turns
-from conversations.services.continuing import BROKEN_OFF, continue_turn
-from conversations.services.versions import edit_prompt
+from conversations.agent.ports import Ending, Finish
+from conversations.context.view import wire
+from conversations.models import Conversation
+from conversations.transcript import transcript
+from conversations.transfer.exports import FORMS
+from conversations.turns import turns
+from conversations.turns.versions import BROKEN_OFF, continue_turn, edit_prompt
 from tests import records, work
-from tests.branches import (
-    again,
-    answered,
-    clean,
-    fresh,
-    refused,
-    say,
-    talk,
-    turn,
-)
+from tests.branches import again, answered, clean, fresh, refused, say, talk, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +41,7 @@ def test_a_cut_answer_goes_on_behind_a_message_that_quotes_its_end(finish: Finis
     words = "word " * 500 + "and the last one"
     conversation = cut(finish, wire.encode({"type": "text", "text": words}))
     first = turn(conversation, 1)
-    (before,) = transcripts.transcript(conversation).turns
+    (before,) = transcript.transcript(conversation).turns
     assert before.can_continue
     new = continue_turn(turn=first)
     text = wire.decode(new.messages.get().content)[0]["text"]
@@ -62,7 +50,7 @@ def test_a_cut_answer_goes_on_behind_a_message_that_quotes_its_end(finish: Finis
     assert (new.parent, new.continues) == (1, first)
     assert continue_turn(turn=first).pk == new.pk
     answered(new)
-    shape = transcripts.transcript(fresh(conversation)).turns[1]
+    shape = transcript.transcript(fresh(conversation)).turns[1]
     assert shape.is_continuation
     for form in ("md", "html"):
         written = "".join(FORMS[form].write(fresh(conversation)))
@@ -84,7 +72,7 @@ def test_an_answer_that_was_cut_behind_its_tools_goes_on_without_a_quote() -> No
 
 def test_what_is_whole_or_has_nothing_does_not_go_on() -> None:
     conversation = talk("one")
-    (shape,) = transcripts.transcript(conversation).turns
+    (shape,) = transcript.transcript(conversation).turns
     assert not shape.can_continue
     with refused("whole"):
         continue_turn(turn=turn(conversation, 1))

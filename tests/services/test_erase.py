@@ -13,7 +13,20 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from conversations.context import wire
+from conversations.agent.ports import Sent
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
+from conversations.library.conversations import (
+    bring_back_conversation,
+    delete_conversation,
+    delete_everything,
+    empty_trash,
+)
+from conversations.library.erase import erase_conversation, erase_due
+from conversations.library.search import found
+from conversations.log import texts
+from conversations.log.leases import Lease
+from conversations.log.triggers import missing_guards
 from conversations.models import (
     Blob,
     BudgetWindow,
@@ -25,21 +38,9 @@ from conversations.models import (
     SearchText,
     ToolCall,
 )
-from conversations.ports import Sent
-from conversations.queries.found import found
-from conversations.services import calls, log, turns
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.conversations import (
-    bring_back_conversation,
-    delete_conversation,
-    delete_everything,
-    empty_trash,
-)
-from conversations.services.erase import erase_conversation, erase_due
-from conversations.services.guards import missing_guards
-from conversations.services.leases import Lease
-from conversations.services.pins import keep_in_full
-from conversations.services.prompts import SendError
+from conversations.reductions.pins import keep_in_full
+from conversations.turns import calls, turns
+from conversations.turns.prompts import SendError
 from tests import records, work
 from tests.records import Played
 
@@ -281,7 +282,7 @@ def test_a_text_that_is_just_being_named_again_is_not_taken_away() -> None:
 
     def name_it() -> None:
         with transaction.atomic():
-            assert log.keep_blob(wire.encode(records.LONG)) == digest
+            assert texts.keep_blob(wire.encode(records.LONG)) == digest
             named.set()
             # An eraser that did not wait would be done by now.
             assert not erased.wait(0.5)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from conversations.context import rules, wire
-from conversations.context.view import Message as ViewMessage
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import rules, wire
+from conversations.context.view.view import Message as ViewMessage
+from conversations.log.path import state
 from conversations.models import Conversation, Message, Turn, User
-from conversations.queries.originals import original
-from conversations.queries.path import state
-from conversations.queries.transcripts import transcript
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.exchange import import_recording
-from conversations.services.particulars import NO_IMAGE
-from conversations.services.recordings import ENDS_HERE, RecordError, read_record
+from conversations.transcript.originals import original
+from conversations.transcript.transcript import transcript
+from conversations.transfer.importing import import_recording
+from conversations.transfer.particulars import NO_IMAGE
+from conversations.transfer.recordings import ENDS_HERE, RecordError, read_record
 
 pytestmark = pytest.mark.django_db
 MODEL = "claude-sonnet-5-5"

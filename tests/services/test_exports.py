@@ -12,13 +12,13 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
-from conversations.context import wire
+from conversations.context.view import wire
+from conversations.library.conversations import archive_conversation, delete_conversation
+from conversations.library.search import found
 from conversations.models import Conversation, Message
-from conversations.queries.exports import FORMS, all_of, file_name
-from conversations.queries.found import found
-from conversations.services.conversations import archive_conversation, delete_conversation
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import read_record, recording_of
+from conversations.transfer.exports import FORMS, all_of, file_name
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record, recording_of
 from tests import records, work
 from tests.records import Played
 from tests.web.tags import acting, names

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from conversations.context import attached, wire
+from conversations.audit import verify
+from conversations.context.view import attachment_refs, wire
+from conversations.library.search import found
+from conversations.log.path import state
+from conversations.log.search_index import rebuild_index
 from conversations.models import Attachment, Blob, Conversation, User
-from conversations.queries import transcripts
-from conversations.queries.exports import FORMS, record
-from conversations.queries.found import found
-from conversations.queries.path import state
-from conversations.services import audit, unpacking
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import RecordError, read_record, recording_of
-from conversations.services.search import rebuild_index
-from conversations.services.unpacking import UploadError, objects
+from conversations.transcript import transcript
+from conversations.transfer import unpacking
+from conversations.transfer.exports import FORMS, record
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import RecordError, read_record, recording_of
+from conversations.transfer.unpacking import UploadError, objects
 from tests import pictures, records, work
 from tests.attaching import NOTES, PDF, PNG, chat, kept, started, view_of
 
@@ -67,10 +68,10 @@ def test_what_is_exported_is_imported_as_the_same_bytes(user: User) -> None:
         "n.txt",
     ]
     assert Blob.objects.count() == 3
-    (shown,) = transcripts.transcript(copy).turns
+    (shown,) = transcript.transcript(copy).turns
     assert [file.is_image for file in shown.files] == [True, False, False, True]
     assert copy.messages.get(kind="prompt").estimate == chat(turn).messages.get(seq=1).estimate
-    assert [str(one) for one in audit.verify_everything(audit.Tally())] == []
+    assert [str(one) for one in verify.verify_everything(verify.Tally())] == []
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_a_record_that_names_a_stored_file_is_refused(user: User) -> None:
     assert not Conversation.objects.exists()
     said = json.dumps({"type": "image", "source": source})
     copy = imported(user, {"type": "text", "text": said}, {"type": "image", "source": source})
-    assert not attached.named(copy.messages.get(kind="prompt").content)
+    assert not attachment_refs.named(copy.messages.get(kind="prompt").content)
     assert DATA not in body_of(copy)
     assert name in body_of(copy)
 

@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_conversation
+from conversations.log.path import state
 from conversations.models import ApiCall, Conversation, Message, ToolCall
-from conversations.queries import transcripts
-from conversations.queries.originals import original
-from conversations.queries.path import state
-from conversations.queries.pins import pins
-from conversations.services.conversations import delete_conversation
-from conversations.services.erase import erase_conversation
-from conversations.services.forks import fork_conversation
-from conversations.services.pins import keep_in_full
-from conversations.services.versions import show_version
+from conversations.reductions.pins import keep_in_full, pins
+from conversations.transcript import transcript
+from conversations.transcript.originals import original
+from conversations.turns.forks import fork_conversation
+from conversations.turns.versions import show_version
 from tests import records, work
 from tests.branches import again, clean, edited, fresh, refused, say, shown, talk, turn, view
 
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def texts(conversation: Conversation) -> list[Any]:
-    found = transcripts.transcript(fresh(conversation)).turns
+    found = transcript.transcript(fresh(conversation)).turns
     return [(one.number, one.prompt_html, one.source, one.created_at) for one in found]
 
 

@@ -15,9 +15,8 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import ProtectedError
 
 from conversations import models
-from conversations.models import AppendOnly, Chained
-from conversations.services.chain import OWNED, locked_site
-from conversations.services.guards import (
+from conversations.log.chain import OWNED, locked_site
+from conversations.log.triggers import (
     erasing,
     guarded_models,
     guarded_tables,
@@ -25,6 +24,7 @@ from conversations.services.guards import (
     missing_guards,
     verbs,
 )
+from conversations.models import AppendOnly, Chained
 from tests.environment import DATABASE
 
 VERBS = ("update", "delete", "truncate" if DATABASE == "postgres" else "replace")

@@ -8,25 +8,25 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from conversations.context import edits, native, wire
-from conversations.context.edits import SpliceBlocks, SpliceMessages, Trigger
-from conversations.context.policy import Policy
+from conversations.agent.ports import Ending, Sending
+from conversations.agent.usage import Usage
+from conversations.context.policy.policy import Policy
+from conversations.context.steps import api_clearing
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
+from conversations.inspector.call_blocks import Absent, Row, projection, turns_of
+from conversations.inspector.call_index import admin_change, call_of_answer, spine
+from conversations.inspector.calls import CallPage, call_page, call_row
+from conversations.inspector.difference import Altered, Difference, Run, Same, difference
+from conversations.inspector.full_blocks import gone_page, whole
+from conversations.inspector.raw_request import request
+from conversations.inspector.sent_messages import traced
+from conversations.log import append
+from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Conversation
-from conversations.ports import Ending, Sending
-from conversations.queries.inspector.answers import admin_change, call_of_answer
-from conversations.queries.inspector.calls import CallPage, call_page, call_row
-from conversations.queries.inspector.difference import Altered, Difference, Run, Same, difference
-from conversations.queries.inspector.projection import Absent, Row, projection, turns_of
-from conversations.queries.inspector.requests import request
-from conversations.queries.inspector.spine import spine
-from conversations.queries.inspector.traced import traced
-from conversations.queries.inspector.wholes import gone_page, whole
-from conversations.queries.inspector.wordings import PURSE, Piece, Purse, compared
-from conversations.queries.pins import pins
-from conversations.services import calls, log, turns
-from conversations.services.leases import Lease
-from conversations.services.pins import keep_in_full
-from conversations.usage import Usage
+from conversations.reductions.pins import keep_in_full, pins
+from conversations.reductions.word_diff import PURSE, Piece, Purse, compared
+from conversations.turns import calls, turns
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -74,7 +74,7 @@ def summarised() -> tuple[Conversation, Lease]:
         (SpliceBlocks(1, 1, 0, ('{"type":"text","text":"s"}',)), SpliceMessages(2, 2)),
         "Summarised 1 message",
     )
-    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
     work.answered(lease)
     return work.conversation_of(lease), lease
 
@@ -181,7 +181,9 @@ def test_a_compaction_of_the_api_is_a_request_of_its_own() -> None:
     view = records.loaded(lease).view
     sent = calls.open_call(
         lease=lease_again(lease),
-        sending=Sending("summary", native.compacting(records.ENVELOPE), view.body, 100, None, 1),
+        sending=Sending(
+            "summary", api_clearing.compacting(records.ENVELOPE), view.body, 100, None, 1
+        ),
     )
     page = page_of(work.conversation_of(lease), 2)
     assert [row.label for row in rows(page)] == ["Message", "Answer"]
@@ -199,15 +201,15 @@ def lease_again(lease: Lease) -> Lease:
 def test_what_the_api_was_expected_to_clear_is_sent_and_said() -> None:
     lease = work.begun()
     records.close(lease, work.opened(lease).call, work.asks("t1"))
-    log.store_results(lease=lease, content=work.results("t1"), estimate=20)
+    append.store_results(lease=lease, content=work.results("t1"), estimate=20)
     view = records.loaded(lease).view
-    change = native.expectation(
+    change = api_clearing.expectation(
         view,
-        native.Gauge(120_000, "reported", 200_000),
-        native.Clearing(),
-        native.Cleared(("t1",), 5),
+        api_clearing.Gauge(120_000, "reported", 200_000),
+        api_clearing.Clearing(),
+        api_clearing.Cleared(("t1",), 5),
     )
-    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
     raw = {
         "input_tokens": 90, "output_tokens": 5,
         "context_management": {"applied_edits": [
@@ -224,7 +226,7 @@ def test_what_the_api_was_expected_to_clear_is_sent_and_said() -> None:
 
 
 def test_a_long_request_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conversations.queries.inspector.projection.PAGE", 3)
+    monkeypatch.setattr("conversations.inspector.call_blocks.PAGE", 3)
     conversation = records.played().conversation
     first, second = page_of(conversation, 3), page_of(conversation, 3, 3)
     assert first.projection is not None
@@ -303,15 +305,15 @@ def test_a_shortened_result_is_one_altered_block_with_its_words() -> None:
     lease = work.begun()
     records.close(lease, work.opened(lease).call, work.asks("toolu_1"))
     content = work.results("toolu_1").replace('"x"', '"one two three four"')
-    log.store_results(lease=lease, content=content, estimate=20)
+    append.store_results(lease=lease, content=content, estimate=20)
     records.close(lease, work.opened(lease).call, work.asks("toolu_2"))
     view = records.loaded(lease).view
     shorter = '{"type":"tool_result","tool_use_id":"toolu_1","content":"one four"}'
     edit = SpliceBlocks(view.messages[2].seq, 0, 1, (shorter,))
     trigger = Trigger(41_000, 40_000, "estimated", "input_token_budget")
     change = edits.transformation(view, "compaction", trigger, (edit,), "note")
-    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
-    log.store_results(lease=lease, content=work.results("toolu_2"), estimate=20)
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    append.store_results(lease=lease, content=work.results("toolu_2"), estimate=20)
     records.close(lease, work.opened(lease).call, work.complete())
     found = compare(work.conversation_of(lease), 2, 3)
     assert (found.added, found.removed, found.altered) == (2, 0, 1)
@@ -325,7 +327,9 @@ def test_a_shortened_result_is_one_altered_block_with_its_words() -> None:
 def test_many_blocks_that_left_together_are_one_row() -> None:
     lease = work.begun()
     records.close(lease, work.opened(lease).call, work.asks(*(f"t{n}" for n in range(12))))
-    log.store_results(lease=lease, content=work.results(*(f"t{n}" for n in range(12))), estimate=20)
+    append.store_results(
+        lease=lease, content=work.results(*(f"t{n}" for n in range(12))), estimate=20
+    )
     records.close(lease, work.opened(lease).call, work.complete())
     found = compare(work.conversation_of(lease), 1, 2)
     (run,) = [row for row in found.rows if isinstance(row, Run)]

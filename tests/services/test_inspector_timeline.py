@@ -12,17 +12,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.charts import Chart
-from conversations.context.policy import PRESETS
+from conversations.context.policy.policy import PRESETS
+from conversations.inspector import charts
+from conversations.inspector.call_index import Spine, spine
+from conversations.inspector.composition import PARTS, composition, scaled
+from conversations.inspector.current_context import ahead_of, entries_of, now
+from conversations.inspector.forecast import outlook
+from conversations.inspector.timeline import PAGE, Timeline, timeline
+from conversations.log import leases
 from conversations.models import Conversation, Message, Transformation
-from conversations.queries.inspector import series
-from conversations.queries.inspector.composition import PARTS, composition, scaled
-from conversations.queries.inspector.now import ahead_of, entries_of, now
-from conversations.queries.inspector.outlook import outlook
-from conversations.queries.inspector.spine import Spine, spine
-from conversations.queries.inspector.timeline import PAGE, Timeline, timeline
-from conversations.services import leases, turns
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import recording_of
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import recording_of
+from conversations.turns import turns
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +125,7 @@ def test_the_call_before_lies_on_the_way_that_led_to_a_call() -> None:
 
 
 def test_pages_join_without_gap_or_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conversations.queries.inspector.timeline.PAGE", 2)
+    monkeypatch.setattr("conversations.inspector.timeline.PAGE", 2)
     conversation = records.played().conversation
     conversation.refresh_from_db()
     found = spine(conversation)
@@ -166,7 +167,7 @@ def test_a_call_without_a_result_is_running_or_in_doubt() -> None:
     conversation.turns.update(state="interrupted")
     (call,) = spine(conversation).calls
     assert call.status == "in doubt"
-    assert series.size(spine(conversation).calls, (), None, address).is_empty
+    assert charts.size(spine(conversation).calls, (), None, address).is_empty
 
 
 def test_an_imported_conversation_has_no_calls_and_a_context_all_the_same() -> None:
@@ -232,26 +233,26 @@ def test_charts_have_a_point_for_each_call_and_no_more_than_they_may() -> None:
     conversation = records.played().conversation
     conversation.refresh_from_db()
     found = spine(conversation)
-    chart = series.size(found.calls, found.changes, ahead_of(conversation), address)
+    chart = charts.size(found.calls, found.changes, ahead_of(conversation), address)
     assert [row.label for row in chart.rows] == ["#1", "#3"]
     (mark,) = chart.marks
     assert "compaction" in mark.text
-    assert len(series.cost(found.calls).rows) == 3
-    assert [row.cells for row in series.cached(found.calls).rows] == [("200", "100", "1k")] * 2
+    assert len(charts.cost(found.calls).rows) == 3
+    assert [row.cells for row in charts.cached(found.calls).rows] == [("200", "100", "1k")] * 2
     many = [replace(found.calls[0], n=n, fresh=n % 700) for n in range(1, 3_001)]
-    few = series.sampled(many)
-    assert len(few) == series.MOST
+    few = charts.sampled(many)
+    assert len(few) == charts.MOST
     assert few[-1] is many[-1]
     assert max(call.tokens_in or 0 for call in few) == max(call.tokens_in or 0 for call in many)
     assert all(one.n < other.n for one, other in pairwise(few))
-    assert len(series.size(many, (), None, address).rows) == series.MOST
+    assert len(charts.size(many, (), None, address).rows) == charts.MOST
 
 
 def test_the_parts_of_each_call_are_those_of_its_view() -> None:
     conversation = records.played().conversation
     conversation.refresh_from_db()
     found = spine(conversation)
-    chart: Chart = series.kinds(entries_of(conversation), found.calls)
+    chart: Chart = charts.kinds(entries_of(conversation), found.calls)
     assert [row.label for row in chart.rows] == ["#1", "#3"]
     names = [each.name for each in chart.legend]
     assert names == ["Messages of people", "Answers and calls", "Tool results"]

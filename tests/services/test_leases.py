@@ -10,15 +10,16 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from conversations.context import edits
-from conversations.context.edits import Trigger
-from conversations.context.policy import Policy
+from conversations.agent.ports import Finish, ToolDone
+from conversations.agent.stop import Stopped
+from conversations.context.policy.policy import Policy
+from conversations.context.view import edits
+from conversations.context.view.edits import Trigger
+from conversations.log import append, leases
+from conversations.log.leases import Lease, hold
 from conversations.models import ALLOWED, LIVE, Draft, Turn, TurnState
-from conversations.ports import Finish, ToolDone
-from conversations.services import calls, drafts, leases, log, takeovers, toolcalls, turns
-from conversations.services.calls import Timing
-from conversations.services.leases import Lease, hold
-from conversations.switch import Stopped
+from conversations.turns import calls, drafts, takeovers, tool_calls, turns
+from conversations.turns.calls import Timing
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +29,7 @@ def _record(lease: Lease) -> None:
     view = records.loaded(lease).view
     trigger = Trigger(2, 1, "estimated", "input_token_budget")
     change = edits.unapplied(view, "summary", trigger, "rejected", "longer")
-    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
 
 
 def _close(lease: Lease) -> None:
@@ -44,10 +45,10 @@ def _call(lease: Lease) -> int:
 WRITES: dict[str, Callable[[Lease], Any]] = {
     "open_call": lambda lease: calls.open_call(lease=lease, sending=work.sending(lease)),
     "close_call": _close,
-    "store_results": lambda lease: log.store_results(lease=lease, content="[]", estimate=1),
+    "store_results": lambda lease: append.store_results(lease=lease, content="[]", estimate=1),
     "record_transformation": _record,
-    "start_tool": lambda lease: toolcalls.start_tool(lease=lease, tool_use_id="t1"),
-    "finish_tool": lambda lease: toolcalls.finish_tool(
+    "start_tool": lambda lease: tool_calls.start_tool(lease=lease, tool_use_id="t1"),
+    "finish_tool": lambda lease: tool_calls.finish_tool(
         lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok")
     ),
     "save_draft": lambda lease: drafts.save_draft(lease=lease, text="so far", thinking=""),
@@ -64,7 +65,7 @@ def busy() -> Lease:
     lease = work.begun()
     work.limited(work.turn_of(lease).conversation.owner, 50_000_000)
     records.close(lease, work.opened(lease).call, work.asks("t1"))
-    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    append.store_results(lease=lease, content=work.results("t1"), estimate=1)
     work.opened(lease)
     return lease
 

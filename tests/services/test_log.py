@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
+from conversations.log import append, chain, texts
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -17,7 +18,6 @@ from conversations.models import (
     Message,
     Transformation,
 )
-from conversations.services import chain, log
 from conversations.signals import transformation_recorded
 from tests import records, replay, work
 
@@ -73,9 +73,9 @@ def test_the_chain_can_be_computed_again_from_the_stored_rows() -> None:
 def test_an_append_that_is_rolled_back_leaves_no_gap() -> None:
     lease = work.begun()
     with transaction.atomic():
-        log.store_results(lease=lease, content="[]", estimate=1)
+        append.store_results(lease=lease, content="[]", estimate=1)
         transaction.set_rollback(True)
-    log.store_results(lease=lease, content="[]", estimate=1)
+    append.store_results(lease=lease, content="[]", estimate=1)
     conversation = work.conversation_of(lease)
     assert numbered(conversation) == [(1, 0), (2, 1)]
     assert recomputed(conversation) == conversation.chain
@@ -122,7 +122,7 @@ def test_a_transformation_is_announced_after_its_commit_and_not_before(
 
 
 def test_a_text_is_kept_once_under_its_digest() -> None:
-    first, again = log.keep_blob("the same"), log.keep_blob("the same")
+    first, again = texts.keep_blob("the same"), texts.keep_blob("the same")
     assert first == again
     assert Blob.objects.get(digest=first).text == "the same"
     assert Blob.objects.count() == 1
@@ -131,7 +131,7 @@ def test_a_text_is_kept_once_under_its_digest() -> None:
 @pytest.mark.parametrize("text", ["a\ud7ff\U0001f600", '{"a":"\\u0000"}', "é\u2028\u202e", "1e999"])
 def test_wire_text_comes_back_as_it_was_stored(text: str) -> None:
     lease = work.begun()
-    row = log.store_results(lease=lease, content=text, estimate=1)
+    row = append.store_results(lease=lease, content=text, estimate=1)
     assert Message.objects.get(pk=row.pk).content == text
 
 
@@ -141,7 +141,7 @@ def test_turns_of_different_conversations_write_side_by_side() -> None:
 
     def write(at: int) -> None:
         for _ in range(5):
-            log.store_results(lease=leases[at], content="[]", estimate=1)
+            append.store_results(lease=leases[at], content="[]", estimate=1)
 
     assert work.failures(work.crowd(len(leases), write)) == []
     for lease in leases:
@@ -155,7 +155,7 @@ def test_writers_of_one_conversation_take_their_numbers_in_turn() -> None:
     lease = work.begun()
 
     def write(_: int) -> int:
-        return log.store_results(lease=lease, content="[]", estimate=1).seq
+        return append.store_results(lease=lease, content="[]", estimate=1).seq
 
     assert sorted(map(str, work.crowd(20, write))) == sorted(map(str, range(2, 22)))
     conversation = work.conversation_of(lease)

@@ -7,26 +7,24 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from conversations.mailboxes import Mailboxes
 from conversations.models import Conversation, MailAccount
-from conversations.queries.mail import (
+from conversations.toolbox.mail_accounts import (
+    MOST_ACCOUNTS,
+    AccountRefused,
+    add_mail_account,
+    change_mail_account,
     has_mail,
     mail_account_for,
     mail_account_named,
     mail_accounts,
     mail_providers,
-)
-from conversations.services.mail import (
-    MOST_ACCOUNTS,
-    AccountRefused,
-    add_mail_account,
-    change_mail_account,
     note_mail_use,
     remove_mail_account,
     remove_mail_accounts,
     renew_mail_secret,
 )
-from conversations.services.secrets import SecretUnreadable
+from conversations.toolbox.mail_port import Mailboxes
+from conversations.toolbox.secrets import SecretUnreadable
 from tests import work
 from tools.mail.accounts import Account, Server
 from tools.mail.errors import LoginError

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from conversations.context import edits
-from conversations.context.edits import SpliceBlocks, Trigger
-from conversations.context.policy import PRESETS, Policy
+from conversations.agent.ports import Finish
+from conversations.agent.usage import Usage
+from conversations.context.policy.policy import PRESETS, Policy
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceBlocks, Trigger
+from conversations.log import append
+from conversations.log.tree import NEAR
 from conversations.models import Conversation
-from conversations.ports import Finish
-from conversations.queries import meters
-from conversations.queries.branches import NEAR
-from conversations.services import log, turns
-from conversations.usage import Usage
+from conversations.transcript import meter as meters
+from conversations.turns import turns
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +60,7 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
     lease = work.next_turn(conversation)
     records.close(lease, work.opened(lease).call, work.asks("toolu_2"))
     content = work.results("toolu_2").replace('"x"', '"' + "long " * 500 + '"')
-    log.store_results(lease=lease, content=content, estimate=700)
+    append.store_results(lease=lease, content=content, estimate=700)
     view = records.loaded(lease).view
     shorter = '{"type":"tool_result","tool_use_id":"toolu_2","content":"s"}'
     edit = SpliceBlocks(view.messages[-1].seq, 0, 1, (shorter,))
@@ -67,7 +68,7 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
         view, "compaction", Trigger(2, 1, "estimated", "x"), (edit,), "shorter"
     )
     full = meter(lease)
-    log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
     after = meter(lease)
     assert after.source == "estimated"
     assert after.tokens == full.tokens - (change.tokens_before - change.tokens_after)

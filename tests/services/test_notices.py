@@ -9,16 +9,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from conversations.accounts.preferences import preferences
+from conversations.agent.prices import LEAST_OUTPUT
+from conversations.budgets.grants import grant_more
+from conversations.budgets.notices import Limits, limits, limits_of, notices, put_notice_away
+from conversations.budgets.prices import price_list
+from conversations.log.chain import append, locked_site
 from conversations.models import Budget, BudgetWindow, Crossing, ModelPrice, User
-from conversations.periods import bounds
-from conversations.preferences import preferences
-from conversations.prices import LEAST_OUTPUT
-from conversations.queries.meters import meter
-from conversations.queries.notices import Limits, limits, limits_of, notices
-from conversations.queries.prices import price_list
-from conversations.services.chain import append, locked_site
-from conversations.services.grants import grant_more
-from conversations.services.notices import put_notice_away
+from conversations.models.periods import bounds
+from conversations.transcript.meter import meter
 from tests import records, work
 from tests.allowing import group, member
 

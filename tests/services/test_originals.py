@@ -7,12 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from conversations.context import wire
+from conversations.agent.ports import ToolDone
+from conversations.context.view import wire
+from conversations.log import append
+from conversations.log.leases import Lease
 from conversations.models import Conversation
-from conversations.ports import ToolDone
-from conversations.queries.originals import original, recalled
-from conversations.services import log, toolcalls, versions
-from conversations.services.leases import Lease
+from conversations.transcript.originals import original, recalled
+from conversations.turns import tool_calls, versions
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def imported(lease: Lease, *blocks: dict[str, Any]) -> int:
     """Store results that no tool call of ours made."""
-    return log.store_results(lease=lease, content=wire.encode(list(blocks)), estimate=1).seq
+    return append.store_results(lease=lease, content=wire.encode(list(blocks)), estimate=1).seq
 
 
 def result(id: str, content: Any) -> dict[str, Any]:
@@ -88,5 +89,5 @@ def test_a_tool_that_has_not_ended_has_no_result_yet() -> None:
     records.close(lease, work.opened(lease).call, work.asks("toolu_9"))
     assert original(lease.conversation_id, "toolu_9") is None
     done = ToolDone(wire.encode([{"type": "text", "text": "listed"}]), "ok")
-    toolcalls.finish_tool(lease=lease, tool_use_id="toolu_9", done=done)
+    tool_calls.finish_tool(lease=lease, tool_use_id="toolu_9", done=done)
     assert original(lease.conversation_id, "toolu_9") == "listed"

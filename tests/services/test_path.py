@@ -6,17 +6,18 @@ from uuid import uuid4
 
 import pytest
 
-from conversations.context import native
-from conversations.context.edits import SpliceMessages, Trigger, transformation
-from conversations.context.gauge import Gauge
-from conversations.context.policy import PRESETS
-from conversations.context.view import Message as ViewMessage
+from conversations.agent.ports import Ending
+from conversations.agent.usage import Usage, usage_from
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import PRESETS
+from conversations.context.steps import api_clearing
+from conversations.context.view.edits import SpliceMessages, Trigger, transformation
+from conversations.context.view.view import Message as ViewMessage
+from conversations.log import append
+from conversations.log.path import Change, path, state, views
+from conversations.log.rebuild import rebuilt
 from conversations.models import ApiCall, Conversation, Message
-from conversations.ports import Ending
-from conversations.queries.path import Change, path, state, views
-from conversations.queries.requests import rebuilt
-from conversations.services import log, turns
-from conversations.usage import Usage, usage_from
+from conversations.turns import turns
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +93,7 @@ def test_what_was_cut_or_said_by_another_model_is_no_report() -> None:
 def test_rejected_summaries_in_a_row_are_counted() -> None:
     lease = work.begun()
     records.reply(lease, (work.ANSWER,), "end_turn")
-    log.store_results(
+    append.store_results(
         lease=lease, content='[{"type":"text","text":"' + "x " * 999 + '"}]', estimate=900
     )
     for count in (1, 2, 3):
@@ -111,11 +112,14 @@ def test_what_the_api_was_expected_to_clear_is_known_and_changes_nothing_that_is
     played = records.played()
     conversation = played.conversation
     before = state(conversation, records.MODEL)
-    change = native.expectation(
-        before.view, Gauge(9, "reported", 99), native.Clearing(), native.Cleared(("a", "b"), 5)
+    change = api_clearing.expectation(
+        before.view,
+        Gauge(9, "reported", 99),
+        api_clearing.Clearing(),
+        api_clearing.Cleared(("a", "b"), 5),
     )
     lease = work.next_turn(conversation)
-    log.record_transformation(
+    append.record_transformation(
         lease=lease, change=change, policy=PRESETS["native"], summary_call=None
     )
     conversation.refresh_from_db()
@@ -135,7 +139,7 @@ def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
     block = '{"type":"compaction","content":"x","signature":"c2ln"}'
     put = SpliceMessages(0, view.messages[-2].seq, ((0, "answer", f"[{block}]"),))
     change = transformation(view, "summary", Trigger(9, 1, "counted"), [put], "note")
-    log.record_transformation(
+    append.record_transformation(
         lease=lease, change=change, policy=PRESETS["native"], summary_call=call
     )
     conversation.refresh_from_db()

@@ -9,19 +9,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations.context import wire
+from conversations.audit.verify import Tally, verify_everything
 from conversations.context.pipeline import Situation, prepare
-from conversations.context.policy import policy_from
-from conversations.context.view import View
+from conversations.context.policy.policy import policy_from
+from conversations.context.view import wire
+from conversations.context.view.view import View
+from conversations.log.path import path, state, step
 from conversations.models import ApiModel, Conversation, Message, Pin, Transformation
-from conversations.queries.path import path, state, step
-from conversations.queries.pins import pins
-from conversations.services import turns
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.byhand import take_back
-from conversations.services.handmade import HandError
-from conversations.services.pins import keep_in_full, release
+from conversations.reductions.by_hand import take_back
+from conversations.reductions.pins import keep_in_full, pins, release
+from conversations.reductions.record_change import HandError
 from conversations.signals import transformation_proposed
+from conversations.turns import turns
 from tests import records, work
 from tests.records import LONG, Played
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
 from conversations.context.pipeline import Situation, prepare
-from conversations.context.policy import Policy, PolicyError
-from conversations.context.view import Message, View
-from conversations.jobs import job
+from conversations.context.policy.policy import Policy, PolicyError
+from conversations.context.view import wire
+from conversations.context.view.view import Message, View
 from conversations.models import Conversation, User
-from conversations.queries.jobs import job_facts
-from conversations.queries.policies import inherited, numbers, policy_of, tool_rules
+from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.policy import inherited, numbers, policy_of, tool_rules
+from conversations.runtime.job import job
 from tests import work
-from tools.registry import TOOLS
+from tools.framework.registry import TOOLS
 
 pytestmark = pytest.mark.django_db
 CRITERIA = "The rubric: remote first, 30 days, reference 4711-ÄÖ.\n" * 20

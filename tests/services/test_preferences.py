@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.models import User
-from conversations.preferences import (
+from conversations.accounts.people import keep_preferences, preferences_of_owner
+from conversations.accounts.preferences import (
     DEFAULTS,
     NAMES,
     PreferenceError,
@@ -18,8 +18,7 @@ from conversations.preferences import (
     merged,
     preferences,
 )
-from conversations.queries.people import preferences_of_owner
-from conversations.services.people import keep_preferences
+from conversations.models import User
 from tests import work
 
 CHOSEN = Preferences(

@@ -7,16 +7,18 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from conversations.agent.ports import Ending, Refused
+from conversations.agent.usage import Usage
+from conversations.library import erase
+from conversations.log.path import state
 from conversations.models import ApiCall, Conversation, LedgerEntry, Proposal
-from conversations.ports import Ending, Refused
-from conversations.queries.path import state
-from conversations.queries.previews import offer
-from conversations.queries.summaries import summary_card
-from conversations.queries.whys import why
-from conversations.services import erase, errands, proposals
-from conversations.services.calls import Timing
-from conversations.services.handmade import HandError
-from conversations.usage import Usage
+from conversations.reductions import proposals
+from conversations.reductions.preview import offer
+from conversations.reductions.record_change import HandError
+from conversations.reductions.summary import summary_card
+from conversations.reductions.why import why
+from conversations.turns import side_calls
+from conversations.turns.calls import Timing
 from tests import records, work
 from tests.hands import (
     WORDS,
@@ -98,12 +100,12 @@ def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
     errand, sent = asking(played)
     later = timezone.now() + timedelta(hours=1)
-    assert errands.close_lost_errands() == proposals.lapse() == 0
-    assert errands.close_lost_errands(now=later) == proposals.lapse(now=later) == 1
+    assert side_calls.close_lost_errands() == proposals.lapse() == 0
+    assert side_calls.close_lost_errands(now=later) == proposals.lapse(now=later) == 1
     call = ApiCall.objects.get(pk=sent.call)
     assert call.result.status == "lost"
     assert call.result.cost_micros > 0
-    errands.close_errand(
+    side_calls.close_errand(
         call_id=sent.call, ending=Ending("complete", Usage(9, 9, 0, 0, 0)), timing=Timing(1, 2)
     )
     proposals.answer(proposal_id=errand.proposal_id, text=WORDS, change=None)
@@ -115,7 +117,7 @@ def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Pla
 
 def test_a_refused_summary_is_recorded_with_its_cost(played: Played) -> None:
     errand, sent = asking(played)
-    errands.close_errand(
+    side_calls.close_errand(
         call_id=sent.call,
         ending=Ending("complete", Usage(500, 1, 0, 0, 0), "max_tokens"),
         timing=Timing(1, 2),

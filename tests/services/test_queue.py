@@ -7,18 +7,18 @@ from uuid import uuid4
 
 import pytest
 
-from conversations import frames
-from conversations.context import wire
-from conversations.events import TurnClosed
+from conversations.agent.events import TurnClosed
+from conversations.agent.ports import Finish
+from conversations.context.view import wire
+from conversations.files.attachments import drop_attachment
+from conversations.library.conversations import delete_conversation
+from conversations.live import render
+from conversations.log.leases import Lease, claim_turn
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
-from conversations.ports import Finish
-from conversations.queries.waiting import queue
-from conversations.services import takeovers, turns
-from conversations.services.attachments import drop_attachment
-from conversations.services.conversations import delete_conversation
-from conversations.services.leases import Lease, claim_turn
-from conversations.services.prompts import SendError
-from conversations.services.queue import send_next, take_back, waits
+from conversations.transcript.queue import queue
+from conversations.turns import takeovers, turns
+from conversations.turns.prompts import SendError
+from conversations.turns.queue import send_next, take_back, waits
 from tests import records, work
 from tests.attaching import NOTES, kept
 from tests.branches import clean, refused, talk
@@ -178,9 +178,9 @@ def test_the_files_of_a_message_that_was_taken_back_wait_again() -> None:
 def test_a_change_of_an_older_turn_leaves_the_running_one_its_stop() -> None:
     conversation = talk("one")
     lease = work.next_turn(conversation, "two")
-    assert 'id="stop"' in frames.render(conversation.pk, TurnClosed(1))
+    assert 'id="stop"' in render.render(conversation.pk, TurnClosed(1))
     finish(lease)
-    assert 'id="stop"' not in frames.render(conversation.pk, TurnClosed(2))
+    assert 'id="stop"' not in render.render(conversation.pk, TurnClosed(2))
 
 
 def test_nothing_is_sent_in_the_trash() -> None:

@@ -10,8 +10,8 @@ import pytest
 from django.apps import apps
 from django.db import models
 
+from conversations.audit.verify import Tally, verify_everything
 from conversations.models import ApiCall, Budget, BudgetWindow, Reservation
-from conversations.services.audit import Tally, verify_everything
 from tests import records, replay
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,9 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations.allowances import Rule, Standing
-from conversations.periods import bounds, zone_of
-from conversations.services.refusals import over_limit
+from conversations.budgets.admission_words import over_limit
+from conversations.budgets.effective import Rule, Standing
+from conversations.models.periods import bounds, zone_of
 from tests.runner.test_periods import PERIODS, places
 
 _SAID = re.compile(r" It starts anew on (\d+ \w+ \d{4} at \d\d:\d\d) \((\S+)\)\.$")

@@ -25,10 +25,10 @@ from django.core.management import call_command
 from django.db import connection
 from conversations.models import Erasure, Message
 from conversations.services import anchors, grants
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.conversations import delete_everything
-from conversations.services.erase import erase_due
-from conversations.services.guards import missing_guards
+from conversations.audit.verify import Tally, verify_everything
+from conversations.library.conversations import delete_everything
+from conversations.library.erase import erase_due
+from conversations.log.triggers import missing_guards
 from tests import records, work
 call_command("roles")
 call_command("roles", apply=True)
@@ -83,7 +83,7 @@ def app(urls: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
 
 
 def tables() -> list[str]:
-    from conversations.services.guards import guarded_tables
+    from conversations.log.triggers import guarded_tables
 
     return guarded_tables()
 

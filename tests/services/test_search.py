@@ -8,19 +8,19 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from conversations import terms
-from conversations.context import wire
-from conversations.models import Conversation, Message, SearchText, User
-from conversations.queries.found import PAGE, Found, found, pieces
-from conversations.services.conversations import (
+from conversations.context.view import wire
+from conversations.library.conversations import (
     archive_conversation,
     bring_back_conversation,
     delete_conversation,
     rename_conversation,
 )
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import recording_of
-from conversations.services.search import install_index, rebuild_index
+from conversations.library.search import PAGE, Found, found, pieces
+from conversations.log import search_terms
+from conversations.log.search_index import install_index, rebuild_index
+from conversations.models import Conversation, Message, SearchText, User
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import recording_of
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -243,23 +243,27 @@ def test_a_message_and_its_index_are_one_transaction() -> None:
 
 def test_hits_lie_where_the_words_are() -> None:
     text = "L'été à Zürich: ZÜRICHSEE, zurich"
-    wanted = terms.asked("zurich")
-    assert [text[a:b] for a, b in terms.hits(text, wanted)] == ["Zürich", "ZÜRICHSEE", "zurich"]
+    wanted = search_terms.asked("zurich")
+    assert [text[a:b] for a, b in search_terms.hits(text, wanted)] == [
+        "Zürich",
+        "ZÜRICHSEE",
+        "zurich",
+    ]
     assert wire.clean(text) == text
 
 
 def test_a_text_is_cut_only_as_far_as_its_hits_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = 0
-    whole = terms.terms
+    whole = search_terms.terms
 
-    def counted(text: str) -> Iterator[terms.Term]:
+    def counted(text: str) -> Iterator[search_terms.Term]:
         nonlocal cut
         for term in whole(text):
             cut += 1
             yield term
 
-    monkeypatch.setattr(terms, "terms", counted)
-    wanted = (terms.Asked(("walnut",), False), terms.Asked(("a", "walnut"), False))
+    monkeypatch.setattr(search_terms, "terms", counted)
+    wanted = (search_terms.Asked(("walnut",), False), search_terms.Asked(("a", "walnut"), False))
     shown = list(pieces("a walnut " * 5_000, wanted))
     assert sum(piece.is_hit for piece in shown) > 10
     assert 20 < cut < 200

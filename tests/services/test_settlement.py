@@ -8,19 +8,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from conversations.models import (
-    ApiResult,
-    Budget,
-    BudgetWindow,
-    Crossing,
-    LedgerEntry,
-)
-from conversations.ports import Ending
-from conversations.queries.allowances import standings
-from conversations.queries.notices import notices
-from conversations.queries.prices import price_list
-from conversations.services import takeovers
-from conversations.usage import Usage, usage_from
+from conversations.agent.ports import Ending
+from conversations.agent.usage import Usage, usage_from
+from conversations.budgets.notices import notices
+from conversations.budgets.prices import price_list
+from conversations.budgets.status import standings
+from conversations.models import ApiResult, Budget, BudgetWindow, Crossing, LedgerEntry
+from conversations.turns import takeovers
 from tests import records, work
 from tests.allowing import PLENTY, clean, group, member, play, worst
 

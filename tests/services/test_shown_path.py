@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.context import wire
-from conversations.models import (
-    ApiCall,
-    ApiResult,
-    Conversation,
-    Message,
-    Transformation,
-    Turn,
-)
-from conversations.ports import Finish
-from conversations.queries import meters, paging, transcripts
-from conversations.queries.branches import newest_below, path_turns
-from conversations.queries.exports import FORMS
-from conversations.queries.path import state
-from conversations.queries.requests import rebuilt
-from conversations.services import turns
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.conversations import delete_conversation
-from conversations.services.erase import erase_conversation
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import read_record
-from conversations.services.versions import regenerate, show_version
-from conversations.usage import Usage
+from conversations.agent.ports import Finish
+from conversations.agent.usage import Usage
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_conversation
+from conversations.log.path import state
+from conversations.log.rebuild import rebuilt
+from conversations.log.tree import newest_below, path_turns
+from conversations.models import ApiCall, ApiResult, Conversation, Message, Transformation, Turn
+from conversations.transcript import meter, paging, transcript
+from conversations.transfer.exports import FORMS
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record
+from conversations.turns import turns
+from conversations.turns.versions import regenerate, show_version
 from tests import records, work
-from tests.branches import (
-    again,
-    clean,
-    edited,
-    fresh,
-    say,
-    talk,
-    turn,
-)
+from tests.branches import again, clean, edited, fresh, say, talk, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -59,13 +44,13 @@ def test_the_meter_is_that_of_the_shown_path() -> None:
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     conversation = work.conversation_of(lease)
     lease = work.claimed(regenerate(turn=turn(conversation, 1)))
-    assert meters.meter(fresh(conversation)).source == "estimated"
-    assert meters.meter(fresh(conversation)).tokens < 1_000
+    assert meter.meter(fresh(conversation)).source == "estimated"
+    assert meter.meter(fresh(conversation)).tokens < 1_000
     records.close(lease, work.opened(lease).call, work.complete(usage=small))
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
-    assert meters.meter(fresh(conversation)).tokens == 550
+    assert meter.meter(fresh(conversation)).tokens == 550
     show_version(turn=turn(conversation, 1))
-    assert meters.meter(fresh(conversation)).tokens == 90_050
+    assert meter.meter(fresh(conversation)).tokens == 90_050
 
 
 def test_the_next_call_is_anchored_on_the_shown_path_however_many_others_there_are() -> None:
@@ -99,7 +84,7 @@ def test_exports_show_the_path_and_the_record_keeps_the_others() -> None:
         recording=read_record(written("json").encode()),
         model=records.MODEL,
     )
-    assert [one.number for one in transcripts.transcript(copy).turns] == [1, 2]
+    assert [one.number for one in transcript.transcript(copy).turns] == [1, 2]
     assert "two" not in "".join(copy.messages.values_list("content", flat=True))
 
 
@@ -115,18 +100,18 @@ def test_all_branches_are_erased() -> None:
 
 
 def test_pages_follow_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "PAGE", 3)
+    monkeypatch.setattr(transcript, "PAGE", 3)
     conversation = talk(*(f"q{at}" for at in range(1, 7)))
     edited(conversation, 3, "other")
     for at in range(4):
         say(work.next_turn(fresh(conversation), f"o{at}"))
     found = fresh(conversation)
     assert [one.number for one in path_turns(found).order_by("number")] == [1, 2, 7, 8, 9, 10, 11]
-    newest = transcripts.transcript(found)
+    newest = transcript.transcript(found)
     assert ([one.number for one in newest.turns], newest.earlier) == ([9, 10, 11], 9)
-    earlier = transcripts.transcript(found, before=9)
+    earlier = transcript.transcript(found, before=9)
     assert ([one.number for one in earlier.turns], earlier.earlier) == ([2, 7, 8], 2)
-    first = transcripts.transcript(found, before=2)
+    first = transcript.transcript(found, before=2)
     assert ([one.number for one in first.turns], first.earlier) == ([1], None)
     later = paging.later(found, 1)
     assert ([one.number for one in later.turns], later.later) == ([2, 7, 8], 8)
@@ -139,7 +124,7 @@ def test_pages_follow_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_message_of_another_version_is_shown_on_its_own_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transcripts, "PAGE", 4)
+    monkeypatch.setattr(transcript, "PAGE", 4)
     conversation = talk("one", "two", "three")
     edited(conversation, 2, "zwei")
     found = fresh(conversation)

@@ -22,7 +22,7 @@ django.setup()
 from django.db import connection, connections
 from django.test import Client
 from conversations.models import Conversation, Message, User
-from conversations.services.soundness import DatabaseDamaged
+from conversations.operations.db_damage import DatabaseDamaged
 from tests import records, work
 place = records.played(result="A long text. " * 9_000)
 connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -16,19 +16,19 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations.budgets.usage import days
+from conversations.budgets.usage.allowance import allowances
+from conversations.budgets.usage.cells import csv_lines, money
+from conversations.budgets.usage.csv_rows import SHEETS, bounded
+from conversations.budgets.usage.days import Span
+from conversations.budgets.usage.percentiles import spread
+from conversations.budgets.usage.person import usage_of
+from conversations.budgets.usage.site import site
+from conversations.budgets.usage.statement import HEAD, statement
+from conversations.budgets.usage.sums import total
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_conversation
 from conversations.models import ApiCall, ApiResult, LedgerEntry, Transformation
-from conversations.queries.spending import days
-from conversations.queries.spending.allowance import allowances
-from conversations.queries.spending.cells import csv_lines, money
-from conversations.queries.spending.days import Span
-from conversations.queries.spending.figures import total
-from conversations.queries.spending.samples import spread
-from conversations.queries.spending.sheets import SHEETS, bounded
-from conversations.queries.spending.site import site
-from conversations.queries.spending.statement import HEAD, statement
-from conversations.queries.spending.usage import usage_of
-from conversations.services.conversations import delete_conversation
-from conversations.services.erase import erase_conversation
 from tests import records, work
 from tests.records import played
 

@@ -8,15 +8,16 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from conversations.begun import Begun
+from conversations.agent.ports import Finish, ToolDone
+from conversations.agent.resume import Begun
+from conversations.agent.stop import Stopped
+from conversations.log import append, leases
+from conversations.log.leases import Lease, claim_turn
 from conversations.models import ApiResult, Draft, ToolCall, Turn
-from conversations.ports import Finish, ToolDone
-from conversations.queries.begun import begun
-from conversations.services import calls, drafts, leases, log, takeovers, toolcalls, turns
-from conversations.services.calls import Timing
-from conversations.services.leases import Lease, claim_turn
-from conversations.services.leftovers import NOT_RUN
-from conversations.switch import Stopped
+from conversations.turns import calls, drafts, takeovers, tool_calls, turns
+from conversations.turns.calls import Timing
+from conversations.turns.resume import begun
+from conversations.turns.takeovers import NOT_RUN
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -61,14 +62,14 @@ def test_a_turn_between_two_calls_is_claimed_again_under_a_new_generation() -> N
     assert again.generation > lease.generation
     assert work.turn_of(lease).state == "tool_wait"
     with pytest.raises(Stopped):
-        toolcalls.start_tool(lease=lease, tool_use_id="t1")
-    toolcalls.start_tool(lease=again, tool_use_id="t1")
+        tool_calls.start_tool(lease=lease, tool_use_id="t1")
+    tool_calls.start_tool(lease=again, tool_use_id="t1")
 
 
 def test_a_turn_whose_results_are_stored_goes_on_without_its_tools() -> None:
     lease = asking("t1")
-    toolcalls.finish_tool(lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok"))
-    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    tool_calls.finish_tool(lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok"))
+    append.store_results(lease=lease, content=work.results("t1"), estimate=1)
     assert died(lease).state == "running"
     gone_on(lease)
     found = begun(lease.turn_id)
@@ -78,7 +79,7 @@ def test_a_turn_whose_results_are_stored_goes_on_without_its_tools() -> None:
 
 def test_a_turn_that_waits_to_ask_again_goes_on_at_once() -> None:
     lease = asking("t1")
-    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    append.store_results(lease=lease, content=work.results("t1"), estimate=1)
     leases.back_off(lease=lease, attempt=2, seconds=50)
     turn = died(lease)
     assert (turn.state, turn.retry_at) == ("running", None)
@@ -88,7 +89,7 @@ def test_a_turn_that_waits_to_ask_again_goes_on_at_once() -> None:
 def test_a_turn_that_died_while_it_showed_an_answer_is_interrupted(is_first: bool) -> None:
     lease = work.begun() if is_first else asking("t1")
     if not is_first:
-        log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+        append.store_results(lease=lease, content=work.results("t1"), estimate=1)
     work.opened(lease)
     drafts.save_draft(lease=lease, text="Here", thinking="")
     assert died(lease).state == "interrupted"
@@ -103,7 +104,7 @@ def test_a_turn_that_died_before_its_first_answer_is_interrupted() -> None:
 
 def test_a_turn_asks_again_behind_its_tools_where_nothing_of_the_answer_was_shown() -> None:
     lease = asking("t1")
-    log.store_results(lease=lease, content=work.results("t1"), estimate=1)
+    append.store_results(lease=lease, content=work.results("t1"), estimate=1)
     sent = work.opened(lease)
     assert died(lease).state == "running"
     assert ApiResult.objects.get(call_id=sent.call).status == "lost"
@@ -113,9 +114,9 @@ def test_a_turn_asks_again_behind_its_tools_where_nothing_of_the_answer_was_show
 def test_what_is_known_of_each_call_is_known_to_the_next_worker() -> None:
     lease = asking("done", "cut", "later", effect="write")
     for name in ("done", "cut"):
-        toolcalls.start_tool(lease=lease, tool_use_id=name)
+        tool_calls.start_tool(lease=lease, tool_use_id=name)
     done = ToolDone('"no such"', "error", {"code": "bad_input"}, is_wrong=True)
-    toolcalls.finish_tool(lease=lease, tool_use_id="done", done=done)
+    tool_calls.finish_tool(lease=lease, tool_use_id="done", done=done)
     died(lease)
     found = begun(lease.turn_id).open
     assert found is not None
@@ -137,8 +138,8 @@ def test_wrong_rounds_in_a_row_are_counted_over_a_takeover() -> None:
     for at, code in enumerate(("bad_input", "timeout", "unknown_tool", "bad_input")):
         answers(lease, f"t{at}")
         failed = ToolDone('"no"', "error", {"code": code})
-        toolcalls.finish_tool(lease=lease, tool_use_id=f"t{at}", done=failed)
-        log.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
+        tool_calls.finish_tool(lease=lease, tool_use_id=f"t{at}", done=failed)
+        append.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
     found = begun(lease.turn_id)
     assert (found.wrong, found.rounds, found.tool_calls) == (2, 4, 4)
 
@@ -150,22 +151,22 @@ def test_a_turn_that_nobody_has_run_has_done_nothing() -> None:
 @pytest.mark.parametrize("effect", ["read", "keyed", "write"])
 def test_a_call_leaves_twice_only_where_that_changes_nothing(effect: str) -> None:
     lease = asking("t1", effect=effect)
-    key = toolcalls.start_tool(lease=lease, tool_use_id="t1")
+    key = tool_calls.start_tool(lease=lease, tool_use_id="t1")
     died(lease)
     again = gone_on(lease)
     if effect == "write":
         with pytest.raises(Stopped):
-            toolcalls.start_tool(lease=again, tool_use_id="t1")
+            tool_calls.start_tool(lease=again, tool_use_id="t1")
     else:
-        assert toolcalls.start_tool(lease=again, tool_use_id="t1") == key
+        assert tool_calls.start_tool(lease=again, tool_use_id="t1") == key
 
 
 def test_a_key_names_one_call_of_one_turn() -> None:
     one = asking("t1", "t2")
-    keys = {toolcalls.start_tool(lease=one, tool_use_id=name) for name in ("t1", "t2")}
+    keys = {tool_calls.start_tool(lease=one, tool_use_id=name) for name in ("t1", "t2")}
     other = work.begun(work.person("eve"))
     answers(other, "t1")
-    keys.add(toolcalls.start_tool(lease=other, tool_use_id="t1"))
+    keys.add(tool_calls.start_tool(lease=other, tool_use_id="t1"))
     assert len(keys) == 3
     assert {len(key) for key in keys} == {64}
 

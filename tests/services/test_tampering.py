@@ -15,6 +15,10 @@ import pytest
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
+from conversations.audit.verify import Problem, Tally, verify_everything
+from conversations.budgets.grants import correct_window
+from conversations.log.chain import append, extend, locked, locked_site
+from conversations.log.triggers import guarded_models, verbs
 from conversations.models import (
     AppendOnly,
     Approval,
@@ -34,10 +38,6 @@ from conversations.models import (
     ToolCall,
     User,
 )
-from conversations.services.audit import Problem, Tally, verify_everything
-from conversations.services.chain import append, extend, locked, locked_site
-from conversations.services.grants import correct_window
-from conversations.services.guards import guarded_models, verbs
 from tests import records, work
 
 pytestmark = pytest.mark.django_db

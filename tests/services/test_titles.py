@@ -11,9 +11,19 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations import titles
-from conversations.context import wire
-from conversations.context.envelope import Envelope, envelope
+from conversations.agent import title as titles
+from conversations.agent.ports import Ending, Finish, Refused, Sending, Sent
+from conversations.agent.usage import Usage
+from conversations.audit import verify
+from conversations.context.view import wire
+from conversations.context.view.envelope import Envelope, envelope
+from conversations.library import erase
+from conversations.library.conversations import (
+    delete_conversation,
+    empty_trash,
+    rename_conversation,
+)
+from conversations.log.leases import Lease
 from conversations.models import (
     ApiCall,
     ApiModel,
@@ -25,20 +35,12 @@ from conversations.models import (
     SearchText,
     Turn,
 )
-from conversations.ports import Ending, Finish, Refused, Sending, Sent
-from conversations.queries import meters, transcripts
-from conversations.queries.titles import opening
-from conversations.services import audit, erase, errands, turns
-from conversations.services import titles as services
-from conversations.services.calls import Timing
-from conversations.services.conversations import (
-    delete_conversation,
-    empty_trash,
-    rename_conversation,
-)
-from conversations.services.leases import Lease
-from conversations.services.versions import regenerate
-from conversations.usage import Usage
+from conversations.transcript import meter, transcript
+from conversations.turns import side_calls, turns
+from conversations.turns import titles as services
+from conversations.turns.calls import Timing
+from conversations.turns.titles import opening
+from conversations.turns.versions import regenerate
 from tests import records, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -69,11 +71,11 @@ def opened(lease: Lease) -> Sent:
 
 
 def closed(sent: Sent, ending: Ending = SAID) -> None:
-    errands.close_errand(call_id=sent.call, ending=ending, timing=Timing(10, 20))
+    side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(10, 20))
 
 
 def is_whole() -> bool:
-    return list(audit.verify_everything(audit.Tally())) == []
+    return list(verify.verify_everything(verify.Tally())) == []
 
 
 @pytest.mark.parametrize(
@@ -194,12 +196,12 @@ def test_the_call_is_its_own_in_the_record_and_in_the_books() -> None:
 def test_a_title_counts_for_the_conversation_and_not_for_the_answer() -> None:
     lease = answered()
     conversation = work.conversation_of(lease)
-    before = meters.meter(conversation)
+    before = meter.meter(conversation)
     assert (before.cost_micros, before.calls) == (400, 1)
     closed(opened(lease))
-    after = meters.meter(conversation)
+    after = meter.meter(conversation)
     assert (after.cost_micros, after.calls) == (446, 2)
-    assert transcripts.turn(conversation, 1).cost_micros == 400
+    assert transcript.turn(conversation, 1).cost_micros == 400
 
 
 def test_a_second_call_is_never_made() -> None:
@@ -250,8 +252,8 @@ def test_a_lost_call_is_closed_once_and_what_it_held_stays_spent() -> None:
     work.answered(lease)
     sent = opened(lease)
     held = BudgetWindow.objects.get().held
-    assert errands.close_lost_errands() == 0
-    assert errands.close_lost_errands(everything=True) == 1
+    assert side_calls.close_lost_errands() == 0
+    assert side_calls.close_lost_errands(everything=True) == 1
     result = ApiResult.objects.get(call=sent.call)
     assert (result.status, result.cost_micros) == ("lost", held)
     # Its process was only slow: what it says now comes too late.
@@ -267,7 +269,7 @@ def test_a_call_that_takes_too_long_is_lost() -> None:
     lease = answered()
     opened(lease)
     later = timezone.now() + timedelta(seconds=10_000)
-    assert errands.close_lost_errands(now=later) == 1
+    assert side_calls.close_lost_errands(now=later) == 1
 
 
 def test_a_conversation_is_erased_when_its_title_is_settled() -> None:

@@ -11,16 +11,16 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 
 from conversations.models import Conversation, ToolRule, ToolSwitch
-from conversations.queries import toolsets
-from conversations.queries.jobs import job_facts
-from conversations.queries.policies import effective_policy
-from conversations.queries.toolsets import offered, toolset
-from conversations.services.forks import fork_conversation
-from conversations.services.tool_access import switch_tools
+from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.policy import effective_policy
+from conversations.toolbox import toolset as toolsets
+from conversations.toolbox.tool_access import switch_tools
+from conversations.toolbox.toolset import offered, toolset
+from conversations.turns.forks import fork_conversation
 from tests import records
 from tests.records import Played
-from tools.registry import TOOLS
-from tools.toolset import Supply
+from tools.framework.registry import TOOLS
+from tools.framework.toolset import Supply
 
 pytestmark = pytest.mark.django_db
 SEARCH = {"type": "web_search_20260209", "name": "web_search"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from conversations.agent.ports import ToolDone
+from conversations.agent.stop import Stopped
+from conversations.log.leases import Lease
 from conversations.models import Blob, ToolCall
-from conversations.ports import ToolDone
-from conversations.services import calls, toolcalls, turns
-from conversations.services.calls import Timing
-from conversations.services.leases import Lease
-from conversations.switch import Stopped
+from conversations.turns import calls, tool_calls, turns
+from conversations.turns.calls import Timing
 from tests import work
 
 pytestmark = pytest.mark.django_db
@@ -49,12 +49,12 @@ def test_an_unknown_tool_is_taken_for_one_that_writes() -> None:
 
 def test_a_call_that_writes_starts_once() -> None:
     lease = planned("a", effect="write")
-    toolcalls.start_tool(lease=lease, tool_use_id="a")
+    tool_calls.start_tool(lease=lease, tool_use_id="a")
     started = call("a").started_at
     assert call("a").state == "started"
     assert started is not None
     with pytest.raises(Stopped):
-        toolcalls.start_tool(lease=lease, tool_use_id="a")
+        tool_calls.start_tool(lease=lease, tool_use_id="a")
     assert call("a").started_at == started
 
 
@@ -62,29 +62,29 @@ def test_no_call_starts_once_a_stop_was_asked_for() -> None:
     lease = planned("a")
     turns.request_stop(turn=work.turn_of(lease))
     with pytest.raises(Stopped) as stopped:
-        toolcalls.start_tool(lease=lease, tool_use_id="a")
+        tool_calls.start_tool(lease=lease, tool_use_id="a")
     assert stopped.value.reason == "user"
     assert (call("a").state, call("a").started_at) == ("planned", None)
 
 
 def test_the_whole_result_is_kept_and_ends_the_call_once() -> None:
     lease = planned("a")
-    toolcalls.start_tool(lease=lease, tool_use_id="a")
+    tool_calls.start_tool(lease=lease, tool_use_id="a")
     done = ToolDone('"' + "long " * 100_000 + '"', "ok", {"bytes": 500_000})
-    toolcalls.finish_tool(lease=lease, tool_use_id="a", done=done)
+    tool_calls.finish_tool(lease=lease, tool_use_id="a", done=done)
     row = call("a")
     assert (row.state, row.details) == ("ok", {"bytes": 500_000})
     assert row.output is not None
     assert row.output.text == done.content
-    toolcalls.finish_tool(lease=lease, tool_use_id="a", done=ToolDone('"late"', "error"))
+    tool_calls.finish_tool(lease=lease, tool_use_id="a", done=ToolDone('"late"', "error"))
     assert call("a").state == "ok"
     assert call("a").output_id == row.output_id
 
 
 def test_a_call_that_never_started_can_end() -> None:
     lease = planned("a", "b")
-    toolcalls.finish_tool(lease=lease, tool_use_id="a", done=ToolDone('"no"', "denied"))
-    toolcalls.finish_tool(lease=lease, tool_use_id="b", done=ToolDone('"no"', "cancelled"))
+    tool_calls.finish_tool(lease=lease, tool_use_id="a", done=ToolDone('"no"', "denied"))
+    tool_calls.finish_tool(lease=lease, tool_use_id="b", done=ToolDone('"no"', "cancelled"))
     assert [call("a").state, call("b").state] == ["denied", "cancelled"]
     assert call("a").started_at is None
 
@@ -92,7 +92,7 @@ def test_a_call_that_never_started_can_end() -> None:
 def test_equal_results_are_kept_once() -> None:
     lease = planned("a", "b")
     for name in ("a", "b"):
-        toolcalls.finish_tool(lease=lease, tool_use_id=name, done=ToolDone('"same"', "ok"))
+        tool_calls.finish_tool(lease=lease, tool_use_id=name, done=ToolDone('"same"', "ok"))
     assert call("a").output_id == call("b").output_id
     assert Blob.objects.filter(text='"same"').count() == 1
 
@@ -100,7 +100,7 @@ def test_equal_results_are_kept_once() -> None:
 def test_a_worker_cannot_end_the_call_of_another_turn() -> None:
     planned("a")
     other = work.begun(work.person("eve"))
-    toolcalls.finish_tool(lease=other, tool_use_id="a", done=ToolDone('"mine"', "ok"))
+    tool_calls.finish_tool(lease=other, tool_use_id="a", done=ToolDone('"mine"', "ok"))
     assert call("a").state == "planned"
     with pytest.raises(Stopped):
-        toolcalls.start_tool(lease=other, tool_use_id="a")
+        tool_calls.start_tool(lease=other, tool_use_id="a")

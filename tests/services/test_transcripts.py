@@ -8,20 +8,21 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations import frames
-from conversations.context import wire
-from conversations.events import RoundChanged, RoundOpened
-from conversations.hub import Live
+from conversations.agent.events import RoundChanged, RoundOpened
+from conversations.agent.finish import can_continue
+from conversations.agent.ports import Finish, ToolDone
+from conversations.context.view import wire
+from conversations.files.attachments_shown import shown_files
+from conversations.library.sidebar import listing
+from conversations.live import render
+from conversations.log import append
 from conversations.models import ApiResult, Conversation
-from conversations.ports import Finish, ToolDone
-from conversations.queries import transcripts
-from conversations.queries.attachments import shown_files
-from conversations.queries.listing import listing
-from conversations.queries.shapes import Bookmark, Round
-from conversations.queries.words import can_continue, chip, hint
-from conversations.services import drafts, log, toolcalls, turns
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import recording_of
+from conversations.transcript import transcript
+from conversations.transcript.shapes import Bookmark, Live, Round
+from conversations.transcript.words import chip, hint
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import recording_of
+from conversations.turns import drafts, tool_calls, turns
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -35,9 +36,9 @@ def long_conversation(size: int) -> Conversation:
             lease = work.next_turn(work.conversation_of(lease))
         records.close(lease, work.opened(lease).call, work.asks(f"t{at}"))
         done = ToolDone('"listed"', "ok")
-        toolcalls.start_tool(lease=lease, tool_use_id=f"t{at}")
-        toolcalls.finish_tool(lease=lease, tool_use_id=f"t{at}", done=done)
-        log.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
+        tool_calls.start_tool(lease=lease, tool_use_id=f"t{at}")
+        tool_calls.finish_tool(lease=lease, tool_use_id=f"t{at}", done=done)
+        append.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
         work.answered(lease)
     return work.conversation_of(lease)
 
@@ -51,36 +52,36 @@ def queries(action: Any) -> int:
 def test_a_round_by_itself_is_the_round_within_its_turn() -> None:
     played = records.played(title="Read <b>it</b>")
     conversation = played.conversation
-    (turn,) = transcripts.transcript(conversation).turns
-    assert [transcripts.round_of(conversation, 1, at) for at in (1, 2)] == list(turn.rounds)
-    assert transcripts.round_of(conversation, 1, 3) == Round(3)
+    (turn,) = transcript.transcript(conversation).turns
+    assert [transcript.round_of(conversation, 1, at) for at in (1, 2)] == list(turn.rounds)
+    assert transcript.round_of(conversation, 1, 3) == Round(3)
     lease = work.next_turn(conversation)
     change = records.summarise(lease)
-    opened = transcripts.round_of(conversation, 2, 1)
+    opened = transcript.round_of(conversation, 2, 1)
     assert [marker.seq for marker in opened.markers] == [change.seq]
-    assert opened == transcripts.turn(conversation, 2).rounds[0]
-    assert transcripts.round_of(conversation, 2, 9) == Round(9)
+    assert opened == transcript.turn(conversation, 2).rounds[0]
+    assert transcript.round_of(conversation, 2, 9) == Round(9)
 
 
 def test_a_turn_that_begins_is_its_prompt_and_its_rounds_are_told_behind_it() -> None:
     played = records.played(title="Read <b>it</b>")
     conversation = played.conversation
-    late = transcripts.turn(conversation, 1, is_begun=False)
+    late = transcript.turn(conversation, 1, is_begun=False)
     assert "Read &lt;b&gt;it&lt;/b&gt;" in late.prompt_html
     assert late.rounds == ()
     work.next_turn(conversation)
-    begun = transcripts.turn(conversation, 2, is_begun=False)
-    assert begun == transcripts.turn(conversation, 2)
-    whole = queries(lambda: transcripts.turn(conversation, 2))
-    assert queries(lambda: transcripts.turn(conversation, 2, is_begun=False)) == whole - 2
+    begun = transcript.turn(conversation, 2, is_begun=False)
+    assert begun == transcript.turn(conversation, 2)
+    whole = queries(lambda: transcript.turn(conversation, 2))
+    assert queries(lambda: transcript.turn(conversation, 2, is_begun=False)) == whole - 2
 
 
 def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> None:
     played = records.played()
-    opened = frames.render(played.conversation.pk, RoundOpened(1, 2))
+    opened = render.render(played.conversation.pk, RoundOpened(1, 2))
     assert "4711" not in opened
     assert opened.count('class="marker') >= 2
-    assert "4711" in frames.render(played.conversation.pk, RoundChanged(1, 2))
+    assert "4711" in render.render(played.conversation.pk, RoundChanged(1, 2))
 
 
 def test_a_round_costs_the_same_however_many_there_are() -> None:
@@ -88,15 +89,15 @@ def test_a_round_costs_the_same_however_many_there_are() -> None:
     conversation, costs = work.conversation_of(lease), []
     for at in range(1, 7):
         records.close(lease, work.opened(lease).call, work.asks(f"t{at}"))
-        log.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
-        costs.append(queries(lambda at=at: transcripts.round_of(conversation, 1, at)))
+        append.store_results(lease=lease, content=work.results(f"t{at}"), estimate=1)
+        costs.append(queries(lambda at=at: transcript.round_of(conversation, 1, at)))
     assert len(set(costs)) == 1
-    assert queries(lambda: transcripts.round_of(conversation, 1, 7)) == 2
+    assert queries(lambda: transcript.round_of(conversation, 1, 7)) == 2
 
 
 def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
     played = records.played(title="Read <b>it</b>")
-    (turn,) = transcripts.transcript(played.conversation).turns
+    (turn,) = transcript.transcript(played.conversation).turns
     assert (turn.number, turn.state, turn.is_live, turn.chip) == (1, "done", False, "")
     assert "&lt;b&gt;" in turn.prompt_html
     first, second = turn.rounds
@@ -121,7 +122,7 @@ def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
     conversation = import_recording(
         user=work.person(), recording=recording_of(record), model=records.MODEL
     )
-    (turn,) = transcripts.transcript(conversation).turns
+    (turn,) = transcript.transcript(conversation).turns
     assert turn.files == ()
     assert "see" in turn.prompt_html
 
@@ -133,12 +134,12 @@ def test_an_image_that_an_older_log_holds_is_shown_as_far_as_it_can_be() -> None
 
 
 def test_pages_are_joined_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "PAGE", 4)
+    monkeypatch.setattr(transcript, "PAGE", 4)
     conversation = long_conversation(7)
-    newest = transcripts.transcript(conversation)
+    newest = transcript.transcript(conversation)
     assert [turn.number for turn in newest.turns] == [4, 5, 6, 7]
     assert newest.earlier == 4
-    oldest = transcripts.transcript(conversation, newest.earlier)
+    oldest = transcript.transcript(conversation, newest.earlier)
     assert [turn.number for turn in oldest.turns] == [1, 2, 3]
     assert oldest.earlier is None
 
@@ -150,8 +151,8 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
         user = conversation.owner
         counts.append(
             [
-                queries(lambda c=conversation: transcripts.transcript(c)),
-                queries(lambda c=conversation: frames.snapshot(c.pk, Bookmark(), None)),
+                queries(lambda c=conversation: transcript.transcript(c)),
+                queries(lambda c=conversation: render.snapshot(c.pk, Bookmark(), None)),
                 queries(lambda c=conversation, u=user: listing(u, c)),
             ]
         )
@@ -165,7 +166,7 @@ def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
     lease = work.begun()
     conversation = work.conversation_of(lease)
     live = Live(1, 1, "hm", "<p>Done.</p>", "<p>On its</p>")
-    (turn,) = transcripts.turns_after(conversation, 0, live)
+    (turn,) = transcript.turns_after(conversation, 0, live)
     (shown,) = turn.rounds
     assert (shown.is_live, shown.thinking) == (True, "hm")
     assert (shown.html, shown.tail) == ("<p>Done.</p>", "<p>On its</p>")
@@ -175,10 +176,10 @@ def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
 def test_without_a_hub_the_running_answer_is_that_of_the_last_checkpoint() -> None:
     lease = work.begun()
     conversation = work.conversation_of(lease)
-    assert transcripts.turns_after(conversation, 0, None)[0].rounds == ()
+    assert transcript.turns_after(conversation, 0, None)[0].rounds == ()
     work.opened(lease)
     drafts.save_draft(lease=lease, text="So *far*", thinking="")
-    (shown,) = transcripts.turns_after(conversation, 0, None)[0].rounds
+    (shown,) = transcript.turns_after(conversation, 0, None)[0].rounds
     assert "<em>far</em>" in shown.tail
     assert shown.is_live
 
@@ -189,15 +190,15 @@ def test_an_answer_that_was_stored_is_not_shown_again_as_a_draft() -> None:
     drafts.save_draft(lease=lease, text="Let me look.", thinking="")
     records.close(lease, call, work.asks("t1"))
     drafts.save_draft(lease=lease, text="Let me look.", thinking="")
-    (shown,) = transcripts.turns_after(work.conversation_of(lease), 0, None)[0].rounds
+    (shown,) = transcript.turns_after(work.conversation_of(lease), 0, None)[0].rounds
     assert not shown.is_live
     assert shown.tail == ""
 
 
 def test_only_turns_behind_a_number_are_given() -> None:
     conversation = long_conversation(3)
-    assert [turn.number for turn in transcripts.turns_after(conversation, 1, None)] == [2, 3]
-    assert transcripts.turns_after(conversation, 3, None) == []
+    assert [turn.number for turn in transcript.turns_after(conversation, 1, None)] == [2, 3]
+    assert transcript.turns_after(conversation, 3, None) == []
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_only_turns_behind_a_number_are_given() -> None:
 def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry: bool) -> None:
     lease = work.begun()
     turns.finish_turn(lease=lease, finish=finish)
-    (turn,) = transcripts.transcript(work.conversation_of(lease)).turns
+    (turn,) = transcript.transcript(work.conversation_of(lease)).turns
     assert (turn.chip, turn.can_retry, turn.error) == (words, can_retry, finish.text)
 
 
@@ -231,7 +232,7 @@ def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry
 def test_a_turn_that_used_up_a_cap_says_which(finish: Finish, words: str) -> None:
     lease = work.begun()
     turns.finish_turn(lease=lease, finish=finish)
-    (turn,) = transcripts.transcript(work.conversation_of(lease)).turns
+    (turn,) = transcript.transcript(work.conversation_of(lease)).turns
     assert words in turn.chip
     assert "it can go on from here" in hint(finish.state, finish.reason, has_answer=True)
 

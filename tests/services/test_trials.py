@@ -11,13 +11,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations import trials as module
-from conversations.context.policy import PRESETS
+from conversations.context.policy.policy import PRESETS
 from conversations.lab.report import Report
 from conversations.lab.summarizer import nobody
 from conversations.models import ApiModel, Conversation, Message, ModelPrice
-from conversations.queries.trials import TrialError, record_of, subject_of
-from conversations.trials import Trial, Trials
+from conversations.reductions import trials as module
+from conversations.reductions.trial_subject import TrialError, record_of, subject_of
+from conversations.reductions.trials import Trial, Trials
 from tests import records, work
 
 pytestmark = pytest.mark.django_db

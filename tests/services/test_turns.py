@@ -9,25 +9,19 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
+from conversations.agent.ports import Finish, ToolDone
+from conversations.agent.tool_calls import CUT_SHORT
+from conversations.audit import verify
 from conversations.conf import conf
-from conversations.context import rules, wire
-from conversations.context.view import Message as ViewMessage
-from conversations.models import (
-    LIVE,
-    ApiResult,
-    Conversation,
-    Draft,
-    Message,
-    ToolCall,
-    Turn,
-)
-from conversations.ports import Finish, ToolDone
-from conversations.services import audit, drafts, log, takeovers, toolcalls, turns
-from conversations.services.leases import Lease, claim_turn
-from conversations.services.leftovers import NOT_RUN
-from conversations.services.prompts import SendError
-from conversations.services.queue import waits
-from conversations.toolruns import CUT_SHORT
+from conversations.context.view import rules, wire
+from conversations.context.view.view import Message as ViewMessage
+from conversations.log import append
+from conversations.log.leases import Lease, claim_turn
+from conversations.models import LIVE, ApiResult, Conversation, Draft, Message, ToolCall, Turn
+from conversations.turns import drafts, takeovers, tool_calls, turns
+from conversations.turns.prompts import SendError
+from conversations.turns.queue import waits
+from conversations.turns.takeovers import NOT_RUN
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +52,7 @@ def still_valid(lease: Lease) -> None:
     prompt = ViewMessage.parse(10_000, "prompt", '[{"type":"text","text":"Go on."}]')
     rules.check(records.loaded(lease).view.append(prompt))
     key = work.conversation_of(lease).public_id
-    assert list(audit.verify_conversation(key, audit.Tally())) == []
+    assert list(verify.verify_conversation(key, verify.Tally())) == []
 
 
 def crash(lease: Lease) -> Turn:
@@ -219,7 +213,7 @@ def test_sends_do_not_disturb_the_worker_of_the_turn_they_wait_for() -> None:
             return
         for turn in range(6):
             records.close(lease, work.opened(lease).call, work.asks(f"t{turn}"))
-            log.store_results(lease=lease, content=work.results(f"t{turn}"), estimate=1)
+            append.store_results(lease=lease, content=work.results(f"t{turn}"), estimate=1)
 
     assert work.failures(work.crowd(1 + conf.max_queued_prompts, play)) == []
 
@@ -298,9 +292,9 @@ def test_an_end_while_tools_run_answers_every_call() -> None:
     lease = work.begun()
     records.close(lease, work.opened(lease).call, work.asks("done", "failed", "cut", "later"))
     for name in ("done", "failed", "cut"):
-        toolcalls.start_tool(lease=lease, tool_use_id=name)
-    toolcalls.finish_tool(lease=lease, tool_use_id="done", done=ToolDone('"ok"', "ok"))
-    toolcalls.finish_tool(lease=lease, tool_use_id="failed", done=ToolDone('"no"', "error"))
+        tool_calls.start_tool(lease=lease, tool_use_id=name)
+    tool_calls.finish_tool(lease=lease, tool_use_id="done", done=ToolDone('"ok"', "ok"))
+    tool_calls.finish_tool(lease=lease, tool_use_id="failed", done=ToolDone('"no"', "error"))
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "internal", "Broken."))
     kind, blocks = contents(lease)[-1]
     assert kind == "results"

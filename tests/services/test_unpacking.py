@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from conversations.services import unpacking
-from conversations.services.unpacking import UploadError, objects
+from conversations.transfer import unpacking
+from conversations.transfer.unpacking import UploadError, objects
 
 MOST = 1_000_000
 

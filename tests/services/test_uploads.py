@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from conversations.context import wire
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation, Message, User
-from conversations.queries.exports import record
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.conversations import delete_conversation
-from conversations.services.unpacking import UploadError
-from conversations.services.uploads import Report, import_upload
+from conversations.transfer.exports import record
+from conversations.transfer.unpacking import UploadError
+from conversations.transfer.uploads import Report, import_upload
 from tests import records, work
 
 pytestmark = pytest.mark.django_db

@@ -9,21 +9,18 @@ from uuid import uuid4
 import pytest
 from django.db import transaction
 
-from conversations.context import wire
-from conversations.models import (
-    Message,
-    Turn,
-)
-from conversations.ports import Finish
-from conversations.queries import transcripts
-from conversations.queries.branches import newest_below, path_turns
-from conversations.queries.path import path
-from conversations.services import drafts, turns
-from conversations.services.byhand import take_back
-from conversations.services.conversations import delete_conversation
-from conversations.services.pins import keep_in_full
-from conversations.services.prompts import Prompt, SendError, lock_for, open_turn
-from conversations.services.versions import edit_prompt, regenerate, show_version
+from conversations.agent.ports import Finish
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
+from conversations.log.path import path
+from conversations.log.tree import newest_below, path_turns
+from conversations.models import Message, Turn
+from conversations.reductions.by_hand import take_back
+from conversations.reductions.pins import keep_in_full
+from conversations.transcript import transcript
+from conversations.turns import drafts, turns
+from conversations.turns.prompts import Prompt, SendError, lock_for, open_turn
+from conversations.turns.versions import edit_prompt, regenerate, show_version
 from tests import records, work
 from tests.branches import (
     again,
@@ -75,7 +72,7 @@ def test_asked_twice_with_one_id_it_is_one_version() -> None:
 def test_of_many_who_ask_at_once_all_get_the_same_version() -> None:
     conversation = talk("one", "two")
     second = turn(conversation, 2)
-    (shape,) = [one for one in transcripts.transcript(conversation).turns if one.number == 2]
+    (shape,) = [one for one in transcript.transcript(conversation).turns if one.number == 2]
     found = work.crowd(10, lambda _: regenerate(turn=second, client_id=shape.next_id).pk)
     assert work.failures(found) == []
     assert len(set(map(str, found))) == 1
@@ -87,7 +84,7 @@ def test_every_version_can_have_further_ones() -> None:
     for number in (2, 3, 2, 2):
         again(conversation, number)
     assert [one.parent for one in conversation.turns.order_by("number")] == [0, 1, 1, 1, 1, 1]
-    (_, last) = transcripts.transcript(fresh(conversation)).turns
+    (_, last) = transcript.transcript(fresh(conversation)).turns
     assert last.versions is not None
     assert (last.versions.position, last.versions.count) == (5, 5)
     assert (last.versions.previous, last.versions.next) == (5, None)

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from conversations.context.envelope import Envelope, envelope
+from conversations.agent.ports import Ending, Refused, Sending
+from conversations.agent.prices import PriceList
+from conversations.agent.usage import Usage, usage_from
+from conversations.budgets.admission import SEARCH_TOKENS
+from conversations.context.view.envelope import Envelope, envelope
+from conversations.log.chain import locked
+from conversations.log.leases import Lease
 from conversations.models import (
     ApiResult,
     Conversation,
@@ -17,18 +23,12 @@ from conversations.models import (
     ToolRule,
     WebSearch,
 )
-from conversations.ports import Ending, Refused, Sending
-from conversations.prices import PriceList
-from conversations.queries.jobs import job_facts
-from conversations.queries.toolsets import toolset
-from conversations.queries.web_search import definition
-from conversations.services import calls
-from conversations.services.admission import SEARCH_TOKENS
-from conversations.services.chain import locked
-from conversations.services.forks import fork_conversation
-from conversations.services.leases import Lease
-from conversations.services.tool_access import choose_web_search
-from conversations.usage import Usage, usage_from
+from conversations.reductions.conversation_settings import job_facts
+from conversations.toolbox.tool_access import choose_web_search
+from conversations.toolbox.toolset import toolset
+from conversations.toolbox.web_search import definition
+from conversations.turns import calls
+from conversations.turns.forks import fork_conversation
 from tests import records, work
 from tests.allowing import PLENTY, padded, site
 from tests.records import Played

@@ -14,13 +14,13 @@ from django.core.files.storage import storages
 from django.db import connections
 from django.utils import timezone
 
+from conversations.files import workspace as services
+from conversations.files.workspace import UserWorkspace, objects, sweep
+from conversations.files.workspace.browse import deleted_files
 from conversations.models import FileState, User, WorkspaceFile
-from conversations.queries.workspace import deleted_files
-from conversations.services import workspace as services
-from conversations.services.workspace import UserWorkspace, objects, sweeping
 from tests import work
 from tests.stores import BUCKETS, Bucket, Unreachable
-from tools.errors import (
+from tools.framework.errors import (
     FileChangedError,
     FileMissingError,
     FileRefusedError,
@@ -28,11 +28,11 @@ from tools.errors import (
     QuotaError,
     ToolError,
 )
-from tools.workspace import digest_of
+from tools.workspace.workspace import digest_of
 
 pytestmark = pytest.mark.django_db
 BACKENDS = {
-    "guarded": "conversations.services.workspace.disk.GuardedStorage",
+    "guarded": "conversations.files.workspace.disk.GuardedStorage",
     "disk": "django.core.files.storage.FileSystemStorage",
     "memory": "django.core.files.storage.InMemoryStorage",
     "bucket": "tests.stores.Bucket",
@@ -254,11 +254,11 @@ def test_what_a_crash_left_is_swept_with_its_object(
     def crash(*_: object, **__: object) -> None:
         raise Crash
 
-    from conversations.services.workspace import writing
+    from conversations.files.workspace import write
 
     with monkeypatch.context() as patched:
         for name in ("_placed", "let_go", "sweep_gone"):
-            patched.setattr(writing, name, crash)
+            patched.setattr(write, name, crash)
         with pytest.raises(Crash):
             workspace.write("a", b"half")
     assert workspace.entries() == []
@@ -301,14 +301,14 @@ def test_a_clearing_wins_over_a_write_that_is_on_its_way(
         workspace.clear()
         put(name, data)
 
-    monkeypatch.setattr("conversations.services.workspace.writing.put_object", slow)
+    monkeypatch.setattr("conversations.files.workspace.write.put_object", slow)
     with pytest.raises(FileChangedError):
         workspace.write("a", b"x")
     assert (bucket.objects, kept()) == ({}, set())
 
 
 def test_a_sweep_takes_only_so_many(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "MOST_SWEPT", 2)
+    monkeypatch.setattr(sweep, "MOST_SWEPT", 2)
     workspace = UserWorkspace(work.person().pk)
     for number in range(3):
         workspace.write(f"{number}", b"x")

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from django.core.files.base import ContentFile
 
-from conversations.services.workspace.disk import GuardedStorage
-from tools.errors import FileRefusedError, ToolError
-from tools.folders import is_plain, open_folder, refusals, replace_file
+from conversations.files.workspace.disk import GuardedStorage
+from tools.framework.errors import FileRefusedError, ToolError
+from tools.workspace.folders import is_plain, open_folder, refusals, replace_file
 
 SECRET = "outside"
 

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 
 from tests.tools.memory import MemoryWorkspace
-from tools.access import WebAccess
-from tools.base import ToolContext
-from tools.workspace import Quota
+from tools.framework.outside_access import WebAccess
+from tools.framework.tool import ToolContext
+from tools.workspace.workspace import Quota
 
 Respond = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tools
-from tools.registry import TOOLS, discover
+from tools.framework.registry import TOOLS, discover
 
 README = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
 CHAPTER = README.split("\n## Add a tool\n")[1].split("\n## ")[0]

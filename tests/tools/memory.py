@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tools.errors import FileChangedError, FileMissingError, FileRefusedError
-from tools.paths import split
-from tools.workspace import (
+from tools.framework.errors import FileChangedError, FileMissingError, FileRefusedError
+from tools.workspace.paths import split
+from tools.workspace.workspace import (
     Entry,
     Quota,
     below,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.addresses import is_own, is_private, is_public, parse
+from tools.http.addresses import is_own, is_private, is_public, parse
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450:4001::1"]
 NOT_PUBLIC = [

@@ -8,9 +8,9 @@ import pytest
 
 from tests.tools import samples
 from tests.tools.memory import MemoryWorkspace
-from tools.base import ToolContext, ToolResult
-from tools.execute import execute
-from tools.registry import TOOLS
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext, ToolResult
 
 pytestmark = pytest.mark.asyncio
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tools.base import ToolContext
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
+from tools.framework.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
 

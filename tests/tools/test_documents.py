@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools import samples
 from tools.documents import has_parts, text_of
-from tools.errors import FileRefusedError, InputError
+from tools.framework.errors import FileRefusedError, InputError
 
 
 def test_the_pages_of_a_pdf_are_marked() -> None:

@@ -13,10 +13,10 @@ import pytest
 from docx import Document
 from openpyxl import Workbook
 
-from tools.base import ToolContext, ToolResult
 from tools.fetch_url import fetch_url
-from tools.kept import Shelf, Shelves
-from tools.toolset import Toolset
+from tools.framework.tool import ToolContext, ToolResult
+from tools.framework.toolset import Toolset
+from tools.http.page_cache import Shelf, Shelves
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tools.base import ToolContext, ToolResult
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext, ToolResult
+from tools.framework.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
 

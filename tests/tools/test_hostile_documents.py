@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools import samples
-from tools.documents import child, isolation, text_of
-from tools.errors import FileRefusedError, ToolError, WorkspaceBusyError
+from tools.documents import child, isolation, parts, text_of
+from tools.framework.errors import FileRefusedError, ToolError, WorkspaceBusyError
 
 LAUGHS = (
     b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha">'
@@ -222,12 +222,12 @@ def test_too_many_readers_at_once_are_told_to_wait(monkeypatch: pytest.MonkeyPat
 
 
 def test_text_and_time_are_bounded_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = iter([child.Part("a", "x" * 3_000_000), child.Part("b", "y" * 3_000_000)])
-    taken = child.bounded(parts)
+    pieces = iter([parts.Part("a", "x" * 3_000_000), parts.Part("b", "y" * 3_000_000)])
+    taken = child.bounded(pieces)
     assert sum(len(part.text) for part in taken) == 4_000_000
     assert "cut after 4,000,000" in taken[-1].title
     monkeypatch.setattr(child, "SOFT", -1.0)
-    taken = child.bounded(iter([child.Part("a", "x"), child.Part("b", "y")]))
+    taken = child.bounded(iter([parts.Part("a", "x"), parts.Part("b", "y")]))
     assert [part.title for part in taken] == [
         "a", "reading was stopped here; ask for a later part by name",
     ]  # fmt: skip

@@ -11,9 +11,16 @@ from typing import Any
 
 import pytest
 
-from tools.base import Tool, ToolContext, ToolResult, tool
-from tools.execute import execute
-from tools.intake import DEEPEST, MOST_BLOCKS, MOST_DETAILS, PIECE, IntakeError, taken
+from tools.framework.clean_result import (
+    DEEPEST,
+    MOST_BLOCKS,
+    MOST_DETAILS,
+    PIECE,
+    IntakeError,
+    taken,
+)
+from tools.framework.execute import execute
+from tools.framework.tool import Tool, ToolContext, ToolResult, tool
 
 pytestmark = pytest.mark.asyncio
 HUGE = 50_000_000

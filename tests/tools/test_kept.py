@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tools.kept import FRAME, LONGEST, MOST_SHELVES, Kept, Reading, Shelf, Shelves, kept
+from tools.http.page_cache import FRAME, LONGEST, MOST_SHELVES, Kept, Reading, Shelf, Shelves, kept
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

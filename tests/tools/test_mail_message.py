@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tools.mail.message import MOST_CHARACTERS, Mail, read
 from tools.mail.mime import MOST_PARTS
 from tools.mail.naming import file_path
-from tools.paths import split
+from tools.workspace.paths import split
 
 HEAD = b"From: Bea <bea@example.com>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n"
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.mailservers import MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of
-from tools.base import ToolContext, ToolResult
-from tools.execute import execute
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext, ToolResult
 from tools.mail.accounts import NoMailboxes, Server
-from tools.registry import TOOLS
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,12 +14,12 @@ import pytest_asyncio
 from tests.mailfakes import FakeImap
 from tests.mailservers import Authority, make_authority
 from tests.tools.mailboxes import Mailboxes
-from tools.base import ToolContext
-from tools.execute import execute
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account, MailAccess, Server
 from tools.mail.errors import LoginError, MailError
 from tools.mail.imap import session
-from tools.registry import TOOLS
 
 pytestmark = pytest.mark.asyncio
 SECRET = "QxCanarySecretQ"

@@ -17,11 +17,11 @@ from tests.mailfakes import FakeImap
 from tests.mailservers import Authority, make_authority
 from tests.tools.conftest import build_reply
 from tests.tools.mailboxes import Mailboxes
-from tools.base import ToolContext
-from tools.execute import execute
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account, MailAccess, Provider, Server
 from tools.mail.trial import try_account
-from tools.registry import TOOLS
 
 pytestmark = pytest.mark.asyncio
 REFRESH, ACCESS, CLIENT = "QxRefreshQ", "QxAccessQ", "QxClientQ"

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from tests.mailfakes import FakeImap
 from tests.mailservers import make_authority
 from tests.tools.mailboxes import Mailboxes
-from tools.base import ToolContext
-from tools.errors import InputError
-from tools.execute import execute
+from tools.framework.errors import InputError
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account, MailAccess, Server
 from tools.mail.replies import Atom, announced, values
 from tools.mail.words import Literal, atom, day, folder, from_utf7, string, to_utf7
-from tools.registry import TOOLS
 
 #: Each alone would end a command, begin one or change its meaning, if it came through.
 BREAKING = [

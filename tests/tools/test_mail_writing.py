@@ -15,11 +15,11 @@ import pytest_asyncio
 from tests.mailfakes import SmtpSink
 from tests.mailservers import PASSWORD, MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of, opened_to
-from tools.base import ToolContext, ToolResult
-from tools.execute import execute
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext, ToolResult
 from tools.mail.accounts import Server
 from tools.mail.smtp import Smtp
-from tools.registry import TOOLS
 
 pytestmark = pytest.mark.asyncio
 MAIL = {"to": ["bea@example.com"], "subject": "Grüße", "body": "Hello\n.\n..dots\nÄ"}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.markup import End, Start, Text, tokens
-from tools.readable import readable
+from tools.html.readable import readable
+from tools.html.scanner import End, Start, Text, tokens
 
 UNITS = [
     *("<!--", "<a ", "<a>", "</a ", "<![CDATA[", "<a b='", '<a b="', "<a b=", "<", "&", "&#", "<?"),

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from conversations.queries.mcp import image_type
+from conversations.toolbox.mcp.approved import image_type
 from tests import mcpservers, pictures
 from tests.mcpservers import Heard, HttpServer, pooled
-from tools.access import WebAccess
+from tools.framework.outside_access import WebAccess
 from tools.mcp.content import tool_result
 from tools.mcp.errors import DefinitionChangedError, ServerError, ServerOffError
 from tools.mcp.pool import Pool

@@ -15,8 +15,8 @@ import pytest
 
 from tests import mcpservers
 from tests.mcpservers import Heard, pooled
-from tools.base import ToolContext
-from tools.execute import execute
+from tools.framework.execute import execute
+from tools.framework.tool import ToolContext
 from tools.mcp.content import tool_result
 from tools.mcp.definitions import digest_of, listed
 from tools.mcp.errors import DefinitionChangedError, ServerError

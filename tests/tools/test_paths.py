@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.errors import PathRefusedError
-from tools.paths import split
+from tools.framework.errors import PathRefusedError
+from tools.workspace.paths import split
 
 REFUSED = [
     *(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.charset import decode
-from tools.readable import readable
+from tools.html.readable import readable
+from tools.http.charset import decode
 
 JOB = """<!doctype html><html><head><title>Senior .NET
  developer &amp; lead</title><style>p{}</style><script>track()</script></head>

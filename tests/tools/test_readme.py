@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.tools.examples import CHAPTER, add, example
-from tools.base import ToolContext
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
+from tools.framework.toolset import Toolset
 
 #: Run by the API and not here.
 SERVED = {"web_search"}

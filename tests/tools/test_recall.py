@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tools.base import ToolContext
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
+from tools.framework.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tools.base import Effect, Tool, ToolContext, ToolResult, tool
-from tools.execute import execute
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import Effect, Tool, ToolContext, ToolResult, tool
+from tools.framework.toolset import Toolset
 
 pytestmark = pytest.mark.asyncio
 
@@ -51,7 +51,7 @@ async def test_no_tool_takes_a_user_a_root_or_a_key() -> None:
 
 
 async def test_the_tools_load_without_django() -> None:
-    program = "import sys, tools.registry; sys.exit('django' in sys.modules)"
+    program = "import sys, tools.framework.registry; sys.exit('django' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=False
     )

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from tools.base import ToolContext, tool
-from tools.schema import SignatureError, input_schema
+from tools.framework.schema import SignatureError, input_schema
+from tools.framework.tool import ToolContext, tool
 
 
 async def everything(

@@ -7,9 +7,9 @@ import pytest
 from tests.tools import samples
 from tests.tools.memory import MemoryWorkspace
 from tools import search_files as module
-from tools.base import ToolContext
-from tools.execute import execute
-from tools.registry import TOOLS
+from tools.framework.execute import execute
+from tools.framework.registry import TOOLS
+from tools.framework.tool import ToolContext
 
 pytestmark = pytest.mark.asyncio
 

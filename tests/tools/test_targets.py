@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.tools.spellings import INSIDE, LOOPBACK_IN_EVERY_SPELLING
-from tools.access import WebAccess
-from tools.errors import AddressRefusedError
-from tools.resolve import system_resolve
-from tools.targets import Target, aim, read_url
-from tools.web import fetch
+from tools.framework.errors import AddressRefusedError
+from tools.framework.outside_access import WebAccess
+from tools.http.fetch import fetch
+from tools.http.resolve import system_resolve
+from tools.http.targets import Target, aim, read_url
 
 pytestmark = pytest.mark.asyncio
 
@@ -145,7 +145,7 @@ async def test_an_opened_pair_never_opens_metadata(address: str) -> None:
 
 async def test_a_public_address_of_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # No machine that runs this has a known public address, so loopback is declared public here.
-    monkeypatch.setattr("tools.addresses.NOT_PUBLIC", ())
+    monkeypatch.setattr("tools.http.addresses.NOT_PUBLIC", ())
     with pytest.raises(AddressRefusedError):
         await aimed("http://example.com/", "127.0.0.1")
 

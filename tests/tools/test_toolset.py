@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import tools
-from tools.base import ToolContext
-from tools.registry import TOOLS, discover
-from tools.schema import SignatureError
-from tools.toolset import NO_TOOLS, Toolset
+from tools.framework.registry import TOOLS, discover
+from tools.framework.schema import SignatureError
+from tools.framework.tool import ToolContext
+from tools.framework.toolset import NO_TOOLS, Toolset
 
 SEARCH = {"type": "web_search_20260209", "name": "web_search", "max_uses": 3}
 SCRATCH = '''
-from tools.base import ToolContext, tool
+from tools.framework.tool import ToolContext, tool
 
 
 @tool(effect="read")
@@ -31,7 +31,8 @@ async def {name}(context: ToolContext) -> str:
 def test_the_definitions_are_the_same_bytes_in_every_process() -> None:
     own = json.dumps(Toolset(TOOLS).definitions())
     program = (
-        "import json; from tools.registry import TOOLS; from tools.toolset import Toolset;"
+        "import json; from tools.framework.registry import TOOLS;"
+        "from tools.framework.toolset import Toolset;"
         "print(json.dumps(Toolset(TOOLS).definitions()))"
     )
     for seed in ("1", "2"):

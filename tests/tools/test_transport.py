@@ -16,9 +16,9 @@ import pytest
 
 from tests.tools.certificates import issue
 from tests.tools.spellings import INNER_ADDRESSES, INSIDE, LOOPBACK_IN_EVERY_SPELLING, spellings
-from tools.access import WebAccess
-from tools.errors import AddressRefusedError, BodyRefusedError, FetchError, ToolError
-from tools.transport import GuardedTransport, guarded_client
+from tools.framework.errors import AddressRefusedError, BodyRefusedError, FetchError, ToolError
+from tools.framework.outside_access import WebAccess
+from tools.http.transport import GuardedTransport, guarded_client
 
 pytestmark = pytest.mark.asyncio
 
@@ -314,8 +314,9 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
 #: Where else a connection is opened: the API client's own door, mail (which is not HTTP and aims by
 #: the same check), the load tests of this site.
 DOORS = {
-    "tools/transport.py", "tools/mail/line.py", "agentweb/throughput.py",
-    "conversations/bench/posts.py", "conversations/bench/site.py", "conversations/bench/socket.py",
+    "tools/http/transport.py", "tools/mail/line.py", "agentweb/throughput.py",
+    "agentweb/bench/http_posts.py", "agentweb/bench/site_under_test.py",
+    "agentweb/bench/websocket_client.py",
 }  # fmt: skip
 OPENS = re.compile(
     r"open_connection\(|create_connection\(|httpx2\.(get|post|request|stream|Client|HTTPTransport)\("
@@ -337,5 +338,5 @@ async def test_nothing_else_in_the_app_opens_a_connection() -> None:
         if OPENS.search(path.read_text()) and not name.startswith("agentweb/emulator/")
     }
     guarded = {name for name in opening if "GuardedTransport" in names[name].read_text()}
-    assert opening - guarded == DOORS - {"tools/transport.py"}
+    assert opening - guarded == DOORS - {"tools/http/transport.py"}
     assert "aim(" in names["tools/mail/line.py"].read_text()

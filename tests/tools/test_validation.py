@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.errors import InputError
-from tools.schema import input_schema
-from tools.validation import validated
+from tools.framework.errors import InputError
+from tools.framework.schema import input_schema
+from tools.framework.validation import validated
 
 
 async def sample(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.tools.certificates import issue
-from tools.access import WebAccess
-from tools.errors import AddressRefusedError, FetchError, RedirectRefusedError
-from tools.web import fetch, send
+from tools.framework.errors import AddressRefusedError, FetchError, RedirectRefusedError
+from tools.framework.outside_access import WebAccess
+from tools.http.fetch import fetch, send
 
 pytestmark = pytest.mark.asyncio
 

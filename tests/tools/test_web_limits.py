@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tools.access import WebAccess
-from tools.errors import BodyRefusedError, FetchError
-from tools.web import fetch
+from tools.framework.errors import BodyRefusedError, FetchError
+from tools.framework.outside_access import WebAccess
+from tools.http.fetch import fetch
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.errors import FileRefusedError, PathRefusedError, QuotaError, ToolError
-from tools.workspace import Quota, demand_place, file_path, moved_paths
+from tools.framework.errors import FileRefusedError, PathRefusedError, QuotaError, ToolError
+from tools.workspace.workspace import Quota, demand_place, file_path, moved_paths
 
 QUOTA = Quota(max_bytes=100, max_files=3, max_file_bytes=60)
 

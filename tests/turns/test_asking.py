@@ -16,8 +16,9 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.conf import conf
 from conversations.db import db
 from conversations.models import Approval, BudgetWindow, Decision, ToolCall, Turn, User
-from conversations.services import approvals, turns
-from conversations.turns import Supervisor
+from conversations.runtime.supervisor import Supervisor
+from conversations.toolbox import approvals
+from conversations.turns import turns
 from tests import toys, work
 from tests.faults.oracle import check_rows
 from tests.running import ended, is_valid, queue, said, supervising, unrecorded, until

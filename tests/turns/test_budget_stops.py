@@ -10,10 +10,10 @@ from django.contrib.auth.models import Group
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import turns as supervising_module
 from conversations.db import db
 from conversations.models import ApiCall, Budget, BudgetWindow, ToolCall, Turn, TurnCap, User
-from conversations.services import calls
+from conversations.runtime import supervisor as supervising_module
+from conversations.turns import calls
 from tests import work
 from tests.running import ended, is_valid, queue, run, supervising, unrecorded
 

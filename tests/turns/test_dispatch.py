@@ -16,9 +16,10 @@ from redis import Redis
 from agentweb.celery import app
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import dispatch, tasks
+from conversations import tasks
 from conversations.db import db
 from conversations.models import Turn
+from conversations.runtime import dispatch
 from tests import servers
 from tests.running import ended, queue, supervising
 from tests.servers import Server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conversations.events import (
+from conversations.agent.events import (
     Event,
     MeterMoved,
     RoundChanged,
@@ -15,8 +15,9 @@ from conversations.events import (
     TurnClosed,
     TurnOpened,
 )
-from conversations.hub import Live, Place, Topic
-from conversations.marks import Mark
+from conversations.live.hub import Place, Topic
+from conversations.transcript.marks import Mark
+from conversations.transcript.shapes import Live
 
 OPENED = RoundOpened(1, 1)
 

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from conversations.inorder import InOrder
+from conversations.live.relay import InOrder
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from conversations import keeping
+from conversations.agent.stop import Stopped
 from conversations.db import db
-from conversations.keeping import keep
+from conversations.live import draft_batches
+from conversations.live.draft_batches import keep
+from conversations.log.leases import Lease
 from conversations.models import Draft, Turn
-from conversations.services.drafts import Checkpoint, save_drafts
-from conversations.services.leases import Lease
-from conversations.switch import Stopped
+from conversations.turns.drafts import Checkpoint, save_drafts
 from tests import work
 from tests.onedatabase import ON_POSTGRES
 
@@ -47,7 +47,7 @@ def goes(monkeypatch: Any) -> list[int]:
         found.append(len(checkpoints))
         return save_drafts(checkpoints)
 
-    monkeypatch.setattr(keeping, "save_drafts", save)
+    monkeypatch.setattr(draft_batches, "save_drafts", save)
     return found
 
 
@@ -121,7 +121,7 @@ async def test_a_failure_is_everybodys_and_the_next_go_is_another(monkeypatch: A
         raise OperationalError("on purpose")
 
     with monkeypatch.context() as broken:
-        broken.setattr(keeping, "save_drafts", fail)
+        broken.setattr(draft_batches, "save_drafts", fail)
         told = await asyncio.gather(
             *(keep(of(lease, "Here")) for lease in leases), return_exceptions=True
         )

@@ -12,12 +12,12 @@ from django.urls import reverse
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import McpServer, ToolCall, Turn, User
-from conversations.queries.mcp import status
-from conversations.servers import keeper
-from conversations.services import mcp
+from conversations.runtime.mcp_servers import keeper
+from conversations.toolbox.mcp import servers
+from conversations.toolbox.mcp.approved import status
 from tests import mcpservers, work
 from tests.running import is_valid, run, said, supervising, until
 from tests.services.test_mcp import kinds
@@ -42,7 +42,7 @@ def added(**place: Any) -> McpServer:
     root = User.objects.filter(username="root").first() or work.person("root", is_superuser=True)
     found = McpServer(name="demo", is_enabled=True, **place)
     environment = {"PYTHONPATH": str(mcpservers.ROOT)}
-    mcp.save_server(server=found, actor=root, changed=["name"], environment=environment)
+    servers.save_server(server=found, actor=root, changed=["name"], environment=environment)
     return found
 
 
@@ -55,7 +55,7 @@ def child(*given: str) -> dict[str, Any]:
 
 def approve(found: McpServer, name: str) -> None:
     tool, root = found.tools.get(name=name), User.objects.get(username="root")
-    mcp.approve(tool_id=tool.pk, digest=tool.listed_digest, effect="read", actor=root)
+    servers.approve(tool_id=tool.pk, digest=tool.listed_digest, effect="read", actor=root)
 
 
 def state(found: McpServer) -> str:
@@ -122,7 +122,7 @@ async def test_switching_a_server_off_reaches_its_connection(emulator: EmulatorS
         await until(lambda: state(found) == "connected")
         seen = await db(lambda: McpServer.objects.get().last_seen_at)
 
-        await db(lambda: mcp.ask_check(server=found))
+        await db(lambda: servers.ask_check(server=found))
         keeper.wake()
         is_checked = McpServer.objects.filter(check_asked_at=None, last_seen_at__gt=seen).exists
         await until(is_checked)

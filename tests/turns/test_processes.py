@@ -12,20 +12,18 @@ from django.utils import timezone
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import process as processing
-from conversations import run as running_module
-from conversations import stage as staging
 from conversations.db import db
-from conversations.hub import hub
-from conversations.models import (
-    ApiCall,
-    Turn,
-)
-from conversations.process import Process
-from conversations.services import drafts, leases, turns
+from conversations.live import turn_stream as staging
+from conversations.live.hub import hub
+from conversations.log import leases
+from conversations.models import ApiCall, Turn
+from conversations.runtime import process as processing
+from conversations.runtime import turn as running_module
+from conversations.runtime.process import Process
+from conversations.turns import drafts, turns
 from tests import work
 from tests.running import accounted, ended, is_valid, queue, said, supervising, until
-from tools.toolset import Toolset
+from tools.framework.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 

@@ -10,10 +10,11 @@ import pytest
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.audit import verify
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live.hub import hub
 from conversations.models import ApiCall, ApiModel, ApiResult, ModelPrice, Proposal
-from conversations.services import audit, proposals
+from conversations.reductions import proposals
 from tests import records, work
 from tests.hands import digest, now, talk, who
 from tests.records import Played
@@ -59,7 +60,7 @@ def rejected(played: Played) -> list[str]:
 
 
 def problems() -> list[str]:
-    return [str(problem) for problem in audit.verify_everything(audit.Tally())]
+    return [str(problem) for problem in verify.verify_everything(verify.Tally())]
 
 
 async def test_a_summary_is_proposed_and_nothing_is_applied(emulator: EmulatorServer) -> None:

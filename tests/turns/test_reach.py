@@ -8,14 +8,14 @@ from uuid import uuid4
 
 import pytest
 
-from conversations.adapters import PAGES, TurnTools
-from conversations.answer import ToolUse
+from conversations.agent.answer import ToolUse
 from conversations.db import db
 from conversations.models import ToolCall
-from conversations.services.versions import edit_prompt
+from conversations.runtime.adapters import PAGES, TurnTools
+from conversations.turns.versions import edit_prompt
 from tests import records
-from tools.registry import TOOLS
-from tools.toolset import Toolset
+from tools.framework.registry import TOOLS
+from tools.framework.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 

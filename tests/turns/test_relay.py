@@ -12,9 +12,9 @@ import pytest
 from channels.layers import channel_layers
 
 from agentweb import env
-from conversations import relay as relaying
-from conversations.layer import PipelinedLayer
-from conversations.relay import ALL, Message, Relay, group_of
+from conversations.live import relay as relaying
+from conversations.live.layer import PipelinedLayer
+from conversations.live.relay import ALL, Message, Relay, group_of
 from tests import servers
 from tests.servers import Server
 
@@ -34,7 +34,7 @@ def _layer(redis: Server, settings: Any, monkeypatch: Any) -> Iterator[None]:
     monkeypatch.setattr(relaying, "PATIENCE", 30)
     settings.REDIS_URL = redis.url
     host = {"address": redis.url, "socket_timeout": 30, "socket_connect_timeout": 30}
-    backend = "conversations.layer.PipelinedLayer"
+    backend = "conversations.live.layer.PipelinedLayer"
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [host]}}}
     channel_layers.backends = {}
     yield

@@ -9,13 +9,13 @@ import pytest
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live.hub import hub
 from conversations.models import ApiCall, ApiResult, BudgetWindow, Message, Turn, WebSearch
-from conversations.queries import transcripts
-from conversations.queries.shapes import Round
-from conversations.services.tool_access import choose_web_search
+from conversations.toolbox.tool_access import choose_web_search
+from conversations.transcript import transcript
+from conversations.transcript.shapes import Round
 from tests.running import ended, is_valid, queue, run, supervising, unrecorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -46,7 +46,7 @@ async def accounted(emulator: EmulatorServer) -> None:
 
 
 def rounds(turn: Turn) -> tuple[Round, ...]:
-    return transcripts.turn(turn.conversation, turn.number).rounds
+    return transcript.turn(turn.conversation, turn.number).rounds
 
 
 def kinds(turn: Turn) -> list[list[str]]:

@@ -12,11 +12,11 @@ from django.db import OperationalError, connection
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import frames
-from conversations import run as running_module
-from conversations import stage as staging
 from conversations.db import THREADS, db
-from conversations.hub import hub
+from conversations.live import render
+from conversations.live import turn_stream as staging
+from conversations.live.hub import hub
+from conversations.log import append, leases
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -27,19 +27,11 @@ from conversations.models import (
     Turn,
     User,
 )
-from conversations.services import calls, leases, log, takeovers, toolcalls, turns
+from conversations.runtime import turn as running_module
+from conversations.turns import calls, takeovers, tool_calls, turns
 from tests import work
-from tests.running import (
-    accounted,
-    ended,
-    is_valid,
-    queue,
-    run,
-    said,
-    supervising,
-    until,
-)
-from tools.toolset import Toolset
+from tests.running import accounted, ended, is_valid, queue, run, said, supervising, until
+from tools.framework.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -295,10 +287,10 @@ def broken(*_: Any, **__: Any) -> None:
         (running_module, "job", "Hello"),
         (calls, "open_call", "Hello"),
         (calls, "close_call", "Answer in 200 words emulator:pace=0.003"),
-        (toolcalls, "finish_tool", "List my files"),
-        (log, "store_results", "List my files"),
+        (tool_calls, "finish_tool", "List my files"),
+        (append, "store_results", "List my files"),
         (Toolset, "run", "List my files"),
-        (frames, "render", "List my files"),
+        (render, "render", "List my files"),
     ],
 )
 async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from conversations import process as processes
-from conversations.process import Process
+from conversations.runtime import process as processes
+from conversations.runtime.process import Process
 
 SWEEPS = 5
 

@@ -10,8 +10,9 @@ import pytest
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.audit import verify
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live.hub import hub
 from conversations.models import (
     ApiCall,
     ApiModel,
@@ -22,7 +23,6 @@ from conversations.models import (
     Turn,
     User,
 )
-from conversations.services import audit
 from tests import work
 from tests.running import ended, queue, run, supervising, unrecorded, until
 
@@ -47,7 +47,7 @@ def settled(status: str) -> bool:
 
 
 def problems() -> list[str]:
-    return [str(problem) for problem in audit.verify_everything(audit.Tally())]
+    return [str(problem) for problem in verify.verify_everything(verify.Tally())]
 
 
 async def test_the_first_answer_gives_the_conversation_its_title(

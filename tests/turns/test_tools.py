@@ -14,17 +14,17 @@ from django.test import Client
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import progress
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live import tool_progress
+from conversations.live.hub import hub
 from conversations.models import Draft, Message, ToolCall, Turn
-from conversations.services.tool_access import switch_tools
+from conversations.toolbox.tool_access import switch_tools
 from tests.running import ended, is_valid, queue, run, said, supervising
 from tests.tools.examples import add
-from tools import execute as executing
-from tools.base import Tool, ToolContext, ToolResult
-from tools.registry import TOOLS
+from tools.framework import execute as executing
+from tools.framework.registry import TOOLS
+from tools.framework.tool import Tool, ToolContext, ToolResult
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 HUGE = 50_000_000
@@ -188,7 +188,7 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
 async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     clock: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "PACE", 0.05)
+    monkeypatch.setattr(tool_progress, "PACE", 0.05)
     after: list[Any] = []
 
     async def long(context: ToolContext) -> ToolResult:

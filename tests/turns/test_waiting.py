@@ -11,11 +11,11 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live.hub import hub
 from conversations.models import Draft, QueuedPrompt, Turn
-from conversations.services import turns
-from conversations.services.queue import send_next
-from conversations.services.versions import regenerate
+from conversations.turns import turns
+from conversations.turns.queue import send_next
+from conversations.turns.versions import regenerate
 from tests import work
 from tests.running import ended, is_valid, queue, said, supervising, until
 

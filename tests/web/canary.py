@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models import CharField, JSONField, Model, TextField
 from django.utils import timezone
 
+from conversations.log.triggers import guarded_tables
 from conversations.models import (
     ApiCall,
     Approval,
@@ -27,7 +28,6 @@ from conversations.models import (
     User,
     WorkspaceFile,
 )
-from conversations.services.guards import guarded_tables
 
 WORD = "QxCanaryzeQ"
 _BLOCKS = json.dumps([{"type": "text", "text": WORD}])

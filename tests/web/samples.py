@@ -7,16 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from conversations import events
-from conversations.allowances import Rule
+from conversations.agent import events
+from conversations.budgets.effective import Rule
+from conversations.budgets.notices import BudgetPill, Limits, Notice
+from conversations.log.tree import Versions
 from conversations.models import Conversation
-from conversations.queries.notices import Limits, Notice
-from conversations.queries.reduced import Change, Reduction
-from conversations.queries.shapes import (
+from conversations.reductions.shapes import Change, Keep, Reduction
+from conversations.rendering import plain, render
+from conversations.transcript.queue import Queue, Waiting
+from conversations.transcript.shapes import (
     Bookmark,
-    BudgetPill,
     ConversationRow,
-    Keep,
     Marker,
     Meter,
     Round,
@@ -25,10 +26,7 @@ from conversations.queries.shapes import (
     ToolCard,
     Transcript,
     Turn,
-    Versions,
 )
-from conversations.queries.waiting import Queue, Waiting
-from conversations.rendering import plain, render
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 ID = UUID("6f1f7a52-3c1e-4a58-9d0a-0d6f0c3f7a10")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.queries.found import Found, FoundPage, Piece
-from conversations.queries.listing import Counts
-from conversations.queries.shapes import ConversationRow
-from conversations.services.uploads import Report
+from conversations.library.search import Found, FoundPage, Piece
+from conversations.library.sidebar import Counts
+from conversations.transcript.shapes import ConversationRow
+from conversations.transfer.uploads import Report
 from tests.web import samples
 
 

@@ -12,9 +12,9 @@ from django.test import Client
 
 from agentweb.asgi import application
 from conversations.db import db
+from conversations.live.socket_token import socket_token
+from conversations.live.watch import ALIVE
 from conversations.models import Conversation, User
-from conversations.tokens import socket_token
-from conversations.watch import ALIVE
 from tests import records
 
 HOST = "127.0.0.1:8000"

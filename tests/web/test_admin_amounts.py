@@ -8,11 +8,11 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
+from conversations.budgets.grants import grant_more
+from conversations.budgets.windows_shown import present
 from conversations.models import Budget, BudgetWindow, Reservation, User
-from conversations.periods import shown
-from conversations.queries.windows import present
-from conversations.services.grants import grant_more
-from conversations.templatetags.agentweb import dollars
+from conversations.models.periods import shown
+from conversations.rendering.numbers import dollars
 from tests import allowing, work
 from tests.web.test_admin_budgets import MILLION, change, root, words
 from tests.web.test_admin_people import client_of, url

@@ -16,17 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from conversations.models import (
-    Budget,
-    BudgetWindow,
-    Grant,
-    LedgerEntry,
-    TurnCap,
-    User,
-)
-from conversations.queries.allowances import standings
-from conversations.services.grants import grant_more
-from conversations.templatetags.agentweb import dollars
+from conversations.budgets.grants import grant_more
+from conversations.budgets.status import standings
+from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
+from conversations.rendering.numbers import dollars
 from tests import allowing, work
 from tests.records import played
 from tests.web.test_admin_people import client_of, form, url

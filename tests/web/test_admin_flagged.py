@@ -9,14 +9,14 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from conversations.context import wire
+from conversations.agent.prices import PriceList
+from conversations.agent.usage import MOST_TOKENS, usage_from
+from conversations.budgets.status import standings
+from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.context.errors import WireError
+from conversations.context.view import wire
 from conversations.models import ApiCall, ApiResult, BudgetWindow, ModelPrice
 from conversations.models.catalogue import MOST_RATE
-from conversations.prices import PriceList
-from conversations.queries.allowances import standings
-from conversations.queries.spending.figures import FLAGGED, is_flagged
-from conversations.usage import MOST_TOKENS, usage_from
 from tests import allowing, records, work
 from tests.web.test_admin_budgets import words
 from tests.web.test_admin_people import price, text

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from conversations.models import ApiResult, Transformation, User
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 from tests import work
 from tests.records import played
 from tests.web.tags import attributes

@@ -11,9 +11,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from conversations.accounts.reading_log import record_reading
 from conversations.models import ApiModel, Budget, Conversation, ModelPrice, User
-from conversations.services.readings import record_reading
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 from tests.records import played
 
 pytestmark = pytest.mark.django_db

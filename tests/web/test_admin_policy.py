@@ -10,9 +10,9 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client, override_settings
 from django.urls import reverse
 
-from conversations.context.policy import BOUNDS, POLICY_FIELDS, PolicyError
+from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PolicyError
 from conversations.models import ApiModel, Conversation, User
-from conversations.queries.policies import effective_policy, inherited, numbers
+from conversations.reductions.policy import effective_policy, inherited, numbers
 from tests import records, work
 from tests.web.test_admin_people import client_of, form, text, url
 from tests.web.test_admin_review import staff

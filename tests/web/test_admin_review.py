@@ -14,6 +14,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from conversations.accounts.reading_log import READ
+from conversations.log import leases
+from conversations.log.triggers import guarded_tables
 from conversations.models import (
     ApiCall,
     BudgetWindow,
@@ -26,9 +29,7 @@ from conversations.models import (
     Turn,
     User,
 )
-from conversations.services import leases, turns
-from conversations.services.guards import guarded_tables
-from conversations.services.readings import READ
+from conversations.turns import turns
 from tests import records
 from tests.records import Played, played
 

@@ -14,7 +14,7 @@ from django.contrib.admin.models import LogEntry
 from django.db.models import Model
 from django.urls import NoReverseMatch, URLPattern, reverse
 
-from conversations.services.readings import READ, record_reading
+from conversations.accounts.reading_log import READ, record_reading
 from tests.onedatabase import ON_SQLITE
 from tests.records import played
 from tests.web.canary import CONTENT, FACTS, WORD, plant, texts

@@ -15,11 +15,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from conversations.budgets.csv_import import MOST_CHARS, MOST_LINES
+from conversations.budgets.grants import correct_window
+from conversations.budgets.import_budgets import COLUMNS, take_budgets
+from conversations.budgets.usage.cells import csv_lines, plain
 from conversations.models import Budget, BudgetWindow, LedgerEntry, ModelPrice, User
-from conversations.queries.spending.cells import csv_lines, plain
-from conversations.services.budget_rows import COLUMNS, take_budgets
-from conversations.services.grants import correct_window
-from conversations.services.sheets import MOST_CHARS, MOST_LINES
 from tests import allowing, work
 from tests.records import played
 from tests.web.test_admin_budgets import client_of, words

@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from conversations import dispatch
-from conversations.context import wire
+from conversations.context.view import wire
+from conversations.log.leases import Lease
 from conversations.models import Approval, Conversation, Decision, Turn, User
-from conversations.services.leases import Lease
+from conversations.runtime import dispatch
 from tests import toys, work
 from tests.asking import FIRE, POST, asked
 

@@ -10,18 +10,18 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from conversations.bench import ground, pages, render, words
-from conversations.bench.pages import Page, conversation_pages, lengthy, list_pages, reader
-from conversations.queries.branches import path_turns
-from conversations.queries.meters import meter
+from agentweb.bench import made_markdown, own_database, page_times, rendering_cost
+from agentweb.bench.page_times import Page, conversation_pages, lengthy, list_pages, reader
+from conversations.log.tree import path_turns
+from conversations.transcript.meter import meter
 
 
 @pytest.mark.asyncio
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("shape", [*words.SHAPES, "thinking"])
+@pytest.mark.parametrize("shape", [*made_markdown.SHAPES, "thinking"])
 async def test_a_streamed_answer_costs_the_same_per_character_at_any_length(shape: str) -> None:
-    short = (await render.measure(shape, 5_000, 64, 1)).data
-    long = (await render.measure(shape, 40_000, 64, 1)).data
+    short = (await rendering_cost.measure(shape, 5_000, 64, 1)).data
+    long = (await rendering_cost.measure(shape, 40_000, 64, 1)).data
     assert long["frames"] <= short["frames"] * 8.2
     for cost in ("bytes_per_character", "parsed_per_character", "bytes_ratio"):
         assert long[cost] <= short[cost] * 1.3
@@ -33,7 +33,7 @@ async def test_a_streamed_answer_costs_the_same_per_character_at_any_length(shap
 def test_pages_of_a_long_conversation_take_the_statements_of_a_short_one() -> None:
     """The page is full in both; what lies behind it must not be asked about one by one."""
     user, client = reader("ada")
-    short, long = (pages._pages(client, lengthy(user, turns), 1) for turns in (25, 600))
+    short, long = (page_times._pages(client, lengthy(user, turns), 1) for turns in (25, 600))
     for less, more in zip(short, long, strict=True):
         assert (more.name, more.queries) == (less.name, less.queries)
         if more.name != "state of a turn":
@@ -80,13 +80,13 @@ def test_a_page_is_measured_beside_the_shortest() -> None:
 @pytest.fixture
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure in the test's own database; a command makes one for itself."""
-    monkeypatch.setattr(ground, "ground", contextlib.nullcontext)
+    monkeypatch.setattr(own_database, "ground", contextlib.nullcontext)
 
 
 @pytest.mark.usefixtures("_here")
 @pytest.mark.django_db(transaction=True)
 def test_bench_render_prints_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "SHAPES", {"markdown": words.SHAPES["markdown"]})
+    monkeypatch.setattr(made_markdown, "SHAPES", {"markdown": made_markdown.SHAPES["markdown"]})
     out = StringIO()
     call_command("bench", "render", "--lengths", "600", "--tabs", "2", "--json", stdout=out)
     found = json.loads(out.getvalue())

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from agentweb.bench import shown_and_stored, tabs
+from agentweb.bench.readers import Reader
+from agentweb.bench.shown_page import STAMP, Shown
+from agentweb.bench.stored_answers import stored
+from agentweb.bench.tabs import Tab
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import watch
-from conversations.bench import compared, tabs
-from conversations.bench.readers import Reader
-from conversations.bench.shown import STAMP, Shown
-from conversations.bench.stored import stored
-from conversations.bench.tabs import Tab
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live import watch
+from conversations.live.hub import hub
 from tests.running import ended, queue, supervising
 from tests.web.fold import Page
 from tests.web.tabs import ada_and_her_conversation, connected
@@ -175,13 +175,15 @@ async def test_what_is_for_no_place_of_the_page_is_missed() -> None:
 
 
 async def test_late_missing_and_unstored_deltas_are_told_apart(monkeypatch: Any) -> None:
-    monkeypatch.setattr(compared, "PATIENCE", 0)
+    monkeypatch.setattr(shown_and_stored, "PATIENCE", 0)
     whole, lacking = tab_of(live(A, B, C)), tab_of(live(A, C))
-    found = await compared.followed([whole, lacking], {"a": [A, B, C]}, {"deltas": 5}, [1, 2])
+    found = await shown_and_stored.followed(
+        [whole, lacking], {"a": [A, B, C]}, {"deltas": 5}, [1, 2]
+    )
     assert found == {"late": 2, "missing": 1, "unstored": 4}
     reader = Reader(3)
     reader.count([A, B])
-    assert await compared.relayed([reader], {"deltas": 3}) == {
+    assert await shown_and_stored.relayed([reader], {"deltas": 3}) == {
         "late": 0, "missing": 1, "unstored": 0
     }  # fmt: skip
 
@@ -189,11 +191,11 @@ async def test_late_missing_and_unstored_deltas_are_told_apart(monkeypatch: Any)
 async def test_a_tab_is_equal_that_shows_all_in_order_once_and_is_there(
     monkeypatch: Any, capsys: Any
 ) -> None:
-    monkeypatch.setattr(compared, "PATIENCE", 0)
+    monkeypatch.setattr(shown_and_stored, "PATIENCE", 0)
     kept = {"a": [A, B]}
     good, away = tab_of(live(A, B)), tab_of(live(A, B))
     away.is_here.clear()
-    assert await compared.equal([good], kept) == {"answers": 1, "unequal": 0}
+    assert await shown_and_stored.equal([good], kept) == {"answers": 1, "unequal": 0}
     bad = [tab_of(live(*some)) for some in ((A,), (B, A), (A, B, B), (A, B, C), ())]
-    assert await compared.equal([good, *bad, away], kept) == {"answers": 7, "unequal": 6}
+    assert await shown_and_stored.equal([good, *bad, away], kept) == {"answers": 7, "unequal": 6}
     assert "2 deltas are stored, 1 are shown, 1 are not, 0 are twice" in capsys.readouterr().err

@@ -14,12 +14,12 @@ from django.test import Client
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.agent.ports import Finish
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live.hub import hub
 from conversations.models import LIVE, Conversation, Turn, User
-from conversations.ports import Finish
-from conversations.queries import transcripts
-from conversations.services import takeovers, turns
+from conversations.transcript import transcript
+from conversations.turns import takeovers, turns
 from tests import records, work
 from tests.branches import again, edited, say, talk, turn
 from tests.running import run, supervising, until
@@ -86,7 +86,7 @@ def test_choosing_a_version_comes_back_to_its_place() -> None:
 
 
 def test_a_version_far_back_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conversations.queries.branches.NEAR", 2)
+    monkeypatch.setattr("conversations.log.tree.NEAR", 2)
     conversation = talk("one", "two", "three")
     edited(conversation, 1, "uno")
     seq = turn(conversation, 1).messages.get(kind="prompt").seq
@@ -111,7 +111,7 @@ def test_a_link_to_another_version_shows_it_and_offers_to_go_there() -> None:
 
 
 def test_pages_before_and_after_have_both_ways_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "PAGE", 2)
+    monkeypatch.setattr(transcript, "PAGE", 2)
     conversation = talk(*"abcdef")
     html = html_of(conversation, "?before=5")
     assert sections(html) == ["3", "4"]

@@ -15,9 +15,11 @@ from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from agentweb.bench import budget_cost as bench
 from agentweb.emulator.server import EmulatorServer, start
-from conversations.bench import budgets as bench
-from conversations.health import DRIFT, shortcomings
+from conversations.budgets.prices import price_list
+from conversations.budgets.reconciliation import has_drift
+from conversations.budgets.status import standings
 from conversations.models import (
     ApiModel,
     Budget,
@@ -27,9 +29,7 @@ from conversations.models import (
     ModelPrice,
     Reservation,
 )
-from conversations.queries.allowances import standings
-from conversations.queries.drift import has_drift
-from conversations.queries.prices import price_list
+from conversations.web.health import DRIFT, shortcomings
 from tests import records, work
 from tests.allowing import clean, member, play
 

@@ -10,13 +10,13 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from conversations import frames
-from conversations.events import BudgetMoved, MeterMoved, TurnClosed
+from conversations.agent.events import BudgetMoved, MeterMoved, TurnClosed
+from conversations.budgets.grants import grant_more
+from conversations.live import render
+from conversations.log.chain import append, locked_site
 from conversations.models import Budget, BudgetWindow, Conversation, Crossing, Turn, User
-from conversations.periods import bounds
-from conversations.queries.shapes import Bookmark
-from conversations.services.chain import append, locked_site
-from conversations.services.grants import grant_more
+from conversations.models.periods import bounds
+from conversations.transcript.shapes import Bookmark
 from tests import records, work
 from tests.allowing import group, member
 
@@ -177,10 +177,10 @@ def test_frames_say_what_pages_say() -> None:
     budget = work.limited(user, LIMIT, "day")
     window = at(80, budget, user)
     for event in (MeterMoved(), BudgetMoved()):
-        assert f'data-notice="{window.pk}:80"' in frames.render(conversation.pk, event)
+        assert f'data-notice="{window.pk}:80"' in render.render(conversation.pk, event)
     at(100, budget, user)
     for event in (MeterMoved(), BudgetMoved(), TurnClosed(1)):
-        assert "Not now: " in frames.render(conversation.pk, event)
-    html, _ = frames.snapshot(conversation.pk, Bookmark(), None)
+        assert "Not now: " in render.render(conversation.pk, event)
+    html, _ = render.snapshot(conversation.pk, Bookmark(), None)
     assert "Today&#x27;s budget is used up." in html
     assert 'id="limits"' in html

@@ -19,9 +19,9 @@ from django.db import connection
 from django.utils import timezone
 
 from conversations import tasks
+from conversations.log.triggers import guarded_tables
 from conversations.models import Conversation, Turn, User
-from conversations.process import process
-from conversations.services.guards import guarded_tables
+from conversations.runtime.process import process
 from tests.records import played
 
 pytestmark = pytest.mark.django_db

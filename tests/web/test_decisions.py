@@ -9,12 +9,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from conversations.context import edits, wire
-from conversations.context.decision import Decision
-from conversations.context.policy import Policy
+from conversations.context.policy.policy import Policy
+from conversations.context.view import edits, wire
+from conversations.context.view.cost_decision import Decision
+from conversations.log import append
 from conversations.models import Transformation, User
-from conversations.queries.words import decided
-from conversations.services import log
+from conversations.reductions.words import decided
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,9 @@ def reduced(decision: Decision | None) -> Transformation:
     edit = edits.SpliceBlocks(view.messages[0].seq, 0, 1, (short,))
     trigger = edits.Trigger(9, 1, "estimated", "low_water_tokens")
     change = edits.transformation(view, "shrink", trigger, (edit,), "Shortened", decision)
-    return log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    return append.record_transformation(
+        lease=lease, change=change, policy=Policy(), summary_call=None
+    )
 
 
 def said(decision: Decision) -> str:

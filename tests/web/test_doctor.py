@@ -16,13 +16,13 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from agentweb import alive, worker
+from agentweb import heartbeat, worker_loop
 from agentweb.celery import worker_init
 from agentweb.doctor import content, database, host, model, parts, site
 from agentweb.doctor.lines import Line, exit_code, looked, ok
 from agentweb.emulator import server as emulator
+from conversations.log.triggers import guarded_tables
 from conversations.models import ApiModel, BudgetWindow, Turn
-from conversations.services.guards import guarded_tables
 from tests import servers, work
 
 pytestmark = pytest.mark.django_db
@@ -207,7 +207,7 @@ def test_redis_that_is_away_or_forgets(settings: Any, redis_url: str) -> None:
     settings.REDIS_URL = redis_url
     assert found(parts.redis_server, "redis")[0] == "ok"
     assert found(parts.redis_server, "redis data")[0] == "ok"
-    with alive.server_of(redis_url) as server:
+    with heartbeat.server_of(redis_url) as server:
         server.config_set("maxmemory", "100mb")
         server.config_set("maxmemory-policy", "allkeys-lru")
         assert found(parts.redis_server, "redis memory")[0] == "warn"
@@ -224,7 +224,7 @@ def test_processes_that_are_not_there_or_run_other_code(
     settings.REDIS_URL, settings.AGENTWEB_RUN_TURNS_IN = redis_url, "worker"
     for name in ("workers", "web processes", "beat"):
         assert found(parts.processes, name)[0] == "failed"
-    given = [alive.Signs("web"), alive.Signs("worker"), alive.Signs("beat")]
+    given = [heartbeat.Signs("web"), heartbeat.Signs("worker"), heartbeat.Signs("beat")]
     for one in given:
         one.give()
     for name in ("workers", "web processes", "beat", "code"):
@@ -232,25 +232,25 @@ def test_processes_that_are_not_there_or_run_other_code(
     monkeypatch.setattr(parts, "code_version", lambda: "another")
     assert found(parts.processes, "code")[0] == "warn"
     monkeypatch.setattr(os, "getpid", lambda: 7)
-    given.append(alive.Signs("beat"))
+    given.append(heartbeat.Signs("beat"))
     given[-1].give()
     assert found(parts.processes, "beat")[0] == "warn"
     for one in given:
         one.end()
-    assert alive.signs() == []
+    assert heartbeat.signs() == []
     settings.REDIS_URL = f"redis://127.0.0.1:{servers.free_port()}/0"
     assert found(parts.processes, "processes")[0] == "failed"
 
 
 def test_a_sign_is_a_file_too_and_goes_with_its_process(settings: Any, tmp_path: Path) -> None:
     settings.ALIVE_DIR = str(tmp_path)
-    signs = alive.Signs("worker", every=0.01)
+    signs = heartbeat.Signs("worker", every=0.01)
     signs.begin()
     path = tmp_path / "agentweb-worker.alive"
     while not (path.is_file() and path.read_text()):
         pass
     signs.end()
-    assert len(alive.code_version()) == 12
+    assert len(heartbeat.code_version()) == 12
 
 
 def test_a_sign_that_could_not_be_written_is_given_the_next_time(
@@ -259,7 +259,7 @@ def test_a_sign_that_could_not_be_written_is_given_the_next_time(
     """A disk that was full for a while must not leave a process that seems dead."""
     folder = tmp_path / "later"
     settings.ALIVE_DIR, settings.REDIS_URL = str(folder), ""
-    signs = alive.Signs("worker")
+    signs = heartbeat.Signs("worker")
     signs.give()
     folder.mkdir()
     signs.give()
@@ -272,7 +272,7 @@ def test_a_worker_that_cannot_start_ends_and_says_why(monkeypatch: pytest.Monkey
     def start() -> None:
         raise OperationalError("the connection is closed")
 
-    monkeypatch.setattr(worker.loop, "start", start)
+    monkeypatch.setattr(worker_loop.loop, "start", start)
     started = type("Worker", (), {"pool_cls": "celery.concurrency.thread:TaskPool"})()
     with pytest.raises(SystemExit, match="could not start: the connection is closed"):
         worker_init.send(sender=started)

@@ -11,32 +11,32 @@ from typing import Any
 
 import pytest
 
+from agentweb.bench import reader_process, readme_figures, streaming
+from agentweb.bench.baseline_relay import application
+from agentweb.bench.readers import Reader, quantiles
 from agentweb.emulator import server
 from agentweb.emulator.streaming.openloop import _stamp
-from conversations.bench import client, figures, streaming
-from conversations.bench.readers import Reader, quantiles
-from conversations.bench.relay import application
 
 
 def test_the_readme_quotes_the_newest_kept_run_and_nothing_else() -> None:
-    kept = figures.runs()
-    quoted = figures.quoted().strip()
-    assert quoted == (figures.render(figures.read(kept[-1])).strip() if kept else "")
+    kept = readme_figures.runs()
+    quoted = readme_figures.quoted().strip()
+    assert quoted == (readme_figures.render(readme_figures.read(kept[-1])).strip() if kept else "")
 
 
 def test_the_newest_kept_run_keeps_the_floors() -> None:
     """Where no run is kept the README claims nothing; `manage.py bench report` keeps one."""
     missed = [
         f"{floor.name}: {floor.value(data):g}, the limit is {floor.limit:g}"
-        for data in map(figures.read, figures.runs()[-1:])
-        for floor in figures.FLOORS
+        for data in map(readme_figures.read, readme_figures.runs()[-1:])
+        for floor in readme_figures.FLOORS
         if not floor.holds(data)
     ]
     assert missed == []
 
 
 def test_a_kept_run_names_no_machine() -> None:
-    for path in figures.runs():
+    for path in readme_figures.runs():
         assert not re.search(r"/home|/root|/tmp|/work|http|localhost|127\.0\.0", path.read_text())
 
 
@@ -68,25 +68,27 @@ def run_of(p95: float = 100.0, spent: float = 0.5) -> dict[str, Any]:
 
 
 def test_a_run_is_kept_and_quoted_between_the_marks(tmp_path: Path) -> None:
-    path = figures.write(run_of(), tmp_path / "results")
-    assert figures.runs(tmp_path / "results") == [path]
+    path = readme_figures.write(run_of(), tmp_path / "results")
+    assert readme_figures.runs(tmp_path / "results") == [path]
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n")
-    assert figures.quote(figures.read(path), readme)
-    assert figures.quoted(readme) == figures.render(run_of())
-    assert "| embedded | 50 | 50 / 100 / 200 | 20 | 0.50 | 1.2 | 20 |" in figures.quoted(readme)
+    assert readme_figures.quote(readme_figures.read(path), readme)
+    assert readme_figures.quoted(readme) == readme_figures.render(run_of())
+    assert "| embedded | 50 | 50 / 100 / 200 | 20 | 0.50 | 1.2 | 20 |" in readme_figures.quoted(
+        readme
+    )
     assert readme.read_text().startswith("before\n")
     assert readme.read_text().endswith("after\n")
     readme.write_text("no marks")
-    assert not figures.quote(run_of(), readme)
+    assert not readme_figures.quote(run_of(), readme)
 
 
 def test_a_floor_that_is_missed_and_a_figure_that_is_a_fifth_worse_are_named() -> None:
     before, slow = run_of(), run_of(p95=310.0)
-    assert all(floor.holds(before) for floor in figures.FLOORS)
-    assert sum(not floor.holds(slow) for floor in figures.FLOORS) == 4
-    assert figures.losses(before, run_of(p95=119.0)) == []
-    named = figures.losses(before, run_of(spent=0.7))
+    assert all(floor.holds(before) for floor in readme_figures.FLOORS)
+    assert sum(not floor.holds(slow) for floor in readme_figures.FLOORS) == 4
+    assert readme_figures.losses(before, run_of(p95=119.0)) == []
+    named = readme_figures.losses(before, run_of(spent=0.7))
     assert named == [
         f"processor time of the relay's, 50 conversations, {mode}: 1.25 before, 1.75 now"
         for mode in ("embedded", "scaled out")
@@ -95,18 +97,18 @@ def test_a_floor_that_is_missed_and_a_figure_that_is_a_fifth_worse_are_named() -
         lost = copy.deepcopy(before)
         rows = lost["stream"] if kind == "stream" else lost["load"]["frames"]
         rows[-1] |= {"late": 5, name: 1}
-        assert sum(not floor.holds(lost) for floor in figures.FLOORS) == 1
+        assert sum(not floor.holds(lost) for floor in readme_figures.FLOORS) == 1
     for name in ("away", "unequal"):
         strayed = copy.deepcopy(before)
         strayed["load"]["again"][-1][name] = 1
-        assert sum(not floor.holds(strayed) for floor in figures.FLOORS) == 1
+        assert sum(not floor.holds(strayed) for floor in readme_figures.FLOORS) == 1
     for kind in ("latency", "ack"):
         pushed = copy.deepcopy(before)
         pushed["load"]["neighbour"][0][f"{kind}_ratio"] = 2.1
-        assert sum(not floor.holds(pushed) for floor in figures.FLOORS) == 1
+        assert sum(not floor.holds(pushed) for floor in readme_figures.FLOORS) == 1
     fewer = copy.deepcopy(before)
     fewer["load"]["idle"][0]["sockets"] = 700
-    assert figures.losses(before, fewer) == [
+    assert readme_figures.losses(before, fewer) == [
         "idle sockets of one web process: 1000 before, 700 now"
     ]
 
@@ -138,10 +140,10 @@ async def test_every_delta_of_the_far_end_comes_through_the_relay(
         plain: Any = application("claude-sonnet-5-5")
         with server.Server(plain) as relay:
             relay.start()
-            monkeypatch.setattr(client, "_told", _at_once)
+            monkeypatch.setattr(reader_process, "_told", _at_once)
             job = streaming.job_of([{}, {}], 0.4, "relay") | {"url": relay.url, "ramp": 0.0}
-            monkeypatch.setattr(client, "_stored", _nothing)
-            said = await client.stream(job | {"is_compared": True})
+            monkeypatch.setattr(reader_process, "_stored", _nothing)
+            said = await reader_process.stream(job | {"is_compared": True})
     counted = [said[name] for name in ("deltas", "late", "missing", "unstored")]
     assert counted == [2 * job["deltas"], 0, 0, 0]
     assert set(said["latency"]) == {"p50", "p95", "p99", "max"}

@@ -9,10 +9,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from conversations.context import wire
-from conversations.context.media import MOST_BYTES
+from conversations.context.tokens.media import MOST_BYTES
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
 from conversations.models import Attachment, Conversation, User
-from conversations.services.conversations import delete_conversation
 from tests import pictures, work
 from tests.attaching import NOTES, PDF, PNG, kept, started
 
@@ -210,9 +210,9 @@ def test_the_page_of_files_has_them_with_their_chats(client: Client, user: User)
 
 
 def test_the_page_of_files_goes_by_pages(client: Client, user: User, monkeypatch: Any) -> None:
-    from conversations.queries import attachments
+    from conversations.files import attachments_shown
 
-    monkeypatch.setattr(attachments, "PAGE", 2)
+    monkeypatch.setattr(attachments_shown, "PAGE", 2)
     for number in range(1, 6):
         kept(user, pictures.png(number, 1), f"file-{number}.png")
     seen, address = [], "/files/attached/"

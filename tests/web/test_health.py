@@ -16,8 +16,8 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from agentweb import bounded
-from conversations import health
+from agentweb import postgres_timeouts
+from conversations.web import health
 from tests import servers
 
 pytestmark = pytest.mark.django_db
@@ -112,31 +112,31 @@ def children(pid: int) -> list[int]:
 def test_a_statement_ends_although_the_server_hangs(
     postgres: servers.Server, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with bounded.Connection.connect(postgres_url, autocommit=True) as link:
+    with postgres_timeouts.Connection.connect(postgres_url, autocommit=True) as link:
         assert link.execute("SELECT 1").fetchone() == (1,)
-        monkeypatch.setattr(bounded.Connection, "patience", 0.3)
+        monkeypatch.setattr(postgres_timeouts.Connection, "patience", 0.3)
         with stopped(postgres), pytest.raises(psycopg.OperationalError, match="did not answer"):
             link.execute("SELECT 1")
         assert link.closed
     monkeypatch.undo()
-    with bounded.Connection.connect(postgres_url, autocommit=True) as link:
-        monkeypatch.setattr(bounded.Connection, "patience", 0.3)
+    with postgres_timeouts.Connection.connect(postgres_url, autocommit=True) as link:
+        monkeypatch.setattr(postgres_timeouts.Connection, "patience", 0.3)
         link.patience = None
         assert link.execute("SELECT pg_sleep(0.4)").fetchone() is not None
 
 
 def test_the_server_is_told_the_limits(postgres_url: str) -> None:
-    with bounded.Connection.connect(postgres_url, **bounded.options()) as link:
+    with postgres_timeouts.Connection.connect(postgres_url, **postgres_timeouts.options()) as link:
         for name, seconds in (("statement_timeout", 10), ("lock_timeout", 5)):
             assert link.execute(f"SHOW {name}").fetchone() == (f"{seconds}s",)
-    assert bounded.Connection.patience is not None
-    assert bounded.Connection.patience > bounded.STATEMENT_SECONDS
+    assert postgres_timeouts.Connection.patience is not None
+    assert postgres_timeouts.Connection.patience > postgres_timeouts.STATEMENT_SECONDS
 
 
 def test_a_pool_that_is_used_up_refuses_in_time(postgres_url: str) -> None:
     from psycopg_pool import ConnectionPool, PoolTimeout, TooManyRequests
 
-    limits = bounded.pool(1) | {"max_waiting": 1}
+    limits = postgres_timeouts.pool(1) | {"max_waiting": 1}
     with ConnectionPool(postgres_url, **limits) as pool:
         pool.wait(60)
         with pool.connection():

@@ -13,9 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from conversations.library import sidebar
+from conversations.log.search_index import index_title
 from conversations.models import Conversation, Erasure, Turn, User
-from conversations.queries import listing
-from conversations.services.search import index_title
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -60,21 +60,21 @@ def test_the_list_goes_by_date_pinned_first_archived_apart() -> None:
     talk(user, "kept", 300, pinned_at=now)
     talk(user, "put away", 0, archived_at=now)
     talk(user, "thrown away", 0, deleted_at=now, erase_at=now + timedelta(days=1))
-    shown = listing.listing(user)
+    shown = sidebar.listing(user)
     names = [name for name, _ in shown.groups]
     assert names[:5] == ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days"]
     assert names[5:] == [f"{now - timedelta(days=days):%B %Y}" for days in (50, 400)]
     listed = [row.title for _, rows in shown.groups for row in rows]
     days = (0, 1, 3, 10, 50, 400)
     assert listed == ["kept", *(f"{each} days" for each in days)]
-    archived = listing.listing(user, archived=True)
+    archived = sidebar.listing(user, archived=True)
     assert [row.title for _, rows in archived.groups for row in rows] == ["put away"]
 
 
 def test_pages_follow_each_other_without_a_gap_or_a_second_heading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(listing, "PAGE", 5)
+    monkeypatch.setattr(sidebar, "PAGE", 5)
     user = work.person()
     for at in range(12):
         talk(user, f"t{at:02}", at / 1000 if at < 8 else 60 + at / 1000)
@@ -231,7 +231,7 @@ def test_all_data_goes_only_when_the_name_is_typed(settings: Any, tmp_path: Any)
     settings.DATA_DIR = tmp_path
     played, other = records.played(), records.played("bob")
     client = client_of(played.user)
-    from conversations.adapters import workspace_of
+    from conversations.runtime.adapters import workspace_of
 
     workspace_of(played.user.pk).write("notes/a.txt", b"secret")
     for name in ("", "bob", "ADA"):
@@ -245,9 +245,9 @@ def test_all_data_goes_only_when_the_name_is_typed(settings: Any, tmp_path: Any)
 
 
 def test_a_link_to_a_message_shows_its_page_with_ways_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from conversations.queries import transcripts
+    from conversations.transcript import transcript
 
-    monkeypatch.setattr(transcripts, "PAGE", 4)
+    monkeypatch.setattr(transcript, "PAGE", 4)
     lease = work.begun(text="Question 1")
     work.answered(lease)
     for at in range(2, 13):

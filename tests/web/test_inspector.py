@@ -11,10 +11,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from conversations.context import wire
+from conversations.accounts.reading_log import READ
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation, User
-from conversations.services.conversations import delete_conversation
-from conversations.services.readings import READ
 from tests import records, work
 from tests.records import Played
 from tests.web.tags import acting, elements

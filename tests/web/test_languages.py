@@ -13,10 +13,10 @@ from django.conf import settings as site
 from django.test import Client
 from django.utils.translation import trans_real
 
+from conversations.accounts.people import keep_preferences
 from conversations.models import ApiModel
-from conversations.services.people import keep_preferences
 from tests import records
-from tools.registry import TOOLS
+from tools.framework.registry import TOOLS
 
 ROOT = Path(site.BASE_DIR) / "templates"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.html"))

@@ -16,7 +16,7 @@ from django.db import OperationalError
 from django.test import AsyncClient, Client
 
 from agentweb.logs import JsonFormatter, LineFormatter
-from conversations.telemetry import lag
+from conversations.telemetry import event_loop_lag
 from conversations.telemetry.ids import known, logged, tell
 from tests import work
 
@@ -169,7 +169,7 @@ def test_the_page_of_an_error_names_the_request_and_its_line_does(
     person = work.person()
     client = Client(raise_request_exception=False)
     client.force_login(person)
-    monkeypatch.setattr("conversations.views.newest", broken(error))
+    monkeypatch.setattr("conversations.web.chat.newest", broken(error))
     answer = client.get("/")
     assert answer.status_code == status
     assert answer["X-Request-ID"] in answer.content.decode()
@@ -188,13 +188,13 @@ def test_the_formats_are_those_of_the_settings() -> None:
 async def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lag, "BEAT_SECONDS", 0.0)
-    pulse = lag.Pulse()
+    monkeypatch.setattr(event_loop_lag, "BEAT_SECONDS", 0.0)
+    pulse = event_loop_lag.Pulse()
     assert pulse.is_beating
     pulse.start()
     await asyncio.sleep(0.01)
     assert pulse.is_beating
-    monkeypatch.setattr(lag, "HANG_SECONDS", 0.0)
+    monkeypatch.setattr(event_loop_lag, "HANG_SECONDS", 0.0)
     assert not pulse.is_beating
     pulse.stop()
     assert pulse.is_beating

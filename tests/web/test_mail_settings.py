@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from conversations.models import MailAccount, User
-from conversations.queries.mail import mail_account_named
+from conversations.toolbox.mail_accounts import mail_account_named
 from tests import work
 from tests.mailservers import PASSWORD, MailServer
 

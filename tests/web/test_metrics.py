@@ -14,13 +14,13 @@ import pytest
 from django.db import OperationalError, transaction
 from django.test import Client
 
-from agentweb.figures import gathered, serve_figures
+from agentweb.metrics_page import gathered, serve_figures
+from conversations.agent.ports import Finish
 from conversations.models import ApiResult, ToolCall
-from conversations.ports import Finish
-from conversations.services.counted import count_tool
-from conversations.services.takeovers import take_over
-from conversations.services.turns import finish_turn
 from conversations.telemetry import metrics
+from conversations.turns.metrics import count_tool
+from conversations.turns.takeovers import take_over
+from conversations.turns.turns import finish_turn
 from tests import records, servers, work
 
 TOKEN = "a token for the figures"
@@ -222,5 +222,5 @@ def test_without_a_database_the_other_figures_are_given(monkeypatch: pytest.Monk
         raise OperationalError
 
     assert "agentweb_database_up 1.0" in gathered()[0].decode()
-    monkeypatch.setattr("agentweb.figures.waiting_turns", down)
+    monkeypatch.setattr("agentweb.metrics_page.waiting_turns", down)
     assert "agentweb_database_up 0.0" in gathered()[0].decode()

@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from conversations.library.conversations import delete_conversation
 from conversations.models import User
-from conversations.services import turns
-from conversations.services.conversations import delete_conversation
+from conversations.turns import turns
 from tests import records, work
 from tests.hands import summarise, talk
 from tests.records import Played

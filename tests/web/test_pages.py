@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conversations.models import ApiModel, Conversation
-from conversations.queries import transcripts
-from conversations.services import takeovers
+from conversations.transcript import transcript
+from conversations.turns import takeovers
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +82,7 @@ def test_a_page_costs_the_same_queries_however_many_talks_there_are(settings: An
 
 
 def test_earlier_turns_come_by_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "PAGE", 5)
+    monkeypatch.setattr(transcript, "PAGE", 5)
     conversation = talk(8)
     client, path = client_of(conversation.owner), f"/c/{conversation.public_id}/"
     html = client.get(path).content.decode()

@@ -10,15 +10,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from conversations.context import edits
-from conversations.context.policy import Policy
-from conversations.hub import hub
+from conversations.context.policy.policy import Policy
+from conversations.context.view import edits
+from conversations.live.hub import hub
+from conversations.log import append
 from conversations.models import Pin, Transformation
-from conversations.queries import transcripts
-from conversations.queries.pins import pins
-from conversations.queries.standings import standing
-from conversations.queries.taken import taken
-from conversations.services import log
+from conversations.reductions.original_state import standing
+from conversations.reductions.pins import pins
+from conversations.reductions.taken_out import taken
+from conversations.transcript import transcript
 from tests import records, work
 from tests.records import LONG, Played
 from tests.web.tags import acting, elements
@@ -167,7 +167,9 @@ def test_what_was_dropped_is_said_and_comes_back(client: Client) -> None:
     trigger = edits.Trigger(9, 1, "counted", "max_conversation_messages")
     edit = edits.SpliceMessages(gone[0].seq, gone[1].seq)
     change = edits.transformation(view, "trim", trigger, (edit,), "Dropped 2")
-    row = log.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    row = append.record_transformation(
+        lease=lease, change=change, policy=Policy(), summary_call=None
+    )
     work.answered(lease)
     conversation.refresh_from_db()
     assert taken(conversation, row) == [f"msg_{message.seq}" for message in gone]
@@ -241,7 +243,7 @@ def test_what_takes_nothing_is_not_restored_and_what_is_no_restore_not_undone(
 
 
 def test_a_hostile_id_is_text(played: Played, client: Client) -> None:
-    turn = transcripts.turn(played.conversation, 1)
+    turn = transcript.turn(played.conversation, 1)
     assert turn.prompt_keep == replace(turn.prompt_keep, is_pinned=False)  # type: ignore[type-var]
     html = press(client, f"{base(played)}/unpin/", htmx=True, id=PAYLOAD).content.decode()
     assert not acting(html)

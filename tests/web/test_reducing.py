@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from conversations.context.edits import load
-from conversations.hub import hub
+from conversations.context.view.edits import load
+from conversations.live.hub import hub
 from conversations.models import Conversation, Proposal, Transformation
-from conversations.queries.taken import left_out
-from conversations.services import byhand, proposals
+from conversations.reductions import by_hand, proposals
+from conversations.reductions.taken_out import left_out
 from tests import records, work
 from tests.hands import WORDS, proposed, summarise, talk
 from tests.records import Played
@@ -266,7 +266,7 @@ def test_asking_twice_asks_once_and_including_twice_changes_once(
     assert left_out(Conversation.objects.get(pk=played.conversation.pk)) == frozenset()
     assert proposals.lapse() == 0
     assert (
-        byhand.include(
+        by_hand.include(
             conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_2"]
         )
         is None

@@ -13,9 +13,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agentweb import checks, env, starting
-from agentweb.machine import file_system, is_on_network
-from conversations.services.guards import guarded_tables, install_guards
+from agentweb import checks, env, startup
+from agentweb.host import file_system, is_on_network
+from conversations.log.triggers import guarded_tables, install_guards
 
 STRONG = "0123456789abcdef" * 4
 MOUNTS = """\
@@ -95,7 +95,7 @@ def test_sqlite_on_a_network_file_system_is_refused(
 ) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNTS)
-    monkeypatch.setattr("agentweb.machine.MOUNTS", mounts)
+    monkeypatch.setattr("agentweb.host.MOUNTS", mounts)
     use(monkeypatch, settings, "sqlite3", "/srv/shared/a/b")
     says("E012", "nfs4", "AGENTWEB_DATA_DIR", "DATABASE_URL")
 
@@ -166,29 +166,29 @@ def test_a_short_token_for_figures_is_warned_of(settings: Any) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "chat.example.org"])
 def test_a_public_address_is_not_for_debugging_or_a_weak_key(host: str, settings: Any) -> None:
     settings.SECRET_KEY = STRONG
-    starting.demand_fit_address(host)
+    startup.demand_fit_address(host)
     settings.DEBUG = True
     with pytest.raises(CommandError, match="AGENTWEB_DEBUG"):
-        starting.demand_fit_address(host)
+        startup.demand_fit_address(host)
     settings.DEBUG, settings.SECRET_KEY = False, "weak"
     with pytest.raises(CommandError, match="SECRET_KEY"):
-        starting.demand_fit_address(host)
+        startup.demand_fit_address(host)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_this_machine_may_be_debugged(host: str, settings: Any) -> None:
     settings.DEBUG, settings.SECRET_KEY = True, "weak"
-    starting.demand_fit_address(host)
+    startup.demand_fit_address(host)
 
 
 @pytest.mark.django_db
 def test_a_worker_refuses_a_database_that_lacks_migrations(monkeypatch: pytest.MonkeyPatch) -> None:
-    starting.demand_ready_database()
+    startup.demand_ready_database()
     from django.db.migrations.recorder import MigrationRecorder
 
     MigrationRecorder.Migration.objects.filter(app="conversations").order_by("-pk")[0].delete()
     with pytest.raises(CommandError, match=r"lacks 1 migrations.*`manage.py migrate`"):
-        starting.demand_ready_database()
+        startup.demand_ready_database()
 
 
 @pytest.mark.django_db
@@ -198,22 +198,22 @@ def test_missing_triggers_are_refused_by_the_names_of_their_tables() -> None:
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TRIGGER "{table}_keep_update"{where}')
     with pytest.raises(CommandError, match=rf"{table};.*manage.py migrate"):
-        starting.demand_ready_database()
+        startup.demand_ready_database()
     install_guards()
-    starting.demand_ready_database()
+    startup.demand_ready_database()
 
 
 @pytest.mark.django_db
 def test_a_pool_that_the_server_could_not_give_is_refused(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting, "most_connections", lambda: 20)
-    monkeypatch.setattr(starting.connection, "vendor", "postgresql")
+    monkeypatch.setattr(startup, "most_connections", lambda: 20)
+    monkeypatch.setattr(startup.connection, "vendor", "postgresql")
     settings.DATABASE_POOL = 10
-    starting.demand_room()
+    startup.demand_room()
     settings.DATABASE_POOL = 11
     with pytest.raises(CommandError, match="AGENTWEB_DATABASE_POOL is 11"):
-        starting.demand_room()
+        startup.demand_room()
 
 
 @pytest.mark.parametrize(

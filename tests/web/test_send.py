@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
-from conversations.context import wire
+from conversations.agent.ports import Finish
+from conversations.context.view import wire
 from conversations.models import Conversation, Message, Turn
-from conversations.ports import Finish
-from conversations.services import turns
+from conversations.turns import turns
 from tests import records, work
 from tests.records import Played
 

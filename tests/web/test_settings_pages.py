@@ -10,11 +10,11 @@ from django.conf import settings as site
 from django.test import Client
 from django.utils import translation
 
-from conversations.events import RoundOpened, TurnClosed
-from conversations.frames import render, snapshot
+from conversations.accounts.people import keep_preferences
+from conversations.agent.events import RoundOpened, TurnClosed
+from conversations.live.render import render, snapshot
 from conversations.models import ApiModel, User
-from conversations.queries.shapes import Bookmark
-from conversations.services.people import keep_preferences
+from conversations.transcript.shapes import Bookmark
 from tests import records, work
 
 pytestmark = pytest.mark.django_db

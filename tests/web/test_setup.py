@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from conversations.models import User
-from conversations.setup import setup_token
+from conversations.web.setup import setup_token
 from tests import work
 
 PASSWORD = "quite a long password 7"

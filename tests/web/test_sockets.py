@@ -15,16 +15,17 @@ from django.db import OperationalError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations import consumers, dispatch, frames, stage
-from conversations import watch as watching
 from conversations.db import db
-from conversations.hub import KEPT, Topic, hub
+from conversations.live import consumer, render, turn_stream
+from conversations.live import watch as watching
+from conversations.live.hub import KEPT, Topic, hub
+from conversations.live.socket_token import socket_token
 from conversations.models import Conversation, Draft, Turn
-from conversations.queries import paging
-from conversations.queries.shapes import Bookmark
-from conversations.services import turns
-from conversations.services.drafts import save_draft
-from conversations.tokens import socket_token
+from conversations.runtime import dispatch
+from conversations.transcript import paging
+from conversations.transcript.shapes import Bookmark
+from conversations.turns import turns
+from conversations.turns.drafts import save_draft
 from tests import work
 from tests.running import ended, queue, said, supervising, until
 from tests.web.fold import Page
@@ -164,7 +165,7 @@ def answer_of(page: Page, number: int, round_: int = 1) -> str:
 
 def final(conversation: Conversation) -> Page:
     page = Page()
-    page.take(frames.snapshot(conversation.pk, Bookmark(), None)[0])
+    page.take(render.snapshot(conversation.pk, Bookmark(), None)[0])
     return page
 
 
@@ -220,7 +221,7 @@ async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkey
             raise OperationalError("on purpose")
         save_draft(**fields)
 
-    monkeypatch.setattr(stage, "save_draft", save)
+    monkeypatch.setattr(turn_stream, "save_draft", save)
     async with told("Answer in 100 words emulator:pace=0.008") as (turn, _, seen):
         pass
     whole = " ".join((await db(said, await ended(turn))).split())
@@ -310,7 +311,7 @@ async def test_one_that_talks_on_and_on_is_closed() -> None:
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         await found.receive_from(timeout=60)
-        for _ in range(consumers.MOST_RECEIVED + 1):
+        for _ in range(consumer.MOST_RECEIVED + 1):
             await found.send_to(text_data="{}")
         assert await closed_with(found) == 4008
 
@@ -322,7 +323,7 @@ async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
     others = await db(work.conversation_of, lease)
     async with connected(conversation), connected(others):
         async with connected(conversation) as last, connected(conversation) as crowded:
-            assert await closed_with(crowded) == consumers.CROWDED
+            assert await closed_with(crowded) == consumer.CROWDED
             await last.receive_from(timeout=60)
         async with connected(conversation) as again:
             assert 'id="turn-1"' in await again.receive_from(timeout=60)
@@ -331,7 +332,7 @@ async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
 async def test_a_page_connects_while_redis_is_away(settings: Any) -> None:
     """A socket has no channel of its own there: the process listens for all of them."""
     host = {"address": "redis://127.0.0.1:1", "socket_connect_timeout": 60}
-    backend = "conversations.layer.PipelinedLayer"
+    backend = "conversations.live.layer.PipelinedLayer"
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend, "CONFIG": {"hosts": [host]}}}
     user, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:

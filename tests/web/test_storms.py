@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.backends import ModelBackend
 
+from conversations.agent.events import BudgetMoved
 from conversations.db import PAGES, THREADS, db, db_for_page, place_for_page
-from conversations.events import BudgetMoved
-from conversations.hub import hub
-from conversations.telling import tell
+from conversations.live.hub import hub
+from conversations.live.publish import tell
 from tests.web.tabs import (
     ada_and_her_conversation,
     connected,

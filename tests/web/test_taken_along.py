@@ -10,10 +10,10 @@ import pytest
 from django.core.files.storage import storages
 from django.test import Client
 
-from conversations.adapters import workspace_of
+from conversations.library.erase import erase_due
 from conversations.models import Conversation, User, WorkspaceFile
-from conversations.services import turns
-from conversations.services.erase import erase_due
+from conversations.runtime.adapters import workspace_of
+from conversations.turns import turns
 from tests import records, work
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +82,7 @@ def test_deleting_on_a_page_of_the_conversation_leads_to_one_that_is_there() -> 
 
 @pytest.mark.parametrize("what", ["rename", "pin", "archive", "delete", "back"])
 def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from conversations.history import menu
+    from conversations.web.library import menu
 
     name = "deleted_for" if what == "back" else "conversation_for"
     played = records.played()

@@ -11,9 +11,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient, Client
 
-from conversations.adapters import workspace_of
+from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation
-from conversations.services.conversations import delete_conversation
+from conversations.runtime.adapters import workspace_of
 from tests import records, work
 from tests.web.test_history import client_of
 

@@ -17,15 +17,15 @@ from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.utils import translation
 
-from conversations import events
-from conversations.frames import grown, template_of
+from conversations.agent import events
+from conversations.live.render import grown, template_of
 from conversations.models import User
-from conversations.queries.editing import Draft, Part
-from conversations.queries.shapes import Keep
-from conversations.queries.standings import Standing
-from conversations.queries.toolbox import ToolRow
-from conversations.trial_table import Row
-from conversations.trials import Trial
+from conversations.reductions.original_state import Standing
+from conversations.reductions.shapes import Keep
+from conversations.reductions.trials import Trial
+from conversations.toolbox.tool_list import ToolRow
+from conversations.transcript.paging import Draft, Part
+from conversations.web.policy_lab import Row
 from tests.web import samples
 from tests.web.shelves import SHELVES
 from tests.web.tags import acting, attributes, elements

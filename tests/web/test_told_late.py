@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from channels.testing import WebsocketCommunicator
 
-from conversations import telling
 from conversations.db import db
-from conversations.hub import hub
+from conversations.live import publish
+from conversations.live.hub import hub
+from conversations.live.relay import Message, Relay
 from conversations.models import Conversation
-from conversations.queries import paging
-from conversations.relay import Message, Relay
+from conversations.transcript import paging
 from tests import work
 from tests.web.fold import Page
 from tests.web.tabs import ada_and_her_conversation, connected, frame_of
@@ -35,13 +35,13 @@ def _others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Be one of several processes; what this one says nobody hears."""
     other = Relay()
     other._layer = object()
-    monkeypatch.setattr(telling, "relay", other)
+    monkeypatch.setattr(publish, "relay", other)
 
 
 async def hear(conversation: Conversation, name: str, at: int, turn: int, **fields: Any) -> None:
     """Hear what a turn tells as its event number so much."""
     message = {"type": "event", "conversation": conversation.pk, "name": name}
-    await telling.hear(message | {"event": {"turn": turn, **fields}, "place": [turn, 1, at]})
+    await publish.hear(message | {"event": {"turn": turn, **fields}, "place": [turn, 1, at]})
 
 
 async def in_step(page: Page, found: WebsocketCommunicator, conversation: Conversation) -> None:
@@ -83,7 +83,7 @@ async def test_a_page_that_hears_of_a_turn_when_it_is_over_is_given_all_and_keep
         page = Page()
         page.take(await frame_of(found))
         lease = await db(lambda: work.next_turn(conversation))
-        await telling.renew(conversation.pk)
+        await publish.renew(conversation.pk)
         await in_step(page, found, conversation)
         if first != "TurnOpened":
             await hear(conversation, "TurnOpened", 1, turn=2)
@@ -134,7 +134,7 @@ async def test_what_a_frame_does_not_have_is_not_taken_for_shown() -> None:
 
 async def test_what_comes_behind_a_gap_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[Message] = []
-    monkeypatch.setattr(telling.relay, "send", lambda group, message: said.append(message))
+    monkeypatch.setattr(publish.relay, "send", lambda group, message: said.append(message))
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         await frame_of(found)
@@ -142,7 +142,7 @@ async def test_what_comes_behind_a_gap_asks_once(monkeypatch: pytest.MonkeyPatch
         for at in range(5, 25):
             await hear(conversation, "TextGrew", at, turn=2, **GROWN)
         assert [message["type"] for message in said] == ["ask"]
-        monkeypatch.setattr(telling, "ASK_SECONDS", 0)
+        monkeypatch.setattr(publish, "ASK_SECONDS", 0)
         await hear(conversation, "TextGrew", 30, turn=2, **GROWN)
         assert len(said) == 2
 
@@ -155,7 +155,7 @@ async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_told_until_the
         page = Page()
         page.take(await frame_of(found))
         await db(lambda: work.next_turn(conversation))
-        await telling.hear(live | {"place": [2, 1, 2]})
+        await publish.hear(live | {"place": [2, 1, 2]})
         await hear(conversation, "RoundOpened", 3, turn=2, round=1)
         await in_step(page, found, conversation)
     assert page.root.find("turn-2-r1-tail")

@@ -9,11 +9,11 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from conversations.models import ToolRule, ToolSwitch, User
-from conversations.queries.toolsets import toolset
+from conversations.toolbox.toolset import toolset
 from tests import records, work
 from tests.records import Played
 from tests.web.tags import acting, elements
-from tools.registry import TOOLS
+from tools.framework.registry import TOOLS
 
 pytestmark = pytest.mark.django_db
 

@@ -10,11 +10,11 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
-from conversations import trials as module
-from conversations import trying
+from conversations.accounts.reading_log import READ
 from conversations.models import User
-from conversations.services.readings import READ
-from conversations.trials import Trials
+from conversations.reductions import trials as module
+from conversations.reductions.trials import Trials
+from conversations.web import policy_lab
 from tests import records, work
 from tests.records import Played
 from tests.web.tags import acting
@@ -39,7 +39,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Trials:
             return future
 
     found = Prompt()
-    monkeypatch.setattr(trying, "trials", found)
+    monkeypatch.setattr(policy_lab, "trials", found)
     return found
 
 
@@ -90,7 +90,7 @@ def test_a_running_trial_is_asked_after_until_it_is_done(
 ) -> None:
     waiting = Trials()
     monkeypatch.setattr(waiting, "_run", lambda *args: None)
-    monkeypatch.setattr(trying, "trials", waiting)
+    monkeypatch.setattr(policy_lab, "trials", waiting)
     client = client_of(played.user)
     client.post(path(played))
     html = client.get(path(played)).content.decode()
@@ -107,18 +107,18 @@ def test_what_will_not_begin_is_refused_before_it_is_read(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    monkeypatch.setattr(trying, "subject_of", read.append)
+    monkeypatch.setattr(policy_lab, "subject_of", read.append)
     waiting = Trials()
-    monkeypatch.setattr(trying, "trials", waiting)
+    monkeypatch.setattr(policy_lab, "trials", waiting)
     monkeypatch.setattr(module, "MOST_BYTES", 10)
     response = client_of(played.user).post(path(played))
     assert response.status_code == 409
     assert b"at most 10 are" in response.content
     monkeypatch.undo()
     monkeypatch.setattr(waiting, "_run", lambda *args: None)
-    monkeypatch.setattr(trying, "trials", waiting)
+    monkeypatch.setattr(policy_lab, "trials", waiting)
     client_of(played.user).post(path(played))
-    monkeypatch.setattr(trying, "subject_of", read.append)
+    monkeypatch.setattr(policy_lab, "subject_of", read.append)
     assert b"still running" in client_of(played.user).post(path(played)).content
     assert read == []
 

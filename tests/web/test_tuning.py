@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from conversations.context.policy import PRESETS
-from conversations.jobs import job
+from conversations.context.policy.policy import PRESETS
 from conversations.models import ApiModel, Conversation, User
-from conversations.queries.jobs import job_facts
-from conversations.services.pins import keep_in_full
+from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.pins import keep_in_full
+from conversations.runtime.job import job
 from tests import records, work
 from tests.records import Played
 from tests.web.tags import acting, elements

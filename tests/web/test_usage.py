@@ -11,10 +11,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from conversations.budgets.usage.days import named
+from conversations.budgets.usage.person import usage_of
 from conversations.models import Budget, Conversation, User
-from conversations.queries.spending.days import named
-from conversations.queries.spending.usage import usage_of
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 from tests import work
 from tests.records import played
 from tests.web.tags import acting, elements

@@ -14,17 +14,23 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations import telling
-from conversations import watch as watching
 from conversations.db import db
-from conversations.hub import hub
+from conversations.library.conversations import delete_conversation
+from conversations.live import publish
+from conversations.live import watch as watching
+from conversations.live.hub import hub
+from conversations.live.relay import Relay
 from conversations.models import User
-from conversations.queries.standing import good_sessions, marks
-from conversations.relay import Relay
-from conversations.services.conversations import delete_conversation
+from conversations.transcript.marks import good_sessions, marks
 from tests import branches, work
 from tests.web.fold import Page
-from tests.web.tabs import ada_and_her_conversation, closed_with, connected, frame_of, session_of
+from tests.web.tabs import (
+    ada_and_her_conversation,
+    closed_with,
+    connected,
+    frame_of,
+    session_of,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -134,7 +140,7 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
     """No frame leads from the path that it shows to that of a later turn."""
     other = Relay()
     other._layer = object()
-    monkeypatch.setattr(telling, "relay", other)
+    monkeypatch.setattr(publish, "relay", other)
     key = (await db(branches.talk, "One", "Two", "Three")).pk
     present = (await db(marks, [key]))[key]
     closed = {"type": "event", "conversation": key, "name": "TurnClosed", "event": {"turn": 3}}
@@ -152,7 +158,7 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
     for shown, told, frames, then in cases:
         before = replace(present, turns=(), leaf=shown, before=shown - 1)
         topic.shown, position = before, topic.position
-        await telling.hear(told | {"place": None})
+        await publish.hear(told | {"place": None})
         found = topic.after(position)
         assert (found and len(found), topic.shown) == (frames, then)
     topic.sockets = 0

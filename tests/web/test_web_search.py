@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from conversations.context import wire
+from conversations.context.view import wire
 from conversations.models import Conversation, ToolRule, WebSearch
-from conversations.queries.served import cited, served_cards
+from conversations.transcript.server_tools import cited, served_cards
 from tests import records, work
 from tests.records import Played
 from tests.web.tags import acting, elements

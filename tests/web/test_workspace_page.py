@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from conversations.files.workspace import UserWorkspace
 from conversations.models import FileState, User, WorkspaceFile
-from conversations.services.workspace import UserWorkspace
 from tests import work
 from tests.tools import samples
 
@@ -124,7 +124,7 @@ def test_what_has_no_place_is_named_and_the_rest_is_added(
 def test_a_hostile_name_is_only_a_name(
     name: str, kept: str, client: Client, user: User, workspace: UserWorkspace
 ) -> None:
-    from conversations.services.file_words import display_name
+    from conversations.files.words import display_name
 
     workspace.write(display_name(name, "application/file"), b"<script>alert(1)</script>")
     assert paths(workspace) == [kept]

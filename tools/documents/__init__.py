@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tools.charset import decode
-from tools.documents.child import MOST_CHARACTERS, Part
+from tools.documents.child import MOST_CHARACTERS
 from tools.documents.isolation import read_apart
 from tools.documents.kinds import PARTED, kind_of
+from tools.documents.parts import Part
 from tools.documents.plain import plain_text
 from tools.documents.separated import table_text
-from tools.errors import InputError
-from tools.readable import readable
+from tools.framework.errors import InputError
+from tools.html.readable import readable
+from tools.http.charset import decode
 
 __all__ = ["MOST_CHARACTERS", "Part", "has_parts", "text_of"]
 

@@ -11,7 +11,8 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+from tools.documents.parts import Part, RefusedError, UnknownPartError
 
 #: characters of text that are taken of one document
 MOST_CHARACTERS = 4_000_000
@@ -24,19 +25,6 @@ LIMITS = {
     resource.RLIMIT_NOFILE: 64,
     resource.RLIMIT_CORE: 0,
 }
-
-
-class Part(NamedTuple):
-    title: str
-    text: str
-
-
-class RefusedError(Exception):
-    """The document may not or cannot be read; the text says why."""
-
-
-class UnknownPartError(Exception):
-    """There is no such page or sheet; the text says what there is."""
 
 
 Reader = Callable[[bytes, str], Iterator[Part]]

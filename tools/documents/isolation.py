@@ -15,9 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tools.documents.child import MOST_CHARACTERS, Part
-from tools.errors import FileRefusedError, InputError, WorkspaceBusyError
-from tools.text import quote
+from tools.documents.child import MOST_CHARACTERS
+from tools.documents.parts import Part
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileRefusedError, InputError, WorkspaceBusyError
 
 #: seconds until a child is killed; its own limit of processor time is lower
 DEADLINE = 30.0

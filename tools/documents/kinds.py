@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
-from tools.errors import FileRefusedError
-from tools.text import quote
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileRefusedError
 
 Kind: TypeAlias = Literal["pdf", "office", "csv", "html", "text"]
 #: Kinds whose text is not the file's own, and comes in pages or sheets.

@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import ParseError, iterparse
 
-from tools.documents.child import Part, RefusedError
+from tools.documents.parts import Part, RefusedError
 
 DIRECTORY_ENTRY = b"PK\x01\x02"
 MOST_ENTRIES = 5_000

@@ -9,7 +9,7 @@ from io import BytesIO
 from pypdf import PdfReader
 from pypdf.errors import DependencyError
 
-from tools.documents.child import Part, RefusedError, UnknownPartError
+from tools.documents.parts import Part, RefusedError, UnknownPartError
 
 PAGES = re.compile(r"(?:pages? )?(\d{1,6})(?:\s*-\s*(\d{1,6}))?", re.IGNORECASE)
 MOST_PAGES = 20_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 
-from tools.errors import FileRefusedError
-from tools.text import quote
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileRefusedError
 
 SNIFFED = 8_192
 STRAY = re.compile("\ufffd")

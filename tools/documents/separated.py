@@ -11,7 +11,7 @@ from collections import Counter
 from itertools import islice
 
 from tools.documents.plain import plain_text
-from tools.tables import markdown_table
+from tools.html.tables import markdown_table
 
 DELIMITERS = ",;\t|"
 LOOKED_AT = 50

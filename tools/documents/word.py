@@ -14,8 +14,8 @@ from typing import Any
 from docx import Document
 from docx.oxml.ns import qn
 
-from tools.documents.child import Part, UnknownPartError
-from tools.tables import markdown_table
+from tools.documents.parts import Part, UnknownPartError
+from tools.html.tables import markdown_table
 
 HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título)\s*([1-9])", re.IGNORECASE)
 NUMBERED = re.compile(r"list\s*number", re.IGNORECASE)

@@ -13,8 +13,8 @@ from typing import Any
 from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter, range_boundaries
 
-from tools.documents.child import Part, UnknownPartError
-from tools.tables import markdown_table
+from tools.documents.parts import Part, UnknownPartError
+from tools.html.tables import markdown_table
 
 MOST_ROWS = 50_000
 MOST_COLUMNS = 256

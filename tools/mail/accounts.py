@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from tools.access import WebAccess
-from tools.errors import ToolError
+from tools.framework.errors import ToolError
+from tools.framework.outside_access import WebAccess
 from tools.mail.errors import NoAccountError
 
 #: tls: encrypted from the first byte. starttls: a plain greeting, then the same.

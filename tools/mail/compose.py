@@ -16,9 +16,9 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 
-from tools.errors import InputError
+from tools.framework.clean_text import quote
+from tools.framework.errors import InputError
 from tools.mail.words import CONTROL
-from tools.text import quote
 
 MOST_RECIPIENTS = 50
 LONGEST_BODY = 500_000

@@ -6,7 +6,7 @@ command they refuse, password and all.
 
 from __future__ import annotations
 
-from tools.errors import ToolError
+from tools.framework.errors import ToolError
 
 
 class NoAccountError(ToolError):

@@ -13,7 +13,7 @@ from email.header import decode_header
 from email.message import Message
 from email.policy import compat32
 
-from tools.charset import decode
+from tools.http.charset import decode
 
 LONGEST_BLOCK = 65_536
 #: Bytes within which the header of a message, and of a part, must end.

@@ -12,12 +12,12 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from tools.framework.clean_text import quote
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.errors import LoginError, MailError, MailRefusedError
 from tools.mail.line import Line, Plain, opened
 from tools.mail.replies import Atom, Value, announced, text_of, values
 from tools.mail.words import Literal, Word, atom, string
-from tools.text import quote
 
 #: Answers to one command.
 MOST_ANSWERS = 20_000

@@ -18,10 +18,10 @@ from functools import cache
 
 import httpx2
 
-from tools.errors import AddressRefusedError
+from tools.framework.errors import AddressRefusedError
+from tools.http.targets import Target, aim
 from tools.mail.accounts import MailAccess, Server
 from tools.mail.errors import MailError
-from tools.targets import Target, aim
 
 LONGEST_LINE = 1_000_000
 LONGEST_PLAIN_LINE = 4_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from tools.errors import InputError
+from tools.framework.errors import InputError
 from tools.mail.accounts import Account
 from tools.mail.errors import MessageMissingError
 from tools.mail.folders import examine

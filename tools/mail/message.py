@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from tools.charset import decode
+from tools.html.readable import readable
+from tools.http.charset import decode
 from tools.mail.hidden import shown, unseen
 from tools.mail.mime import Part, Parts, split
-from tools.readable import readable
 
 #: Bytes of one text part that are read, and characters of all of them.
 MOST_TEXT_BYTES = 2_000_000

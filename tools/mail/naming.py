@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tools.errors import PathRefusedError
+from tools.framework.errors import PathRefusedError
 from tools.mail.message import Attachment
-from tools.paths import split
+from tools.workspace.paths import split
 
 UNFIT = re.compile(r"[^\w .()+,@=\[\]-]+")
 LONGEST = 120

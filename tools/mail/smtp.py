@@ -12,10 +12,10 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from tools.framework.clean_text import quote
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.errors import LoginError, MailError, MailRefusedError
 from tools.mail.line import Line, Plain, opened
-from tools.text import quote
 
 MOST_LINES = 100
 DOT = re.compile(rb"^\.", re.MULTILINE)

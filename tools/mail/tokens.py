@@ -10,10 +10,10 @@ import json
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from tools.errors import ToolError
+from tools.framework.errors import ToolError
+from tools.http.fetch import send
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.errors import LoginError
-from tools.web import send
 
 LONGEST_TOKEN = 8_000
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.errors import ToolError
+from tools.framework.errors import ToolError
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.errors import MailError
 from tools.mail.folders import examine

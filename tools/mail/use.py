@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tools.errors import InputError
+from tools.framework.errors import InputError
 from tools.mail.accounts import Account, Mailboxes, chosen, problem_of
 from tools.mail.imap import Imap, session
 from tools.mail.tokens import authorised

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias
 
-from tools.errors import InputError
-from tools.text import quote
+from tools.framework.clean_text import quote
+from tools.framework.errors import InputError
 
 LONGEST_TEXT = 500
 CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]")

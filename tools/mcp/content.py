@@ -14,8 +14,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, assert_never
 
-from tools.base import ToolResult
-from tools.text import clean, quote
+from tools.framework.clean_text import clean, quote
+from tools.framework.tool import ToolResult
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock, ResourceLink

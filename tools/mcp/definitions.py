@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tools.framework.clean_text import UNSTORABLE
 from tools.mcp.schemas import flaw_of
-from tools.text import UNSTORABLE
 
 MOST_BYTES = 64_000
 LONGEST_NAME = 200

@@ -5,7 +5,7 @@ They name the server and what happened, never an address, a header or what it wr
 
 from __future__ import annotations
 
-from tools.errors import ToolError
+from tools.framework.errors import ToolError
 
 
 class ServerError(ToolError):

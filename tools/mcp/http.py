@@ -15,8 +15,8 @@ import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 
+from tools.http.transport import GuardedTransport
 from tools.mcp.server import MOST_MESSAGE, Address
-from tools.transport import GuardedTransport
 
 
 class _NothingPushed(GuardedTransport):

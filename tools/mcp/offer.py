@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tools.base import Effect, Tool, ToolContext, ToolResult
+from tools.framework.tool import Effect, Tool, ToolContext, ToolResult
 from tools.mcp import schemas
 from tools.mcp.content import MOST_BYTES, ImageType, tool_result
 from tools.mcp.pool import Pool

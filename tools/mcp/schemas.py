@@ -14,9 +14,9 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
-from tools.errors import InputError
-from tools.text import quote
-from tools.validation import demand_plain
+from tools.framework.clean_text import quote
+from tools.framework.errors import InputError
+from tools.framework.validation import demand_plain
 
 DEEPEST = 40
 #: Keywords whose schemas hold for the very value that is looked at.

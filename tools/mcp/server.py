@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.access import WebAccess
+from tools.framework.outside_access import WebAccess
 
 #: Bytes of one message of a server, its results among them.
 MOST_MESSAGE = 12_000_000

@@ -17,10 +17,10 @@ from mcp import MCPError
 from mcp.client import Client, ClientSession, IncomingMessage, Transport
 from pydantic import TypeAdapter, ValidationError
 
+from tools.framework.clean_text import clean, quote
 from tools.mcp.definitions import MOST_BYTES, Listed, listed
 from tools.mcp.errors import ListingError, ServerError
 from tools.mcp.server import MOST_MESSAGE, Server
-from tools.text import clean, quote
 
 MOST_TOOLS, MOST_PAGES = 1_000, 50
 #: Characters of a whole list of tools as JSON, and objects in those of its tools that are looked

@@ -24,9 +24,9 @@ from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from tools.framework.clean_text import clean
 from tools.mcp.errors import ServerError
 from tools.mcp.server import MOST_MESSAGE, Command
-from tools.text import clean
 
 logger = logging.getLogger("tools")
 #: Seconds for each step of an end: by itself, after SIGTERM, after SIGKILL.

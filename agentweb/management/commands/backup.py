@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.services.backups.archive import BackupError
-from conversations.services.backups.making import make_backup
+from conversations.operations.backup.archive import BackupError
+from conversations.operations.backup.make import make_backup
 
 KEYS = (
     "The keys are not in it. Keep SECRET_KEY (the file secret_key of the data folder where none is"

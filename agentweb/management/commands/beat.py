@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from agentweb.alive import giving
-from agentweb.starting import demand_ready_database, demand_workers
+from agentweb.heartbeat import giving
+from agentweb.startup import demand_ready_database, demand_workers
 
 
 class Command(BaseCommand):

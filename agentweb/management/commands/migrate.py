@@ -16,8 +16,8 @@ from django.core.management.commands import migrate
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from agentweb.bounded import unbounded
-from conversations.services.rights import RoleMissing, as_owner
+from agentweb.postgres_timeouts import unbounded
+from conversations.operations.db_role import RoleMissing, as_owner
 
 _LOCK = 0x61_67_77_6D
 

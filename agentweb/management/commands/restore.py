@@ -11,11 +11,11 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 
-from agentweb.serving import only_one
-from conversations.services.audit import Tally, verify_everything
-from conversations.services.backups import databases, making
-from conversations.services.backups.archive import BackupError, Manifest
-from conversations.services.rights import as_owner
+from agentweb.server_process import only_one
+from conversations.audit.verify import Tally, verify_everything
+from conversations.operations.backup import databases, make
+from conversations.operations.backup.archive import BackupError, Manifest
+from conversations.operations.db_role import as_owner
 
 SHOWN = 20
 
@@ -37,22 +37,22 @@ class Command(BaseCommand):
 
     def restore(self, path: Path, *, is_forced: bool) -> None:
         self.demand_alone()
-        if not is_forced and making.holds_data():
+        if not is_forced and make.holds_data():
             raise CommandError("there is a site in this database; --force replaces it")
         place = Path(settings.DATA_DIR)
         with tempfile.TemporaryDirectory(dir=place, prefix=".restore-") as name:
             folder = Path(name)
-            manifest = making.open_backup(path=path, folder=folder)
+            manifest = make.open_backup(path=path, folder=folder)
             with as_owner():
-                before = making.put_database(manifest=manifest, folder=folder)
+                before = make.put_database(manifest=manifest, folder=folder)
             if before is not None:
                 self.stdout.write(f"The database that was there is now {before}.")
             call_command("migrate", interactive=False, verbosity=0)
             self.put_rest(manifest, folder)
 
     def put_rest(self, manifest: Manifest, folder: Path) -> None:
-        files = making.put_files(folder=folder)
-        anchors = making.put_anchors(manifest=manifest, folder=folder)
+        files = make.put_files(folder=folder)
+        anchors = make.put_anchors(manifest=manifest, folder=folder)
         self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
 
     def demand_alone(self) -> None:

@@ -8,7 +8,7 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection, transaction
 
-from conversations.services.rights import app_role, as_owner, make_role, rights
+from conversations.operations.db_role import app_role, as_owner, make_role, rights
 
 
 class Command(BaseCommand):

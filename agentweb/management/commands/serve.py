@@ -10,12 +10,12 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
-from agentweb.alive import giving
-from agentweb.serving import only_one, run
-from agentweb.starting import demand_fit_address, demand_guards, demand_room, demand_sound
+from agentweb.heartbeat import giving
+from agentweb.server_process import only_one, run
+from agentweb.startup import demand_fit_address, demand_guards, demand_room, demand_sound
+from conversations.audit.anchors import anchor_at_end
 from conversations.conf import conf
-from conversations.services.anchors import anchor_at_end
-from conversations.setup import setup_token
+from conversations.web.setup import setup_token
 
 
 def port_number(text: str) -> int:

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agentweb.alive import giving
-from agentweb.figures import serve_figures
-from agentweb.starting import demand_ready_database, demand_workers
+from agentweb.heartbeat import giving
+from agentweb.metrics_page import serve_figures
+from agentweb.startup import demand_ready_database, demand_workers
 from conversations.conf import conf
 
 #: Threads for tasks that are no turns.

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.services.anchor_file import AnchorError, anchor_path
-from conversations.services.anchors import anchor_heads, begin_anew, go_back
+from conversations.audit.anchor_file import AnchorError, anchor_path
+from conversations.audit.anchors import anchor_heads, begin_anew, go_back
 
 
 class Command(BaseCommand):

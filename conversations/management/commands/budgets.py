@@ -8,14 +8,14 @@ from django.contrib.auth.models import Group
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.allowances import Standing
-from conversations.management.naming import amount, moment, person, person_or_none, wrong
+from conversations.budgets.caps import turn_caps
+from conversations.budgets.effective import Standing
+from conversations.budgets.grants import BudgetError, grant_more, set_exempt, set_limit
+from conversations.budgets.status import standings
+from conversations.management.arguments import amount, moment, person, person_or_none, wrong
 from conversations.models import Budget, User
-from conversations.periods import zone_of
-from conversations.queries.allowances import standings
-from conversations.queries.caps import turn_caps
-from conversations.services.grants import BudgetError, grant_more, set_exempt, set_limit
-from conversations.templatetags.agentweb import dollars, worth
+from conversations.models.periods import zone_of
+from conversations.rendering.numbers import dollars, worth
 
 _UNITS, _PERIODS = Budget.Unit.values, Budget.Period.values
 

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
+from conversations.library.conversations import delete_everything
+from conversations.library.erase import erase_due
 from conversations.models import User
-from conversations.services.conversations import delete_everything
-from conversations.services.erase import erase_due
 
 
 class Command(BaseCommand):

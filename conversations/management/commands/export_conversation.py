@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.models import Conversation, User
-from conversations.queries.exports import FORMS, all_of
+from conversations.transfer.exports import FORMS, all_of
 
 
 class Command(BaseCommand):

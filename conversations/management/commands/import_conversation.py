@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.conf import conf
 from conversations.models import ApiModel, Conversation, User
-from conversations.services.exchange import import_recording
-from conversations.services.recordings import RecordError, read_record
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import RecordError, read_record
 
 GZIP = b"\x1f\x8b"
 

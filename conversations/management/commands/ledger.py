@@ -9,10 +9,10 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.management.naming import person_or_none
+from conversations.budgets.grants import BudgetError, correct_window, rebuild_window
+from conversations.budgets.reconciliation import check_accounts
+from conversations.management.arguments import person_or_none
 from conversations.models import BudgetWindow
-from conversations.services.audit.accounts import check_accounts
-from conversations.services.grants import BudgetError, correct_window, rebuild_window
 
 
 class Command(BaseCommand):

@@ -13,18 +13,18 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
+from conversations.agent.ports import ModelFailed
+from conversations.budgets.csv_import import LineRefused
+from conversations.budgets.import_prices import COLUMNS, new_price
+from conversations.budgets.price_book import NewPrice, PriceError, load_prices, refresh_models
+from conversations.budgets.prices import prices_at, unpriced_models
 from conversations.conf import conf
-from conversations.management.naming import wrong
+from conversations.management.arguments import wrong
 from conversations.models import ModelPrice
-from conversations.ports import ModelFailed
-from conversations.queries.prices import prices_at, unpriced_models
-from conversations.services.price_rows import COLUMNS, new_price
-from conversations.services.pricebook import NewPrice, PriceError, load_prices, refresh_models
-from conversations.services.sheets import LineRefused
-from conversations.templatetags.agentweb import dollars
+from conversations.rendering.numbers import dollars
 
 if TYPE_CHECKING:
-    from conversations.claude import ModelFacts
+    from conversations.claude.client import ModelFacts
 
 
 class Command(BaseCommand):
@@ -97,7 +97,7 @@ class Command(BaseCommand):
 
 
 async def _asked() -> tuple[ModelFacts, ...]:
-    from conversations.claude import Claude, Deadlines
+    from conversations.claude.client import Claude, Deadlines
 
     claude = Claude(
         api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",

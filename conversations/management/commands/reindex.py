@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from conversations.services.search import rebuild_index
+from conversations.log.search_index import rebuild_index
 
 
 class Command(BaseCommand):

@@ -18,25 +18,25 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
+from conversations.budgets.prices import price_list
 from conversations.conf import conf, site_overrides
-from conversations.context import envelope
-from conversations.context.policy import PRESETS, Policy, PolicyError, policy_from
-from conversations.lab import report, table
+from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
+from conversations.context.view import envelope
+from conversations.lab import report, report_table
 from conversations.lab.accuracy import accuracy, errors
 from conversations.lab.cache import minimum_of
 from conversations.lab.records import Record, RecordError, read_records
+from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Step
 from conversations.lab.report import Report, simulate
 from conversations.lab.summarizer import Summarizer, extractive, nobody, standing_in
 from conversations.lab.tokens import scaled
-from conversations.lab.world import World
+from conversations.log.path import REMEMBERED
 from conversations.models import ApiModel, Conversation
-from conversations.queries.path import REMEMBERED
-from conversations.queries.prices import price_list
-from conversations.queries.trials import RECALL, TrialError, record_of
+from conversations.reductions.trial_subject import RECALL, TrialError, record_of
 
 #: The emulator lies above this package, so the function that asks it is named, not imported.
-STAND_IN = "agentweb.summaries.emulated"
+STAND_IN = "agentweb.emulated_summaries.emulated"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -99,9 +99,14 @@ class Command(BaseCommand):
                 "conversations": rows,
             }))  # fmt: skip
         elif options["markdown"]:
-            self.stdout.write(table.markdown(sums))
+            self.stdout.write(report_table.markdown(sums))
         else:
-            parts = [table.each(found), table.totals(sums), table.pace(found), table.gauge(gauge)]
+            parts = [
+                report_table.each(found),
+                report_table.totals(sums),
+                report_table.pace(found),
+                report_table.gauge(gauge),
+            ]
             self.stdout.write("\n\n".join(filter(None, parts)))
         for name, one in found:
             for violation in one.violations[:3]:

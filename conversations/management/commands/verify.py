@@ -10,8 +10,8 @@ from uuid import UUID
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
+from conversations.audit.verify import Tally, verify_conversation, verify_everything
 from conversations.models import Conversation
-from conversations.services.audit import Tally, verify_conversation, verify_everything
 
 
 class Command(BaseCommand):

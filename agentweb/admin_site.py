@@ -1,0 +1,62 @@
+"""The review site: Django's admin, with the overview in front of its tables.
+
+Its log-in counts failed attempts like every other door, and a password is changed in one place
+only. Who has no right to a table is told so before a row is looked for, or the answer would say
+which rows there are.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.contrib.admin.apps import AdminConfig
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.db import DataError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, URLResolver, path
+
+
+class ReviewSite(AdminSite):
+    index_template = "admin/review.html"
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        # Tables are registered with this site, so they are imported after it.
+        from conversations.admin import overview
+
+        return [
+            path("overview/", self.admin_view(overview.page), name="overview"),
+            path("overview/<str:name>.csv", self.admin_view(overview.table), name="overview_csv"),
+            *super().get_urls(),
+        ]
+
+    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        table = getattr(view, "__self__", None)
+
+        @wraps(view)
+        def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(table, ModelAdmin) and not any(table.get_model_perms(request).values()):
+                raise PermissionDenied
+            try:
+                return view(request, *args, **kwargs)
+            except (OverflowError, DataError) as error:
+                # A number or a text in the address that no column of the database takes.
+                raise SuspiciousOperation("the address asks for what no column takes") from error
+
+        return super().admin_view(asked, cacheable)
+
+    def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        from conversations.web.forms.log_in import StaffLogInForm
+        from conversations.web.log_in import answered
+
+        self.login_form = StaffLogInForm
+        return answered(super().login(request, extra_context))
+
+    def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        return redirect("account_settings")
+
+
+class ReviewConfig(AdminConfig):
+    default_site = "agentweb.admin_site.ReviewSite"

@@ -1,0 +1,157 @@
+"""What one web process carries besides answers: idle sockets, messages that are stored, many
+readers of one answer, a restart under a thousand clients, and a neighbour at all limits.
+
+Every subject is bounded in time and gives one flat row; p95 and the like are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agentweb.bench.measured_job import run
+from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, far_end, site
+from agentweb.bench.streaming import RATE, job_of, question
+
+#: Sockets of one person, who may have twenty.
+_SOCKETS = 10
+#: Seconds of the answers that are under way at a restart: one in two ends before its process.
+_LENGTHS = (8.0, 30.0)
+_Row = dict[str, Any]
+
+
+def idle(tested: Site, mode: str, count: int, seconds: float) -> _Row:
+    """Hold so many sockets that nobody says anything to."""
+    chats = tested.people(-(-count // _SOCKETS)) * _SOCKETS
+    done = run(tested, {"kind": "idle", "chats": chats[:count], "seconds": seconds})
+    return {
+        "mode": mode,
+        "sockets": count,
+        "kilobytes": done.per_socket(),
+        "processor_percent": round(100 * done.spent["web"] / seconds, 1),
+        "connects_a_second": round(count / done.found["opened"]),
+        "closed": done.found["closed"],
+    }
+
+
+def ack(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
+    """Send messages at a rate, from so many people who are answered meanwhile."""
+    job = {"kind": "acks", "chats": tested.people(people), "text": "Answer in 60 words"}
+    done = run(tested, job | {"rate": rate, "seconds": seconds})
+    refused = done.found["sent"] - done.found["statuses"].get("200", 0)
+    row: _Row = {"mode": mode, "people": people, "rate": rate, "sent": done.found["sent"]}
+    row |= done.found["ack"]
+    return row | {"refused": refused}
+
+
+def frames(tested: Site, mode: str, answers: int, readers: int, seconds: float) -> _Row:
+    """Have many tabs look at a few answers, and count the frames that reach them."""
+    chats = tested.people(answers)
+    looking = [chat | {"asks": not again} for again in range(readers) for chat in chats]
+    looking.sort(key=lambda chat: not chat["asks"])
+    done = run(tested, job_of(looking, seconds) | {"ramp": 0.0}, is_compared=True)
+    latency: _Row = done.found["latency"]
+    return (
+        {
+            "mode": mode,
+            "sockets": len(looking),
+            "frames_a_second": round(done.found["frames"] / done.found["seconds"]),
+            "processor_percent": round(100 * done.spent["web"] / done.found["seconds"], 1),
+        }
+        | {name: done.found[name] for name in ("late", "missing", "unstored")}
+        | latency
+    )
+
+
+def again(tested: Site, mode: str, count: int, answers: int) -> _Row:
+    """Stop the web process and start it again under so many clients, in the middle of answers."""
+    chats = (tested.people(-(-count // _SOCKETS)) * _SOCKETS)[:count]
+    for at in range(answers):
+        chats[at] = chats[at] | {"text": question(_LENGTHS[at % len(_LENGTHS)])}
+    job = {"kind": "again", "chats": chats, "seconds": 150.0}
+
+    def restart() -> None:
+        tested.parts["web"].stop()
+        tested.serve(port=int(tested.url.rpartition(":")[2]))
+
+    found = run(tested, job, restart, is_compared=True).found
+    return {
+        "mode": mode,
+        "clients": count,
+        "seconds_p50": found["back"]["p50"],
+        "seconds_max": found["back"]["max"],
+        "most_handshakes": found["opened"],
+        "away": found["away"],
+        "answers_compared": found["answers"],
+        "unequal": found["unequal"],
+    }
+
+
+def neighbour(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
+    """Measure people by themselves, then beside one who always asks for more than there is."""
+    found: dict[str, dict[str, float]] = {}
+    for name in ("alone", "beside"):
+        rude = tested.people(1, 8) if name == "beside" else []
+        noise = {"noise": [chat | {"text": question(seconds)} for chat in rude]}
+        read = run(tested, job_of(tested.people(people), seconds) | noise)
+        job = {"kind": "acks", "chats": tested.people(4 * people), "text": "Answer in 60 words"}
+        stored = run(tested, job | noise | {"rate": rate, "seconds": seconds})
+        found[name] = {"latency": read.found["latency"]["p95"], "ack": stored.found["ack"]["p95"]}
+    row: _Row = {"mode": mode, "people": people, "rate": rate}
+    for kind in ("latency", "ack"):
+        alone, beside = found["alone"][kind], found["beside"][kind]
+        row |= {f"{kind}_alone": alone, f"{kind}_beside": beside}
+        row[f"{kind}_ratio"] = round(beside / max(alone, 1.0), 2)
+    return row
+
+
+Subject = Callable[[Site, str, bool], list[_Row]]
+#: What there is, each with a short form.
+SUBJECTS: dict[str, Subject] = {
+    "idle": lambda tested, mode, is_quick: [
+        idle(tested, mode, count, 5 if is_quick else 15)
+        for count in ((100,) if is_quick else (1_000, 4_000))
+    ],
+    "ack": lambda tested, mode, is_quick: [
+        ack(tested, mode, 4, 2, 4) if is_quick else ack(tested, mode, 20, 4, 30)
+    ],
+    "frames": lambda tested, mode, is_quick: [
+        frames(tested, mode, 2, 4, 3) if is_quick else frames(tested, mode, 10, 16, 12)
+    ],
+    "again": lambda tested, mode, is_quick: [
+        again(tested, mode, 40, 4) if is_quick else again(tested, mode, 1_000, 20)
+    ],
+    "neighbour": lambda tested, mode, is_quick: [
+        neighbour(tested, mode, 2, 2, 3) if is_quick else neighbour(tested, mode, 5, 4, 15)
+    ],
+}
+#: Modes in which each is measured; idle sockets are the web process' alone.
+MODES = {
+    "idle": (EMBEDDED,),
+    "ack": (EMBEDDED, SCALED),
+    "frames": (EMBEDDED,),
+    "again": (EMBEDDED, SCALED),
+    "neighbour": (EMBEDDED,),
+}
+
+
+def measure(
+    names: list[str], modes: tuple[str, ...], told: Callable[[str, _Row], None], *, is_quick: bool
+) -> dict[str, list[_Row]]:
+    """Measure subjects, one fresh site for each mode of each; told row by row."""
+    found: dict[str, list[_Row]] = {}
+    with far_end(RATE) as api:
+        for name in names:
+            found[name] = []
+            for mode in (mode for mode in MODES[name] if mode in modes):
+                with site(mode, api) as tested:
+                    for row in SUBJECTS[name](tested, mode, is_quick):
+                        found[name].append(row)
+                        told(name, row)
+    return found
+
+
+def line(name: str, row: _Row) -> str:
+    """Say a row on one line."""
+    facts = (f"{key.replace('_', ' ')} {value}" for key, value in row.items() if key != "mode")
+    return f"{name:9} {row['mode']:10} " + ", ".join(facts)

@@ -1,0 +1,147 @@
+"""Pages of long conversations and of many, beside the same pages with next to nothing on them.
+
+The conversations come in through the importer, as anybody's would, and the pages are asked for as
+a browser asks for them. `floor` is the same page of a conversation of one turn: what a page costs
+at all. Statements are counted with the time, because they are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from agentweb.bench.made_markdown import record
+from agentweb.bench.own_database import Queries, person
+from conversations.conf import conf
+from conversations.live import render
+from conversations.log import path
+from conversations.transcript import paging
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import recording_of
+from conversations.turns import turns
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation, User
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page or service: milliseconds by the clock and of this process, statements, bytes.
+
+    `floor` are the milliseconds of this process for the shortest of the same.
+    """
+
+    name: str
+    milliseconds: float
+    processor: float
+    queries: int
+    size: int
+    floor: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        return self.processor / max(self.floor, 1e-6)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return asdict(self) | {"ratio": self.ratio}
+
+
+def lengthy(user: User, turns: int, rounds: int = 0) -> Conversation:
+    """Import a conversation of so many turns, each of so many tool rounds."""
+    recording = recording_of(record(f"talk {uuid4()}", turns, rounds))
+    return import_recording(user=user, recording=recording, model=conf.model)
+
+
+def reader(name: str) -> tuple[User, Client]:
+    """Give somebody with a browser that is logged in."""
+    user = person(name)
+    host = next((host for host in settings.ALLOWED_HOSTS if host[:1] not in "*.["), "localhost")
+    client = Client(SERVER_NAME=host, raise_request_exception=True)
+    client.force_login(user)
+    return user, client
+
+
+def conversation_pages(turns: int, rounds: int, runs: int) -> list[Page]:
+    """Measure what is done with one conversation of this length, and with one of one turn."""
+    user, client = reader(f"reader {uuid4()}")
+    short, long = lengthy(user, 1, rounds), lengthy(user, turns, rounds)
+    return _beside(_pages(client, short, runs), _pages(client, long, runs))
+
+
+def _beside(floors: list[Page], pages: list[Page]) -> list[Page]:
+    both = zip(floors, pages, strict=True)
+    return [replace(page, floor=floor.processor) for floor, page in both]
+
+
+def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
+    address = reverse("chat", args=[conversation.public_id])
+    last = conversation.leaf
+    # As htmx asks for a fragment.
+    part = {"headers": {"hx-request": "true"}}
+
+    def send() -> str:
+        turn = turns.send_prompt(conversation=conversation, text="And then?", client_id=uuid4())
+        turns.request_stop(turn=turn)  # type: ignore[arg-type]
+        return ""
+
+    def asked(query: str = "", **extra: Any) -> Callable[[], str]:
+        return lambda: _text(client, address + query, **extra)
+
+    return [
+        _measured("open", asked(), runs),
+        _measured("earlier", asked(f"?before={last}", **part), runs),
+        _measured("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
+        _measured("snapshot", lambda: _snapshot(conversation, last), runs),
+        _measured("state of a turn", lambda: str(path.state(conversation, conf.model).view), 1),
+        _measured("send", send, 1),
+    ]
+
+
+def _snapshot(conversation: Conversation, after: int) -> str:
+    return render.snapshot(conversation.pk, paging.bookmark(conversation, after), None)[0]
+
+
+def list_pages(conversations: int, runs: int) -> list[Page]:
+    """Measure the lists of somebody with so many conversations, and of somebody with one."""
+    addresses = {
+        "new chat": reverse("new_chat"),
+        "list": reverse("list"),
+        "search": reverse("search") + "?q=walnuts",
+        "search, no hit": reverse("search") + "?q=macadamia",
+    }
+    found: list[list[Page]] = []
+    for count in (1, conversations):
+        user, client = reader(f"reader {uuid4()}")
+        for _ in range(count):
+            lengthy(user, 1)
+        pages = addresses.items()
+        found.append([_measured(name, partial(_text, client, at), runs) for name, at in pages])
+    return _beside(*found)
+
+
+def _text(client: Client, address: str, **extra: Any) -> str:
+    return client.get(address, **extra).content.decode()
+
+
+def _measured(name: str, ask: Callable[[], str], runs: int) -> Page:
+    with Queries().counting() as queries:
+        first = ask()
+    clock, processor = [], []
+    for _ in range(runs):
+        began, spent = time.perf_counter(), time.process_time()
+        ask()
+        clock.append(time.perf_counter() - began)
+        processor.append(time.process_time() - spent)
+    return Page(
+        name, median(clock) * 1e3, median(processor) * 1e3, queries.count, len(first.encode())
+    )

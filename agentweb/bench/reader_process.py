@@ -1,0 +1,203 @@
+"""The readers of a load test, in a process of their own: they only count and take the time.
+
+It reads one JSON line with what to do, prints a line when everything is connected, begins when it
+reads another, and prints the result. An answer's deltas carry the moment they were written; how
+long ago that is when they come is their latency, on one clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agentweb.bench.http_posts import post, post_form
+from agentweb.bench.readers import Answer, Reader, quantiles
+from agentweb.bench.shown_and_stored import equal, followed, relayed
+from agentweb.bench.tabs import Tab
+
+#: Tabs that are opened at the same time before a measure begins.
+_AT_ONCE = 32
+#: Seconds that a tab may take until it shows something, and between two looks at all of them.
+_OPENING, _LOOK = 90.0, 0.1
+
+Job = dict[str, Any]
+#: What keeps the tabs open, for as long as the process lives.
+_following: list[asyncio.Task[None]] = []
+
+
+async def stream(job: Job) -> Job:
+    """Ask for an answer in every conversation, a moment apart, and read them all to their ends."""
+    readers = [Reader(job["deltas"]) for _ in job["chats"]]
+    is_relay = job["kind"] == "relay"
+    tabs = [] if is_relay else await _open_all(job, [reader.take for reader in readers])
+    await _told(len(tabs))
+    began = time.time()
+    noise = asyncio.create_task(_noise(job))
+    asking = [
+        asyncio.create_task(_ask(job, at, reader, began)) for at, reader in enumerate(readers)
+    ]
+    done = [asyncio.create_task(reader.is_done.wait()) for reader in readers]
+    await asyncio.wait(done, timeout=job["seconds"])
+    ended = time.time()
+    for task in (noise, *asking):
+        task.cancel()
+    acks = [task.result() for task in asking if task.done() and not task.cancelled()]
+    asked = [reader for at, reader in enumerate(readers) if _asks(job, at)]
+    in_time = [reader.seen for reader in readers]
+    found = {
+        "deltas": sum(in_time),
+        "seconds": ended - began,
+        "frames": sum(tab.messages for tab in tabs),
+        "latency": quantiles(each for reader in readers for each in reader.latencies),
+        "first": quantiles((each.first - each.asked) * 1e3 for each in asked if each.first),
+        "ack": quantiles(each for each in acks if each is not None),
+    }
+    if job.get("is_compared"):
+        stored = await _stored(found)
+        compared = relayed(readers, job) if is_relay else followed(tabs, stored, job, in_time)
+        found |= await compared
+    return found
+
+
+def _asks(job: Job, at: int) -> bool:
+    """Say whether a reader asks; the others of its conversation only look."""
+    return bool(job["chats"][at].get("asks", True))
+
+
+async def _ask(job: Job, at: int, reader: Reader, began: float) -> float | None:
+    """Ask when it is this reader's turn; gives the milliseconds until the message was stored."""
+    if not _asks(job, at):
+        return None
+    wait = began + job["ramp"] * at / len(job["chats"]) - time.time()
+    await asyncio.sleep(max(0.0, wait))
+    reader.asked = time.time()
+    if job["kind"] == "relay":
+        await post(f"{job['url']}/ask", job["text"].encode(), {}, Answer(reader))
+        return None
+    status = await _send(job, job["chats"][at])
+    if status != 200:
+        sys.stderr.write(f"a message was answered with HTTP {status}\n")
+        return None
+    return (time.time() - reader.asked) * 1e3
+
+
+async def _send(job: Job, chat: Job) -> int:
+    address = f"{job['url']}/c/{chat['chat']}/send/"
+    return await post_form(address, chat["session"], text=chat.get("text") or job["text"])
+
+
+async def _noise(job: Job) -> None:
+    """Be the neighbour who always asks for more than there is."""
+    chats = job.get("noise", [])
+    while chats:
+        with contextlib.suppress(OSError):
+            await asyncio.gather(*(_send(job, chat) for chat in chats))
+        await asyncio.sleep(0.2)
+
+
+async def acks(job: Job) -> Job:
+    """Send messages at a fixed rate, whoever is answered, and time until each is stored."""
+    tabs = await _open_all(job)
+    await _told(len(tabs))
+    taken: list[float] = []
+    statuses: dict[str, int] = {}
+
+    async def one(at: int, due: float) -> None:
+        await asyncio.sleep(max(0.0, due - time.time()))
+        status = await _send(job, job["chats"][at % len(job["chats"])])
+        # From when it was due: a sender that is late has waited as well.
+        taken.append((time.time() - due) * 1e3)
+        statuses[str(status)] = statuses.get(str(status), 0) + 1
+
+    noise = asyncio.create_task(_noise(job))
+    began, count = time.time() + 0.1, round(job["rate"] * job["seconds"])
+    async with asyncio.timeout(job["seconds"] + 60):
+        await asyncio.gather(*(one(at, began + at / job["rate"]) for at in range(count)))
+    noise.cancel()
+    return {"ack": quantiles(taken), "sent": count, "statuses": statuses}
+
+
+async def idle(job: Job) -> Job:
+    """Hold sockets and do nothing."""
+    began = time.time()
+    tabs = await _open_all(job)
+    opened = time.time() - began
+    await _told(len(tabs))
+    await asyncio.sleep(job["seconds"])
+    return {"opened": opened, "closed": sum(tab.lost > 0 for tab in tabs)}
+
+
+async def again(job: Job) -> Job:
+    """Hold tabs on answers under way through a restart, and compare what they show at the end."""
+    tabs = await _open_all(job)
+    asked = [tab for tab in tabs if "text" in tab.chat]
+    for status in await asyncio.gather(*(_send(job, tab.chat) for tab in asked)):
+        if status != 200:
+            raise ConnectionError(f"a message was answered with HTTP {status}")
+    async with asyncio.timeout(_OPENING):
+        while not all(tab.shown.stamps for tab in asked):
+            await asyncio.sleep(_LOOK)
+    await _told(len(tabs))
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(job["seconds"]):
+            while not all(tab.lost and tab.is_here.is_set() for tab in tabs):
+                await asyncio.sleep(_LOOK)
+    back = [tab for tab in tabs if tab.lost and tab.is_here.is_set()]
+    began = min((tab.lost for tab in tabs if tab.lost), default=0.0)
+    found = {
+        "back": quantiles(tab.came - began for tab in back),
+        "away": len(tabs) - len(back),
+        "opened": max(tab.opened for tab in tabs),
+    }
+    return found | await equal(tabs, await _stored(found))
+
+
+async def _open_all(job: Job, took: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
+    """Open a tab on each conversation, some at a time, and wait for their snapshots."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+    takers: Sequence[Callable[[str], None] | None] = took or [None] * len(job["chats"])
+    tabs = [Tab(job["url"], chat, taker) for chat, taker in zip(job["chats"], takers, strict=True)]
+
+    async def one(tab: Tab) -> None:
+        async with gate:
+            _following.append(asyncio.create_task(tab.follow()))
+            async with asyncio.timeout(_OPENING):
+                await tab.is_here.wait()
+
+    await asyncio.gather(*(one(tab) for tab in tabs))
+    return tabs
+
+
+async def _told(ready: int) -> None:
+    """Say that all is connected, and wait for the word."""
+    _say({"ready": ready})
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def _stored(found: Job) -> dict[str, list[str]]:
+    """Say what was measured, and hear what is stored by then, by conversation."""
+    _say(found)
+    told: dict[str, list[str]] = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    return told
+
+
+def _say(found: Job) -> None:
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
+
+
+_KINDS = {"stream": stream, "relay": stream, "acks": acks, "idle": idle, "again": again}
+
+
+async def main() -> None:
+    job = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    _say(await _KINDS[job["kind"]](job))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,77 @@
+"""What the readers of a load test see: each delta once, and how long it was on its way.
+
+The unfinished end of an answer is shown again with every frame; a delta counts when it is shown for
+the first time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agentweb.bench.http_posts import Post
+from agentweb.bench.shown_page import STAMP
+
+_STAMP_BYTES = re.compile(rb"t([0-9A-Z]{10})")
+#: Characters of a stamp; so much less one may be the beginning of one.
+_LENGTH = 11
+
+
+@dataclass(slots=True)
+class Reader:
+    """What one reader has seen; with `wanted` deltas it is done."""
+
+    wanted: int
+    asked: float = 0.0
+    first: float = 0.0
+    last: int = 0
+    seen: int = 0
+    latencies: list[float] = field(default_factory=list)
+    is_done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, text: str) -> None:
+        self.count(STAMP.findall(text))
+
+    def count(self, stamps: Sequence[str | bytes]) -> None:
+        """Count those that are new; they are written in order."""
+        now, fresh, last, earliest = time.time(), 0, self.last, 1 << 62
+        for found in reversed(stamps):
+            stamp = int(found, 36)
+            if stamp <= last:
+                break
+            # Two frames in one message show the same tail twice.
+            if stamp < earliest:
+                earliest, fresh = stamp, fresh + 1
+                self.latencies.append(now * 1e3 - stamp / 1e3)
+                self.last = max(self.last, stamp)
+        if fresh:
+            self.first = self.first or now
+            self.seen += fresh
+            if self.seen >= self.wanted:
+                self.is_done.set()
+
+
+class Answer(Post):
+    """The relay's answer: events of a body in chunks; a stamp may be cut between two reads."""
+
+    def __init__(self, reader: Reader) -> None:
+        super().__init__()
+        self._reader, self._rest = reader, b""
+
+    def data_received(self, data: bytes) -> None:
+        data = self._rest + data
+        found = list(_STAMP_BYTES.finditer(data))
+        self._reader.count([each[1] for each in found])
+        self._rest = data[max(found[-1].end() if found else 0, len(data) - _LENGTH + 1) :]
+
+
+def quantiles(values: Iterable[float]) -> dict[str, float]:
+    """Give p50, p95, p99 and the greatest; nothing for no values."""
+    found = sorted(values)
+    if not found:
+        return {}
+    points = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+    return {name: round(found[round(at * (len(found) - 1))], 2) for name, at in points.items()}

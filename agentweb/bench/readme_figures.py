@@ -1,0 +1,207 @@
+"""The figures that the README quotes, made from a run's results and from nothing else.
+
+A run that was accepted stands in the results folder, one file each, named by its date; the newest
+is the one that is quoted. Its figures must keep the floors, and a later run is compared with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentweb.bench.site_under_test import EMBEDDED, SCALED
+from agentweb.bench.streaming import RATE
+
+RESULTS = Path(__file__).parent / "results"
+README = Path(__file__).resolve().parents[2] / "README.md"
+#: The name of the README's marks around them.
+MARKS = "figures"
+#: How much worse a figure may become before a comparison fails.
+MOST_LOSS = 0.2
+
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A figure that a run must keep; `is_least`: it is the least, not the most."""
+
+    name: str
+    value: Callable[[Data], float]
+    limit: float
+    is_least: bool = False
+
+    def holds(self, data: Data) -> bool:
+        value = self.value(data)
+        return value >= self.limit if self.is_least else value <= self.limit
+
+    def loss(self, before: Data, now: Data) -> float:
+        """Say by which part the figure became worse; below 0 it became better."""
+        old, new = self.value(before), self.value(now)
+        change = (old - new) if self.is_least else (new - old)
+        return change / old if old else float(change > 0)
+
+
+def streamed(data: Data, side: str, count: int) -> Data:
+    """Give the row of a side at a number of conversations."""
+    rows = data["stream"]
+    row: Data = next(r for r in rows if (r["side"], r["conversations"]) == (side, count))
+    return row
+
+
+def _streams(data: Data) -> list[Data]:
+    """Give every row that counts deltas."""
+    return [*data["stream"], *data["load"].get("frames", [])]
+
+
+def loaded(data: Data, name: str, mode: str) -> Data:
+    """Give the row of a subject in a mode."""
+    return next(row for row in data["load"][name] if row["mode"] == mode)
+
+
+FLOORS = (
+    Floor("delta to browser p95, 50 conversations, embedded",
+          lambda data: streamed(data, EMBEDDED, 50)["latency"]["p95"], 300),
+    Floor("delta to browser p95, 50 conversations, scaled out",
+          lambda data: streamed(data, SCALED, 50)["latency"]["p95"], 300),
+    Floor("processor time of the relay's, 50 conversations, embedded",
+          lambda data: streamed(data, EMBEDDED, 50)["ratio"], 2),
+    Floor("processor time of the relay's, 50 conversations, scaled out",
+          lambda data: streamed(data, SCALED, 50)["ratio"], 2),
+    Floor("deltas that are stored and were never shown",
+          lambda data: sum(row["missing"] for row in _streams(data)), 0),
+    Floor("deltas that no answer has",
+          lambda data: sum(row["unstored"] for row in _streams(data)), 0),
+    Floor("idle sockets of one web process",
+          lambda data: max(row["sockets"] for row in data["load"]["idle"] if not row["closed"]),
+          1_000, is_least=True),
+    Floor("kilobytes of an idle socket",
+          lambda data: loaded(data, "idle", EMBEDDED)["kilobytes"], 60),
+    Floor("stored acknowledgement p95, PostgreSQL",
+          lambda data: loaded(data, "ack", SCALED)["p95"], 150),
+    Floor("stored acknowledgement p95, SQLite",
+          lambda data: loaded(data, "ack", EMBEDDED)["p95"], 300),
+    Floor("seconds until 1,000 clients are back",
+          lambda data: max(row["seconds_max"] for row in data["load"]["again"]), 60),
+    Floor("clients that do not come back from a restart, or not to what is stored",
+          lambda data: sum(row["away"] + row["unequal"] for row in data["load"]["again"]), 0),
+    Floor("times as late beside a neighbour at all limits, words",
+          lambda data: loaded(data, "neighbour", EMBEDDED)["latency_ratio"], 2),
+    Floor("times as late beside a neighbour at all limits, acknowledgements",
+          lambda data: loaded(data, "neighbour", EMBEDDED)["ack_ratio"], 2),
+)  # fmt: skip
+
+
+def runs(folder: Path = RESULTS) -> list[Path]:
+    """Name the accepted runs, the newest last."""
+    return sorted(folder.glob("*.json"))
+
+
+def read(path: Path) -> Data:
+    data: Data = json.loads(path.read_text(encoding="utf-8"))
+    return data
+
+
+def write(data: Data, folder: Path = RESULTS) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{re.sub(r'[^0-9]', '', data['machine']['date'])}.json"
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def render(data: Data) -> str:
+    """Write the README's tables of a run."""
+    return "\n".join(_lines(data))
+
+
+def _lines(data: Data) -> Iterator[str]:
+    machine = data["machine"]
+    yield (
+        f"Measured by `manage.py bench report` on {machine['date'][:10]}: {machine['cores']} cores,"
+        f" Python {machine['python']}, load {machine['load']} before. Every conversation gets"
+        f" {RATE} deltas a second. The relay is a plain Starlette application on uvicorn by the"
+        " SDK's `messages.stream`, measured in the same run."
+    )
+    yield ""
+    yield (
+        "| | conversations | delta to browser p50 / p95 / p99, ms | first delta, ms |"
+        " processor s per 1,000 deltas | times the relay's | kB a socket |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for row in data["stream"]:
+        times = " / ".join(f"{row['latency'].get(name, 0):,.0f}" for name in ("p50", "p95", "p99"))
+        parts = ", ".join(f"{name} {spent:.2f}" for name, spent in row["parts"].items())
+        spent = f"{row['processor']:.2f}" + (f" ({parts})" if len(row["parts"]) > 1 else "")
+        yield (
+            f"| {row['side']} | {row['conversations']} | {times} |"
+            f" {row['first'].get('p50', 0):,.0f} | {spent} | {row['ratio'] or 0:.1f} |"
+            f" {row['per_socket']:.0f} |"
+        )
+    yield ""
+    for name, rows in data["load"].items():
+        yield from (_SENTENCES[name].format(**row) for row in rows)
+
+
+_SENTENCES = {
+    "idle": (
+        "- {sockets:,} idle sockets on one web process ({mode}): {kilobytes} kB each,"
+        " {processor_percent} % of a core"
+    ),
+    "ack": (
+        "- a message is stored and acknowledged ({mode}, {people} people, {rate} a second) in"
+        " {p50:.0f} ms (p95 {p95:.0f}, p99 {p99:.0f})"
+    ),
+    "frames": (
+        "- {frames_a_second:,} frames a second to {sockets:,} sockets of one web process ({mode}),"
+        " p95 {p95:.0f} ms, {processor_percent:.0f} % of a core"
+    ),
+    "again": (
+        "- {clients:,} clients are back {seconds_max:.0f} s after their web process was stopped"
+        " in the middle of answers ({mode}), {unequal} of them with something else than is stored"
+    ),
+    "neighbour": (
+        "- beside a neighbour at all limits ({mode}) words take {latency_ratio} times and"
+        " acknowledgements {ack_ratio} times as long (p95)"
+    ),
+}
+
+
+def quote(data: Data, readme: Path = README) -> bool:
+    """Put the figures between the README's marks; False when it has none."""
+    return put(MARKS, render(data), readme)
+
+
+def put(name: str, words: str, readme: Path = README) -> bool:
+    """Put words between the README's marks of that name; False when it has none."""
+    text = readme.read_text(encoding="utf-8")
+    begin, end = _marks(name)
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        return False
+    readme.write_text(f"{head}{begin}\n{words}\n{end}{tail}", encoding="utf-8")
+    return True
+
+
+def quoted(readme: Path = README, name: str = MARKS) -> str:
+    """Give what stands between the README's marks of that name."""
+    begin, end = _marks(name)
+    text = readme.read_text(encoding="utf-8")
+    return text.partition(begin)[2].partition(end)[0].strip("\n")
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- {name} -->", f"<!-- /{name} -->"
+
+
+def losses(before: Data, now: Data) -> list[str]:
+    """Say what became worse by more than is allowed."""
+    return [
+        f"{floor.name}: {floor.value(before):g} before, {floor.value(now):g} now"
+        for floor in FLOORS
+        if floor.loss(before, now) > MOST_LOSS
+    ]

@@ -1,0 +1,159 @@
+"""What a streamed answer costs the server, beside a plain relay of the same pieces.
+
+The answer goes through a real turn's stage: Markdown, frames, hub, checkpoints of the draft, and
+through the consumer of each tab. The relay escapes each piece and hands it to the same hub and the
+same tabs: what is above it is the price of safe, finished HTML. Time is the processor's, of all
+threads, so a busy machine changes little. Pieces are those of a slow model, the costly case: a
+quick one gives longer pieces and fewer renderings.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from django.utils.html import escape
+
+from agentweb.bench.made_markdown import answer
+from agentweb.bench.own_database import person
+from conversations.agent.events import RoundOpened
+from conversations.conf import conf
+from conversations.db import db
+from conversations.live.consumer import ChatConsumer
+from conversations.live.hub import Topic, hub
+from conversations.live.turn_stream import TurnStage
+from conversations.log import leases
+from conversations.log.leases import Lease
+from conversations.turns import turns
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one answer: seconds of the processor to make its frames, and bytes for one tab.
+
+    `tab_seconds` are those of one tab more.
+    """
+
+    seconds: float
+    tab_seconds: float
+    sent: int
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    shape: str
+    length: int
+    ours: Cost
+    relay: Cost
+    #: Characters given to the parser: the work, without a clock.
+    parsed: int
+
+    @property
+    def data(self) -> dict[str, Any]:
+        each = self.length / 1_000
+        return {
+            "shape": self.shape,
+            "characters": self.length,
+            "milliseconds_per_1000": self.ours.seconds * 1e3 / each,
+            "relay_milliseconds_per_1000": self.relay.seconds * 1e3 / each,
+            "processor_ratio": self.ours.seconds / max(self.relay.seconds, 1e-9),
+            "bytes_per_character": self.ours.sent / self.length,
+            "relay_bytes_per_character": self.relay.sent / self.length,
+            "bytes_ratio": self.ours.sent / self.relay.sent,
+            "parsed_per_character": self.parsed / self.length,
+            "frames": self.ours.frames,
+            "tab_milliseconds_per_1000": self.ours.tab_seconds * 1e3 / each,
+            "relay_tab_milliseconds_per_1000": self.relay.tab_seconds * 1e3 / each,
+        }
+
+
+async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
+    """Stream one answer of a shape, or thinking, to so many tabs: by our stage and by the relay."""
+    is_thought = shape == "thinking"
+    text = answer(length, "markdown" if is_thought else shape)
+    pieces = [text[at : at + step] for at in range(0, length, step)]
+    lease = await db(_leased)
+    stage = TurnStage(lease)
+    ours = Tabs(lease.conversation_id, tabs)
+    try:
+        await stage.tell(RoundOpened(lease.number, 1))
+        ours.rewind()
+        spent = 0.0
+        for piece in pieces:
+            began = time.process_time()
+            stage.grow(*(("", piece) if is_thought else (piece, "")))
+            await stage.flush()
+            spent += time.process_time() - began
+            await ours.read()
+        cost, parsed = ours.cost(spent), stage.parsed
+    finally:
+        ours.leave()
+        stage.close()
+    return Streamed(shape, length, cost, await _relay(pieces, tabs), parsed)
+
+
+async def _relay(pieces: list[str], tabs: int) -> Cost:
+    readers = Tabs(0, tabs)
+    spent = 0.0
+    try:
+        for piece in pieces:
+            began = time.process_time()
+            target = "beforeend:#turn-1-r1-tail"
+            readers.topic.publish(f'<div hx-swap-oob="{target}">{escape(piece)}</div>')
+            spent += time.process_time() - began
+            await readers.read()
+        return readers.cost(spent)
+    finally:
+        readers.leave()
+
+
+class Tabs:
+    """The consumers of some tabs on one conversation, without a network behind them."""
+
+    def __init__(self, conversation_id: int, count: int) -> None:
+        self._id, self._sent, self._frames, self._seconds = conversation_id, 0, 0, 0.0
+        self.topic: Topic = hub.enter(conversation_id)
+        self.topic.sockets += count
+        self._tabs = [ChatConsumer() for _ in range(count)]
+        for tab in self._tabs:
+            tab.base_send = self._take  # type: ignore[assignment]
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Count from here."""
+        self._position, self._sent, self._frames, self._seconds = self.topic.position, 0, 0, 0.0
+
+    async def read(self) -> None:
+        began, position = time.process_time(), self._position
+        for tab in self._tabs:
+            self._position = await tab._tell(self.topic, position)
+        self._seconds += time.process_time() - began
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        self._sent += len(message["text"].encode())
+        self._frames += 1
+
+    def cost(self, seconds: float) -> Cost:
+        count = len(self._tabs)
+        return Cost(seconds, self._seconds / count, self._sent // count, self._frames // count)
+
+    def leave(self) -> None:
+        self.topic.sockets -= len(self._tabs)
+        hub.leave(self._id)
+
+
+def _leased() -> Lease:
+    """Begin a turn and take it, as a worker does."""
+    turn = turns.start_conversation(
+        owner_id=person(f"reader {uuid4()}").pk,
+        model=conf.model,
+        text="Measure this",
+        client_id=uuid4(),
+    )
+    lease = leases.claim_turn(turn_id=turn.pk, owner="bench")
+    if lease is None:
+        raise RuntimeError("the turn that was just begun is taken")
+    return lease

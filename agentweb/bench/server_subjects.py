@@ -1,0 +1,116 @@
+"""The measures that start servers of their own, as subjects of `manage.py bench`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandError
+
+from agentweb.bench import load, readme_figures, streaming
+from agentweb.bench.processes import NotStarted, machine
+from agentweb.bench.site_under_test import EMBEDDED, SCALED
+
+Options = dict[str, Any]
+Say = Callable[[str], None]
+_MODES = {"embedded": (EMBEDDED,), "scaled": (SCALED,), "both": (EMBEDDED, SCALED)}
+#: Seconds of an answer: 600 deltas.
+_SECONDS = 15.0
+
+
+def add_arguments(subjects: Any) -> None:
+    stream = subjects.add_parser("stream", help="answers from the far end to the browser")
+    counts = ",".join(map(str, streaming.COUNTS))
+    stream.add_argument("--conversations", type=_counts, default=counts, metavar="N,N,...")
+    stream.add_argument("--seconds", type=float, default=_SECONDS, help="of each answer")
+    held = subjects.add_parser("load", help="what one web process carries")
+    names = ", ".join(load.SUBJECTS)
+    held.add_argument("--only", type=_names, default=names, metavar="NAME,...", help=names)
+    held.add_argument("--quick", action="store_true", help="a short one, which shows little")
+    for subject in (stream, held):
+        subject.add_argument("--mode", choices=_MODES, default="both")
+    report = subjects.add_parser("report", help="all of both, kept and quoted by the README")
+    report.add_argument("--quick", action="store_true", help="a short one, neither kept nor quoted")
+    compare = subjects.add_parser("compare", help="the newest kept run with the one before it")
+    compare.add_argument("runs", nargs="*", metavar="FILE", help="two others")
+
+
+def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
+    subjects = {"stream": _stream, "load": _load, "report": _report, "compare": _compare}
+    try:
+        return subjects[subject](options, say)
+    except NotStarted as error:
+        raise CommandError(str(error)) from error
+
+
+def _stream(options: Options, say: Say) -> dict[str, Any]:
+    sides = (streaming.RELAY, *_MODES[options["mode"]])
+    about, counts = machine(), options["conversations"]
+    rows = streaming.measure(
+        counts, sides, options["seconds"], lambda row: say(streaming.line(row))
+    )
+    for row in rows:
+        if row["side"] != streaming.RELAY:
+            say(f"{row['side']}, {row['conversations']}: {row['ratio']} times the relay's time")
+    return {"machine": about, "stream": rows}
+
+
+def _load(options: Options, say: Say) -> dict[str, Any]:
+    about = machine()
+    found = load.measure(
+        options["only"], _MODES[options["mode"]], lambda name, row: say(load.line(name, row)),
+        is_quick=options["quick"],
+    )  # fmt: skip
+    return {"machine": about, "load": found}
+
+
+def _report(options: Options, say: Say) -> dict[str, Any]:
+    is_quick = options["quick"]
+    counts, seconds = ((1, 50), 2.0) if is_quick else (streaming.COUNTS, _SECONDS)
+    found = _stream({"mode": "both", "conversations": counts, "seconds": seconds}, say)
+    found |= _load({"mode": "both", "only": list(load.SUBJECTS), "quick": is_quick}, say) | {
+        "machine": found["machine"]
+    }
+    if is_quick:
+        say(readme_figures.render(found))
+        return found
+    accepted = readme_figures.runs()
+    path = readme_figures.write(found)
+    is_quoted = readme_figures.quote(found)
+    say(f"kept as {path.name}; " + ("the README quotes it" if is_quoted else "no README quotes it"))
+    for floor in readme_figures.FLOORS:
+        if not floor.holds(found):
+            say(f"BELOW: {floor.name}: {floor.value(found):g}, the limit is {floor.limit:g}")
+    for worse in (
+        readme_figures.losses(readme_figures.read(accepted[-1]), found) if accepted else ()
+    ):
+        say(f"WORSE: {worse}")
+    return found
+
+
+def _compare(options: Options, say: Say) -> dict[str, Any]:
+    given = [Path(name) for name in options["runs"]] or readme_figures.runs()[-2:]
+    if len(given) != 2 or not all(path.is_file() for path in given):
+        raise CommandError("there are not two runs to compare", returncode=2)
+    worse = readme_figures.losses(*(readme_figures.read(path) for path in given))
+    if worse:
+        raise CommandError("\n".join(worse))
+    say(f"nothing is more than {readme_figures.MOST_LOSS:.0%} worse than before")
+    return {"worse": worse}
+
+
+def _counts(text: str) -> list[int]:
+    found = [int(word) for word in text.split(",") if word.strip().isdigit()]
+    if not found or len(found) != len(text.split(",")) or min(found) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: whole numbers with commas between them")
+    return found
+
+
+def _names(text: str) -> list[str]:
+    found = [word.strip() for word in text.split(",")]
+    if unknown := [name for name in found if name not in load.SUBJECTS]:
+        known = ", ".join(load.SUBJECTS)
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is no subject; there are {known}")
+    return found

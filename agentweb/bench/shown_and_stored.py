@@ -1,0 +1,86 @@
+"""What tabs show in the end beside what is stored, when everything had time enough to come.
+
+A delta is late that came behind the time of its measure, missing when it is stored and not shown,
+and unstored when the far end was to say it and no answer has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from agentweb.bench.readers import Reader
+from agentweb.bench.tabs import Tab
+
+#: Seconds for what is stored to be shown, and between two looks at what is not there yet.
+PATIENCE, _LOOK = 60.0, 0.5
+#: Differences that are told in full.
+_MOST = 5
+
+Stored = dict[str, list[str]]
+T = TypeVar("T")
+
+
+async def followed(
+    tabs: Sequence[Tab], stored: Stored, job: dict[str, Any], in_time: Sequence[int]
+) -> dict[str, int]:
+    """Count the deltas of tabs, each of which had shown so many in time."""
+
+    def is_whole(tab: Tab) -> bool:
+        return set(stored[tab.chat["chat"]]) <= set(tab.shown.stamps)
+
+    _tell(await _waited(tabs, is_whole), stored)
+    wanted = [set(stored[tab.chat["chat"]]) for tab in tabs]
+    shown = [len(each & set(tab.shown.stamps)) for tab, each in zip(tabs, wanted, strict=True)]
+    return {
+        "late": sum(max(0, now - then) for now, then in zip(shown, in_time, strict=True)),
+        "missing": sum(map(len, wanted)) - sum(shown),
+        "unstored": sum(max(0, job["deltas"] - len(each)) for each in wanted),
+    }
+
+
+async def relayed(readers: Sequence[Reader], job: dict[str, Any]) -> dict[str, int]:
+    """Count the deltas of readers of the relay, which stores nothing."""
+    before = sum(reader.seen for reader in readers)
+    await _waited(readers, lambda reader: reader.is_done.is_set())
+    seen = sum(reader.seen for reader in readers)
+    missing = sum(max(0, job["deltas"] - reader.seen) for reader in readers)
+    return {"late": seen - before, "missing": missing, "unstored": 0}
+
+
+async def equal(tabs: Sequence[Tab], stored: Stored) -> dict[str, int]:
+    """Count the tabs that show in the end what is stored: all of it, in order, nothing twice."""
+
+    def is_equal(tab: Tab) -> bool:
+        is_here = tab.is_here.is_set() and not tab.shown.missed
+        return is_here and tab.shown.stamps == stored[tab.chat["chat"]]
+
+    unequal = await _waited(tabs, is_equal)
+    _tell(unequal, stored)
+    words = sum(bool(stored[tab.chat["chat"]]) for tab in tabs)
+    return {"answers": words, "unequal": len(unequal)}
+
+
+def _tell(unequal: Sequence[Tab], stored: Stored) -> None:
+    """Say of the first tabs that are not as they should be what is known of them."""
+    for tab in unequal[:_MOST]:
+        shown, kept = tab.shown.stamps, stored[tab.chat["chat"]]
+        sys.stderr.write(
+            f"{tab.chat['chat']}: {len(kept)} deltas are stored, {len(shown)} are shown,"
+            f" {len(set(kept) - set(shown))} are not, {len(shown) - len(set(shown))} are twice;"
+            f" is {'' if tab.is_here.is_set() else 'not '}here, opened {tab.opened} times, failed"
+            f" {dict(tab.failed)}, missed {tab.shown.missed[:_MOST]}\n"
+        )
+
+
+async def _waited(every: Sequence[T], is_good: Callable[[T], bool]) -> list[T]:
+    """Wait until all are good, and give those that are not after a while."""
+    deadline = time.monotonic() + PATIENCE
+    left = [one for one in every if not is_good(one)]
+    while left and time.monotonic() < deadline:
+        await asyncio.sleep(_LOOK)
+        left = [one for one in left if not is_good(one)]
+    return left

@@ -1,0 +1,163 @@
+"""The product under test: real processes on data of their own, embedded or scaled out.
+
+Scaled out are a web process, a worker, PostgreSQL and Redis, each counted by itself. The servers
+are started from the development wheels; BENCH_DATABASE_URL and BENCH_REDIS_URL name others, never
+those of a site in use, whose data would be full of people that there are not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agentweb.bench.processes import ROOT, NotStarted, Process, clean, free_port, start, wait_for
+
+EMBEDDED, SCALED = "embedded", "scaled out"
+MODEL = "claude-sonnet-5-5"
+
+
+@dataclass(slots=True)
+class Site:
+    """A running site; `parts` are its processes, `roots` those it did not start itself."""
+
+    url: str
+    environment: dict[str, str]
+    folder: Path
+    parts: dict[str, Process] = field(default_factory=dict)
+
+    @property
+    def processor(self) -> dict[str, float]:
+        return {name: part.processor for name, part in self.parts.items()}
+
+    @property
+    def memory(self) -> dict[str, int]:
+        return {name: part.memory for name, part in self.parts.items()}
+
+    def stop(self) -> None:
+        """End the processes, those that were started last first."""
+        for part in reversed(list(self.parts.values())):
+            part.stop()
+
+    def people(self, count: int, chats: int = 1) -> list[dict[str, Any]]:
+        """Make people with sessions in the site's database; gives their conversations."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentweb.bench.made_people", str(count), str(chats)],
+            check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, timeout=300,
+        )  # fmt: skip
+        found: list[dict[str, Any]] = json.loads(done.stdout)
+        return found
+
+    def stored(self, chats: list[str], seconds: float) -> dict[str, list[str]]:
+        """Give the stamps that are stored by conversation, once its answers have ended."""
+        done = subprocess.run(
+            [sys.executable, "-m", "agentweb.bench.stored_answers", str(seconds)],
+            check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE,
+            input=json.dumps(chats).encode(), timeout=seconds + 60,
+        )  # fmt: skip
+        found: dict[str, list[str]] = json.loads(done.stdout)
+        return found
+
+    def serve(self, name: str = "web", port: int = 0) -> Process:
+        """Start a web process and wait until it answers."""
+        port = port or free_port()
+        command = ["manage.py", "serve", "--port", str(port)]
+        self.url = f"http://127.0.0.1:{port}"
+        self.parts[name] = start(name, command, self.folder, self.environment)
+        wait_for(self.parts[name], "is running at")
+        # The log-in page: the first request of a process pays for what is made once.
+        with urllib.request.urlopen(self.url, timeout=120):  # noqa: S310 - of this machine
+            pass
+        return self.parts[name]
+
+
+@contextmanager
+def far_end(rate: float) -> Iterator[str]:
+    """Run the emulator in a process of its own, at a rate that no reader slows."""
+    with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
+        command = ["-m", "agentweb.emulator", "--port", "0", "--pace", "0", "--rate", str(rate)]
+        process = start("emulator", command, Path(name))
+        try:
+            yield wait_for(process, "http://").split()[-1]
+        finally:
+            process.stop()
+
+
+@contextmanager
+def relay(api: str) -> Iterator[Site]:
+    """Run the plain relay."""
+    with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
+        port, folder = free_port(), Path(name)
+        environment = clean(
+            ANTHROPIC_API_KEY="bench", ANTHROPIC_BASE_URL=api, RELAY_MODEL=MODEL, NO_PROXY="*"
+        )
+        command = ["-m", "agentweb.bench.baseline_relay", str(port)]
+        process = start("relay", command, folder, environment)
+        try:
+            wait_for(process, "Uvicorn running")
+            yield Site(f"http://127.0.0.1:{port}", environment, folder, {"relay": process})
+        finally:
+            process.stop()
+
+
+@contextmanager
+def site(mode: str, api: str, **more: str) -> Iterator[Site]:
+    """Run the product; `more` are settings of its environment."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentweb-bench-")))
+        settings = {
+            "AGENTWEB_DATA_DIR": str(folder / "data"),
+            "ANTHROPIC_API_KEY": "bench",
+            "ANTHROPIC_BASE_URL": api,
+            "AGENTWEB_MODEL": MODEL,
+            "AGENTWEB_TITLE_MODEL": "off",
+            "AGENTWEB_PROCESS_TURNS": "250",
+            "AGENTWEB_LOG_LEVEL": "WARNING",
+            "DJANGO_SETTINGS_MODULE": "agentweb.settings",
+        }
+        made = Site("", clean(**settings | more), folder)
+        stack.callback(made.stop)
+        if mode == SCALED:
+            _stores(made)
+        made.serve()
+        if mode == SCALED:
+            worker = start("worker", ["manage.py", "worker"], folder, made.environment)
+            made.parts["worker"] = worker
+            wait_for(worker, "runs up to")
+        yield made
+
+
+def _stores(made: Site) -> None:
+    """Add PostgreSQL and Redis: those of the environment, or servers of this run."""
+    database, redis = (
+        os.environ.get("BENCH_DATABASE_URL", ""),
+        os.environ.get("BENCH_REDIS_URL", ""),
+    )
+    if not (database and redis):
+        try:
+            from tests import servers
+        except ImportError as error:
+            raise NotStarted(
+                "scaled out needs PostgreSQL and Redis: set BENCH_DATABASE_URL and"
+                " BENCH_REDIS_URL, or run it where tests/ and the development packages"
+                " (requirements-dev.lock) are"
+            ) from error
+        postgres, cache = servers.start_postgres(), servers.start_redis()
+        database, redis = servers.make_database(postgres, "bench"), cache.url
+        for name, server in (("postgres", postgres), ("redis", cache)):
+            made.parts[name] = _adopted(name, server)
+    made.environment |= {
+        "DATABASE_URL": database, "REDIS_URL": redis, "AGENTWEB_RUN_TURNS_IN": "worker"
+    }  # fmt: skip
+
+
+def _adopted(name: str, server: Any) -> Process:
+    return Process(name, server.process, server.log)

@@ -1,0 +1,141 @@
+"""A streamed answer from the far end to the browser, beside a plain relay in the same run.
+
+Every conversation gets 40 deltas a second whether or not anybody keeps up, so what queues shows as
+latency. The far end and the readers have processes of their own, which are not counted; ratios to
+the relay's processor time are the result, the clock depends on the machine. The first row of a side
+pays for what a process makes once, so a short answer is read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agentweb.bench.measured_job import run
+from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, far_end, relay, site
+
+RELAY = "relay"
+SIDES = (RELAY, EMBEDDED, SCALED)
+COUNTS = (1, 10, 50, 100, 200)
+RATE = 40
+#: Words of a delta; the far end cuts answers into pieces of so many.
+_WORDS = 2
+#: Seconds between two questions (four a second: as many as 50 people who ask every 12 seconds),
+#: the part of an answer within which all have asked, so that all are answered at once, and seconds
+#: for which a queue may be read to its end.
+_APART, _WITHIN, _PATIENCE = 0.25, 0.6, 45.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One side at one number of conversations; milliseconds, seconds of the processor."""
+
+    side: str
+    conversations: int
+    latency: dict[str, float]
+    first: dict[str, float]
+    per_second: float
+    #: Per 1,000 deltas, all processes of the product, and each of them.
+    processor: float
+    parts: dict[str, float]
+    #: Megabytes at the end, and kilobytes of the web process for each open socket.
+    megabytes: dict[str, float]
+    per_socket: float
+    #: Deltas that came behind the time of the row, that are stored and never were shown, and that
+    #: no answer has.
+    late: int
+    missing: int
+    unstored: int
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def measure(
+    counts: Sequence[int], sides: Sequence[str], seconds: float, told: Callable[[Row], None]
+) -> list[dict[str, Any]]:
+    """Measure each side at each number of conversations, told one by one; gives rows of data."""
+    rows: list[Row] = []
+    with far_end(RATE) as api:
+        for side in sides:
+            with _under_test(side, api) as tested:
+                _row(tested, side, 1, 0.5)
+                for count in counts:
+                    rows.append(_row(tested, side, count, seconds))
+                    told(rows[-1])
+    return with_ratios([row.data for row in rows])
+
+
+@contextmanager
+def _under_test(side: str, api: str) -> Iterator[Site]:
+    with relay(api) if side == RELAY else site(side, api) as found:
+        yield found
+
+
+def job_of(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
+    """Describe answers of so many seconds for the client."""
+    ramp = min(_APART * (len(chats) - 1), _WITHIN * seconds)
+    return {
+        "kind": kind,
+        "chats": chats,
+        "text": question(seconds),
+        "deltas": round(seconds * RATE),
+        "ramp": ramp,
+        "seconds": seconds + ramp + _PATIENCE,
+    }
+
+
+def question(seconds: float) -> str:
+    """Ask for an answer of so many seconds."""
+    return f"Answer in {round(seconds * RATE) * _WORDS} words of Markdown"
+
+
+def _row(tested: Site, side: str, count: int, seconds: float) -> Row:
+    is_relay = side == RELAY
+    chats = [{} for _ in range(count)] if is_relay else tested.people(count)
+    job = job_of(chats, seconds, "relay" if is_relay else "stream")
+    done = run(tested, job, is_compared=True)
+    found, each = done.found, 1_000 / max(1, done.found["deltas"])
+    parts = {name: round(spent * each, 4) for name, spent in done.spent.items()}
+    return Row(
+        side=side,
+        conversations=count,
+        latency=found["latency"],
+        first=found["first"],
+        per_second=round(found["deltas"] / found["seconds"], 1),
+        processor=round(sum(parts.values()), 4),
+        parts=parts,
+        megabytes={name: round(size / 1e6, 1) for name, size in done.memory.items()},
+        per_socket=done.per_socket(),
+        late=found["late"],
+        missing=found["missing"],
+        unstored=found["unstored"],
+    )
+
+
+def with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add to each row how many times the relay's processor time it takes; None without a relay."""
+    floors = {row["conversations"]: row["processor"] for row in rows if row["side"] == RELAY}
+    for row in rows:
+        floor = floors.get(row["conversations"])
+        row["ratio"] = round(row["processor"] / floor, 2) if floor else None
+    return rows
+
+
+LINE = (
+    "{side:10} {conversations:3} conversations: delta to browser p50 {p50:,.0f}, p95 {p95:,.0f},"
+    " p99 {p99:,.0f}, most {max:,.0f} ms; first {first:,.0f} ms; {per_second:,.0f} deltas a second;"
+    " {processor:.2f} s of the processor per 1,000 ({parts}); {per_socket:.0f} kB a socket;"
+    " {late} late, {missing} missing, {unstored} unstored"
+)
+
+
+def line(row: Row) -> str:
+    """Say a row on one line."""
+    parts = ", ".join(f"{name} {spent:.2f}" for name, spent in row.parts.items())
+    shown = {name: row.latency.get(name, float("nan")) for name in ("p50", "p95", "p99", "max")}
+    first = row.first.get("p50", float("nan"))
+    return LINE.format(**row.data | {"parts": parts, "first": first} | shown)

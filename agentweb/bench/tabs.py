@@ -1,0 +1,111 @@
+"""A tab on a chat as its page is: a socket that comes back, and what its frames made of the page.
+
+Pauses, patience and what ends it for good are those of `static/connection.js`. A sign of life says
+nothing of the chat, and may come before the first snapshot: a tab is here with its snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+from agentweb.bench.shown_page import Shown
+from agentweb.bench.websocket_client import ABNORMAL, Closed, Socket, connect
+
+#: Seconds: the longest pause, handshake and silence, and how long a good connection has held.
+PAUSE, HANDSHAKE, SILENCE, GOOD = 10.0, 15.0, 30.0, 10.0
+BEAT = "<!-- alive -->"
+#: The page asks for the log-in, or says that its conversation is gone or has too many tabs.
+FOR_GOOD = (4401, 4404, 4429)
+TOO_SLOW = (4008, 4408)
+_SNAPSHOT = '<div id="live" hx-swap-oob="outerHTML">'
+_LEAVES = re.compile(r'<div id="restarting" hidden data-within="(\d+)"')
+
+
+class Tab:
+    """One tab; `follow` keeps it open until it is cancelled or told to end."""
+
+    def __init__(
+        self, url: str, chat: dict[str, Any], took: Callable[[str], None] | None = None
+    ) -> None:
+        self.chat, self.shown = chat, Shown()
+        #: Whether the present socket has brought its snapshot, and when the last one did.
+        self.is_here = asyncio.Event()
+        self.came = 0.0
+        #: When its socket was lost for the first time; 0: never.
+        self.lost = 0.0
+        self.opened = self.messages = 0
+        #: What became of handshakes that failed, and of sockets that fell silent.
+        self.failed: Counter[str] = Counter()
+        self._url, self._took = url.replace("http", "ws", 1), took
+        self._heard = self._within = 0.0
+
+    async def follow(self) -> None:
+        tries = 0
+        while True:
+            opened, code = 0.0, ABNORMAL
+            try:
+                socket = await self._connect()
+                opened = time.time()
+                code = (await self._ended(socket)).code
+            except OSError as error:
+                self.failed[type(error).__name__ + f" {error}".rstrip()] += 1
+                if opened:
+                    # Silence: the page connects again at once.
+                    continue
+            finally:
+                self.is_here.clear()
+                if opened and not self.lost:
+                    self.lost = time.time()
+            if code in FOR_GOOD:
+                return
+            if opened and time.time() - opened > GOOD:
+                tries = 0
+            if code in TOO_SLOW:
+                tries = max(tries, 2)
+            most = self._within or min(PAUSE, 2.0**tries)
+            tries, self._within = tries + 1, 0.0
+            await asyncio.sleep(random.uniform(0, most))  # noqa: S311 - jitter
+
+    async def _connect(self) -> Socket:
+        after, mark = self.shown.bookmark
+        asked = urlencode({"after": after, "mark": mark, "token": self.chat["token"]})
+        address = f"{self._url}/ws/c/{self.chat['chat']}/?{asked}"
+        cookies = {"sessionid": self.chat["session"]}
+        self._within = 0.0
+        made = await connect(address, cookies=cookies, took=self._take, seconds=HANDSHAKE)
+        self.opened += 1
+        return made
+
+    async def _ended(self, socket: Socket) -> Closed:
+        """Wait for the end; raises TimeoutError when the server says nothing any more."""
+        self._heard = time.time()
+        try:
+            while True:
+                try:
+                    return await socket.ended(SILENCE)
+                except TimeoutError:
+                    if time.time() - self._heard > SILENCE:
+                        raise
+        finally:
+            socket.abort()
+
+    def _take(self, message: str) -> None:
+        self._heard = time.time()
+        self.messages += 1
+        if message == BEAT:
+            return
+        if leaves := _LEAVES.search(message):
+            self._within = float(leaves[1])
+        if not self.is_here.is_set() and _SNAPSHOT in message:
+            self.came = time.time()
+            self.is_here.set()
+        self.shown.hear(message)
+        if self._took is not None:
+            self._took(message)

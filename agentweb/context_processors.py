@@ -1,0 +1,19 @@
+"""What every page knows: whether a real model answers, what the person prefers, its token."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from conversations.accounts.preferences import preferences
+from conversations.live.socket_token import socket_token
+
+
+def site(request: HttpRequest) -> dict[str, object]:
+    stored = getattr(getattr(request, "user", None), "preferences", None)
+    session = getattr(request, "session", None)
+    return {
+        "is_emulated": not settings.ANTHROPIC_API_KEY,
+        "preferences": preferences(stored),
+        "socket_token": socket_token(getattr(session, "session_key", None)),
+    }

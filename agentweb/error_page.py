@@ -1,0 +1,56 @@
+"""The page of an error: what to tell staff, and whether trying again helps."""
+
+from __future__ import annotations
+
+import sys
+
+from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template import loader
+from django.utils.translation import gettext as _
+from django.views.decorators.csrf import requires_csrf_token
+
+from conversations.operations.db_damage import DatabaseDamaged
+from tools.framework.errors import is_of_full_disk
+
+#: Seconds after which a browser or a proxy may ask again.
+RETRY_SECONDS = 5
+
+
+@requires_csrf_token
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 400, or 413 with the reason where too much was sent; where it was typed if it was."""
+    if not isinstance(exception, RequestDataTooBig):
+        return render(request, "400.html", status=400)
+    if request.headers.get("HX-Request"):
+        context = {"error": _("This is longer than the server takes at once.")}
+        return render(request, "conversations/_partials/send_error.html", context, status=413)
+    return render(request, "413.html", status=413)
+
+
+@requires_csrf_token
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer 500, or 503 while the database does not answer; both name the request."""
+    error = sys.exc_info()[1]
+    is_full = is_of_full_disk(error)
+    is_down = is_full or isinstance(error, OperationalError | InterfaceError)
+    # Without the request's context: what failed may be what that would read.
+    html = loader.get_template("503.html" if is_down else "500.html").render(
+        {
+            "request_id": getattr(request, "request_id", ""),
+            "is_damaged": isinstance(error, DatabaseDamaged),
+            "is_full": is_full or (is_down and _is_of_full_database(error)),
+        }
+    )
+    response = HttpResponse(html, status=503 if is_down else 500)
+    if is_down:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return response
+
+
+def _is_of_full_database(error: BaseException | None) -> bool:
+    """Read it from SQLite's words, or from PostgreSQL's code 53100."""
+    code = getattr(getattr(error, "__cause__", None), "sqlstate", "")
+    return "disk is full" in str(error) or code == "53100"

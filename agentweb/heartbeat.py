@@ -1,0 +1,140 @@
+"""Signs of life: each process says in Redis, and by a file, what it is and which code it runs.
+
+A sign is given only while the event loop beats, so a process that hangs falls silent. Nothing but
+`manage.py doctor` and the health check of a container reads it: which process may run a turn is
+said by the leases in the database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import redis
+from django.conf import settings
+
+from conversations.telemetry.event_loop_lag import pulse
+
+logger = logging.getLogger("agentweb.heartbeat")
+Kind = Literal["web", "worker", "beat"]
+#: Seconds between two signs, and those after which a sign is none any more.
+EVERY, LASTS = 10, 35
+_KEY = "agentweb:alive:"
+_CODE = ("agentweb", "conversations", "tools", "templates")
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One process that lives."""
+
+    kind: str
+    host: str
+    pid: int
+    code: str
+
+
+@cache
+def code_version() -> str:
+    """Name the code of this process: equal where every file of it is."""
+    digest = hashlib.sha256()
+    for folder in _CODE:
+        for path in sorted((Path(settings.BASE_DIR) / folder).rglob("*")):
+            if path.suffix in {".py", ".html"}:
+                digest.update(path.relative_to(settings.BASE_DIR).as_posix().encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def sign_file(kind: Kind) -> Path | None:
+    """Say where a process gives its sign to its own container; None: nowhere."""
+    folder = settings.ALIVE_DIR
+    return Path(folder) / f"agentweb-{kind}.alive" if folder else None
+
+
+class Signs:
+    """The signs that this process gives, from `begin` to its end."""
+
+    def __init__(self, kind: Kind, *, every: float = EVERY) -> None:
+        self._sign = Sign(kind, socket.gethostname(), os.getpid(), code_version())
+        self._file, self._every = sign_file(kind), every
+        self._ended = threading.Event()
+        self._is_good = True
+
+    def begin(self) -> None:
+        threading.Thread(target=self._go_on, name="alive", daemon=True).start()
+
+    def end(self) -> None:
+        self._ended.set()
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+        self._say(lambda server: server.delete(self._key))
+
+    def _go_on(self) -> None:
+        while not self._ended.is_set():
+            if pulse.is_beating:
+                self.give()
+            self._ended.wait(self._every)
+
+    def give(self) -> None:
+        """Give one sign."""
+        if self._file is not None:
+            try:
+                self._file.write_text(str(time.time()), encoding="ascii")
+            except OSError as error:
+                # A full disk is no reason to fall silent for ever: the next sign may have room.
+                self._fail(error)
+        text = json.dumps(asdict(self._sign))
+        self._say(lambda server: server.set(self._key, text, ex=LASTS))
+
+    @property
+    def _key(self) -> str:
+        return f"{_KEY}{self._sign.kind}:{self._sign.host}:{self._sign.pid}"
+
+    def _say(self, what: Any) -> None:
+        if not settings.REDIS_URL:
+            return
+        try:
+            with server_of(settings.REDIS_URL) as server:
+                what(server)
+            self._is_good = True
+        except redis.RedisError as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._is_good:
+            logger.warning("no sign of life could be given: %s", type(error).__name__)
+        self._is_good = False
+
+
+@contextmanager
+def giving(kind: Kind) -> Iterator[None]:
+    """Give signs for as long as a process works."""
+    signs = Signs(kind)
+    signs.begin()
+    try:
+        yield
+    finally:
+        signs.end()
+
+
+def server_of(url: str) -> Any:
+    return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)
+
+
+def signs() -> list[Sign]:
+    """Give the processes that live; raises RedisError."""
+    with server_of(settings.REDIS_URL) as server:
+        keys = sorted(server.scan_iter(f"{_KEY}*", count=500))
+        found = [server.get(key) for key in keys]
+    return [Sign(**json.loads(text)) for text in found if text]

@@ -1,0 +1,190 @@
+"""Measure this installation: `context`, the engine beside what others do before each call;
+`render`, the frames of an answer beside a plain relay's; `pages`, long conversations beside short
+ones; `budgets`, opening a call beside one INSERT and one UPDATE; and, with servers of their own,
+`stream`, answers from the far end to the browser, `load`, what a web process carries, `report`,
+both as the README quotes them, `compare`, a run with the one before it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand, CommandParser
+
+from agentweb.bench import server_subjects
+from conversations.context.policy.policy import PRESETS
+from conversations.lab import engine_times
+
+SIZES = "100,500,1000,10000,50000"
+LENGTHS = "5000,10000,20000,40000"
+
+
+class Command(BaseCommand):
+    help = (
+        "Measures: `bench context` the context engine's time and memory by length of history,"
+        " `bench render` the frames of an answer, `bench pages` the pages of long conversations,"
+        " `bench budgets` the opening of calls, `bench stream` answers from the far end to the"
+        " browser, `bench load` what a web process carries, `bench report` the README's figures."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        subjects = parser.add_subparsers(dest="subject", required=True)
+        context = subjects.add_parser("context", help="the context engine")
+        context.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N,...")
+        context.add_argument("--runs", type=int, default=3, metavar="N", help="medians of so many")
+        context.add_argument("--policy", default=_default(), metavar="NAME", help="of the session")
+        context.add_argument("--window", type=int, default=200_000, metavar="N")
+        render = subjects.add_parser("render", help="the frames of an answer")
+        render.add_argument("--lengths", type=_sizes, default=LENGTHS, metavar="N,N,...")
+        render.add_argument("--step", type=int, default=32, metavar="N", help="characters a frame")
+        render.add_argument("--tabs", type=int, default=4, metavar="N", help="that watch it")
+        pages = subjects.add_parser("pages", help="long conversations, and many")
+        pages.add_argument("--entries", type=int, default=10_000, metavar="N")
+        pages.add_argument("--conversations", type=int, default=2_000, metavar="N")
+        pages.add_argument("--runs", type=int, default=5, metavar="N", help="medians of so many")
+        budgets = subjects.add_parser("budgets", help="opening and closing calls")
+        budgets.add_argument("--runs", type=int, default=50, metavar="N", help="medians of so many")
+        server_subjects.add_arguments(subjects)
+        for subject in subjects.choices.values():
+            subject.add_argument("--json", action="store_true", help="print one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        measures: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "context": self._context, "render": self._render, "pages": self._pages,
+            "budgets": self._budgets,
+        }  # fmt: skip
+        self._is_quiet = bool(options["json"])
+        if options["subject"] in measures:
+            found = measures[options["subject"]](options)
+        else:
+            found = server_subjects.measure(options["subject"], options, self._say)
+        if options["json"]:
+            self.stdout.write(json.dumps(found))
+
+    def _say(self, text: str) -> None:
+        if not self._is_quiet:
+            self.stdout.write(text)
+            self.stdout.flush()
+
+    def _context(self, options: dict[str, Any]) -> dict[str, Any]:
+        if options["policy"] not in PRESETS:
+            known = ", ".join(PRESETS)
+            text = f"there is no policy {options['policy']!r}; there are {known}"
+            raise CommandError(text, returncode=2)
+        if options["runs"] < 1 or options["window"] < 16_000:
+            raise CommandError("--runs must be at least 1, --window at least 16000", returncode=2)
+        policy = PRESETS[options["policy"]]
+        rows: list[engine_times.Row] = []
+        for size in options["sizes"]:
+            rows.append(engine_times.measure(size, policy, options["window"], options["runs"]))
+            for line in _context_lines(rows[-1]):
+                self._say(line)
+        orders = (f"{name} {order:.2f}" for name, order in engine_times.growth(rows).items())
+        self._say("growth order (0 constant, 1 linear): " + ", ".join(orders))
+        named = {"policy": policy.name, "window": options["window"], "runs": options["runs"]}
+        return named | engine_times.data(rows)
+
+    def _render(self, options: dict[str, Any]) -> dict[str, Any]:
+        from agentweb.bench import made_markdown, own_database, rendering_cost
+
+        if options["step"] < 1 or options["tabs"] < 1:
+            raise CommandError("--step and --tabs must be at least 1", returncode=2)
+        rows = []
+        with own_database.ground():
+            for shape in (*made_markdown.SHAPES, "thinking"):
+                for length in options["lengths"]:
+                    measured = rendering_cost.measure(
+                        shape, length, options["step"], options["tabs"]
+                    )
+                    rows.append(asyncio.run(measured).data)
+                    self._say(_RENDER_LINE.format(**rows[-1]))
+        return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
+
+    def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
+        from agentweb.bench import own_database, page_times
+
+        if min(options["entries"], options["conversations"], options["runs"]) < 1:
+            raise CommandError("--entries, --conversations and --runs are at least 1", returncode=2)
+        entries, runs = options["entries"], options["runs"]
+        kinds: dict[str, Callable[[], list[page_times.Page]]] = {
+            "talk": lambda: page_times.conversation_pages(max(1, entries // 2), 0, runs),
+            "agent": lambda: page_times.conversation_pages(max(1, entries // 20), 9, runs),
+            "lists": lambda: page_times.list_pages(options["conversations"], runs),
+        }
+        found: dict[str, list[dict[str, Any]]] = {}
+        with own_database.ground():
+            for kind, measured in kinds.items():
+                found[kind] = [page.data for page in measured()]
+                for line in _page_lines(kind, found[kind]):
+                    self._say(line)
+        return {name: options[name] for name in ("entries", "conversations", "runs")} | found
+
+    def _budgets(self, options: dict[str, Any]) -> dict[str, Any]:
+        from agentweb.bench import budget_cost, own_database
+
+        if options["runs"] < 1:
+            raise CommandError("--runs must be at least 1", returncode=2)
+        with own_database.ground():
+            rows = [row.data for row in budget_cost.measure(options["runs"])]
+        for row in rows:
+            self._say(_BUDGET_LINE.format(**row))
+        return {"runs": options["runs"], "rows": rows}
+
+
+_BUDGET_LINE = (
+    "{budgets:3} budgets: a call is opened in {open:6.2f} ms ({statements} statements), of which"
+    " budgets add {added:5.2f} ({added_processor:.2f} computed), and closed in {close:6.2f} ms, of"
+    " which they add {added_close:5.2f}; opening takes {ratio:.1f} times one INSERT and UPDATE"
+    " ({floor:.2f} ms)"
+)
+_RENDER_LINE = (
+    "{shape:15} {characters:7,} characters: {milliseconds_per_1000:6.2f} ms per 1,000,"
+    " {processor_ratio:5.1f} times the relay's; {bytes_per_character:5.2f} bytes per character,"
+    " {bytes_ratio:4.2f} times; {parsed_per_character:5.1f} parsed; a tab more"
+    " {tab_milliseconds_per_1000:.2f} ms per 1,000 (relay {relay_tab_milliseconds_per_1000:.2f})"
+)
+
+
+def _page_lines(kind: str, pages: Iterable[dict[str, Any]]) -> Iterable[str]:
+    for page in pages:
+        yield (
+            f"{kind:6} {page['name']:18} {page['milliseconds']:9.1f} ms,"
+            f" {page['processor']:8.1f} of them ours, {page['ratio']:6.2f} times the shortest's"
+            f" {page['floor']:6.1f} ms; {page['queries']:3} statements, {page['size']:9,} bytes"
+        )
+
+
+def _context_lines(row: engine_times.Row) -> Iterable[str]:
+    calm, whole = row.calm, row.session
+    yield (
+        f"{row.messages:,} messages: one call {calm.decide:.3f} ms, joining"
+        f" {calm.body_bytes / 1e6:.1f} MB {calm.join:.1f} ms, first look {calm.first:.0f} ms"
+    )
+    yield (
+        f"  session: {whole.calls:,} calls in {whole.seconds:.2f} s, per call mean"
+        f" {whole.mean:.3f}, late {whole.late:.3f}, p95 {whole.p95:.3f}, most"
+        f" {whole.most:.0f} ms, {whole.megabytes:.0f} MB"
+    )
+    for name, spent in row.floors.items():
+        yield (
+            f"  {name:20} {spent:10.3f} ms  {row.ratios[name]:,.0f} times ours,"
+            f" {row.amortised[name]:,.0f} times with all reductions of a session"
+        )
+
+
+def _default() -> str:
+    return "adaptive" if "adaptive" in PRESETS else "classic"
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers") from None
+    if not sizes or sizes[0] < 2:
+        raise argparse.ArgumentTypeError("a list of numbers of at least 2")
+    return sizes

@@ -1,0 +1,118 @@
+"""`/metrics`: the figures of this process for Prometheus, for those who may see them.
+
+Off unless `AGENTWEB_METRICS` says otherwise, and then for whoever brings the token or, where there
+is none, asks from this very machine: by a local name and not through a proxy, which would lend its
+own address to everybody. All others find no such page. A worker has no site, so it serves the same
+on a port of its own.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, connections
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import split_domain_port
+from django.views.decorators.http import require_safe
+
+from conversations.telemetry import metrics
+from conversations.turns.worker_queue import waiting_turns
+
+logger = logging.getLogger("agentweb.metrics")
+#: What only a proxy says; the edge drops most of it, and notes that it was there.
+_PROXIED = ("X-Forwarded-For", "X-Forwarded-Proto", "Via")
+
+
+@require_safe
+def figures(request: HttpRequest) -> HttpResponse:
+    if not metrics.is_on() or not may_see(request):
+        raise Http404
+    text, kind = gathered()
+    return HttpResponse(text, content_type=kind)
+
+
+def may_see(request: HttpRequest) -> bool:
+    if settings.METRICS_TOKEN:
+        return is_bearer(request.headers.get("Authorization", ""))
+    is_direct = not any(name in request.headers for name in _PROXIED)
+    is_direct = is_direct and not getattr(request, "scope", {}).get("is_forwarded")
+    is_direct = is_direct and is_local(_host(request.get_host()))
+    return is_direct and is_local(request.META.get("REMOTE_ADDR", ""))
+
+
+def _host(header: str) -> str:
+    return split_domain_port(header)[0].strip("[]")
+
+
+def is_bearer(header: str) -> bool:
+    return hmac.compare_digest(header.encode(), f"Bearer {settings.METRICS_TOKEN}".encode())
+
+
+def is_local(address: str) -> bool:
+    try:
+        return address == "localhost" or ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def gathered() -> tuple[bytes, str]:
+    """Give the figures, those included that are read when they are asked for."""
+    try:
+        waiting = waiting_turns()
+    except (DatabaseError, InterfaceError) as error:
+        # The figures that are left are those by which it is noticed.
+        logger.warning("the queue could not be counted: %s", type(error).__name__)
+        metrics.DATABASE_UP.set(0)
+    else:
+        metrics.DATABASE_UP.set(1)
+        metrics.TURNS_WAITING.set(waiting.count)
+        metrics.QUEUE_AGE.set(waiting.oldest_seconds)
+    if (pool := getattr(connection, "pool", None)) is not None:
+        stats = pool.get_stats()
+        size, idle = stats.get("pool_size", 0), stats.get("pool_available", 0)
+        metrics.POOL.set(size - idle, state="used")
+        metrics.POOL.set(idle, state="idle")
+        metrics.POOL.set(stats.get("requests_waiting", 0), state="awaited")
+    return metrics.exposition()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 5
+
+    def do_GET(self) -> None:
+        if settings.METRICS_TOKEN:
+            is_allowed = is_bearer(self.headers.get("Authorization", ""))
+        else:
+            # A page in a browser of this machine may have a name of its own lead here.
+            is_allowed = is_local(_host(self.headers.get("Host", "")))
+        if self.path != "/metrics" or not is_allowed:
+            self.send_error(404)
+            return
+        try:
+            text, kind = gathered()
+        finally:
+            connections.close_all()
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: each scrape would be a line."""
+
+
+def serve_figures() -> ThreadingHTTPServer | None:
+    """Serve the figures of a worker on its port, if it is to; without a token on loopback only."""
+    if not metrics.is_on() or not settings.METRICS_PORT:
+        return None
+    host = "0.0.0.0" if settings.METRICS_TOKEN else "127.0.0.1"  # noqa: S104
+    server = ThreadingHTTPServer((host, settings.METRICS_PORT), _Handler)
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    return server

@@ -1,0 +1,115 @@
+"""The server process: Daphne with the supervisor of turns inside, drained when it is told to stop.
+
+Daphne has no lifespan events, so turns are started when its reactor runs and drained before it
+shuts down; without that a stop would cut every answer off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.db import connection
+
+from agentweb import env, frozen_memory
+
+
+def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
+    """Serve until a signal; `started` is called with the site's URL once it answers."""
+    from agentweb.asgi import application
+    from agentweb.edge.server import EdgeServer
+    from conversations.conf import conf
+
+    if conf.run_turns_in == "web":
+        import conversations.claude.client  # noqa: F401  (seconds that no first request should pay)
+
+    _demand_free(host, port)
+    process = _Process(lambda: started(site_url(host, port)))
+    address = f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"
+    server = EdgeServer(application, address, ready=process.ready, drain=process.drain)
+    server.run()
+    if process.error is not None:
+        raise CommandError(f"the server could not start: {process.error}")
+
+
+class _Process:
+    """The reactor's life: turns begin when it runs and are drained before it ends."""
+
+    def __init__(self, started: Callable[[], None]) -> None:
+        from twisted.internet import reactor
+
+        self._reactor: Any = reactor  # its type is that of whichever loop is installed
+        self._started = started
+        self.error: BaseException | None = None
+
+    def ready(self) -> None:
+        self._reactor.callWhenRunning(self._begin)
+
+    def _begin(self) -> None:
+        from conversations.conf import conf
+        from conversations.runtime.process import process
+
+        starting = asyncio.ensure_future(process.start(runs_turns=conf.run_turns_in == "web"))
+        starting.add_done_callback(self._begun)
+
+    def _begun(self, task: asyncio.Future[None]) -> None:
+        self.error = task.exception()
+        if self.error is None:
+            frozen_memory.settle()
+            self._started()
+        else:
+            self._reactor.stop()
+
+    async def drain(self) -> None:
+        from conversations.runtime.process import process
+
+        await process.drain()
+
+
+def site_url(host: str, port: int) -> str:
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
+    return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+
+
+def _demand_free(host: str, port: int) -> None:
+    """Say plainly that an address cannot be listened on, before anything else starts."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as error:
+        raise CommandError(
+            f"cannot listen on {host} port {port}: {error.strerror or error};"
+            " choose another with --port"
+        ) from error
+
+
+@contextlib.contextmanager
+def only_one() -> Iterator[None]:
+    """Hold the data folder's lock: the embedded database is for one server."""
+    folder = Path(settings.DATA_DIR)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = (folder / "serve.lock").open("w") if connection.vendor == "sqlite" else None
+    except OSError as error:
+        raise CommandError(env.unwritable(folder, error)) from error
+    if held is None:
+        yield
+        return
+    with held as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CommandError(
+                f"another agentweb already serves {settings.DATA_DIR}; stop it, or set"
+                " AGENTWEB_DATA_DIR to another folder, or DATABASE_URL to PostgreSQL"
+            ) from None
+        yield

@@ -1,0 +1,111 @@
+"""What a process asks for before it serves or works: its database as this version needs it.
+
+A server brings the database up to date itself; a worker or beat does not, so it refuses one that is
+not: it would run old code on new tables, or write where nothing keeps the log.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.db import OperationalError, connection
+
+from agentweb.checks import is_weak
+from conversations.conf import conf
+from conversations.log.triggers import missing_guards
+from conversations.operations.db_damage import damage_at_start
+
+#: Connections of the server that are left to others: its own, backups, people with a shell.
+SPARE_CONNECTIONS = 10
+
+
+def demand_fit_address(host: str) -> None:
+    """Refuse to listen on a public address with what is for a developer's machine."""
+    if is_loopback(host):
+        return
+    if settings.DEBUG:
+        raise CommandError(
+            f"AGENTWEB_DEBUG is on and {host} can be reached from other machines, to which error"
+            " pages would show the settings; unset AGENTWEB_DEBUG or listen on 127.0.0.1"
+        )
+    if is_weak(settings.SECRET_KEY):
+        raise CommandError(
+            f"SECRET_KEY is weak and {host} can be reached from other machines, which could forge"
+            " sessions; set it to the output of `openssl rand -hex 32`, or leave it out: then one"
+            " is made and kept"
+        )
+
+
+def demand_workers() -> None:
+    """Refuse to be a worker, or its clock, where turns run in the web process."""
+    if conf.run_turns_in != "worker":
+        raise CommandError(
+            "turns run in the web process; to run them in workers set AGENTWEB_RUN_TURNS_IN=worker"
+            " for all processes"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def demand_ready_database() -> None:
+    """Refuse a database that is not as this version needs it; for those who do not migrate it."""
+    missing = unapplied_migrations()
+    if missing:
+        raise CommandError(
+            f"the database lacks {len(missing)} migrations, the first is {missing[0]}; start"
+            " `manage.py serve` of this version first, or run `manage.py migrate`"
+        )
+    demand_guards()
+    demand_room()
+
+
+def demand_sound() -> None:
+    """Refuse a damaged SQLite file before anything is written to it."""
+    if words := damage_at_start():
+        raise CommandError(words)
+
+
+def demand_guards() -> None:
+    if tables := missing_guards():
+        raise CommandError(
+            f"append-only triggers are missing on: {', '.join(tables)}; the log could be changed"
+            " unseen. Run `manage.py migrate`, which puts them back, and `manage.py verify`"
+        )
+
+
+def demand_room() -> None:
+    """Refuse a pool that the server could not give."""
+    if connection.vendor != "postgresql":
+        return
+    most = most_connections()
+    if most < settings.DATABASE_POOL + SPARE_CONNECTIONS:
+        raise CommandError(
+            f"AGENTWEB_DATABASE_POOL is {settings.DATABASE_POOL}, but PostgreSQL takes {most}"
+            f" connections in all, of which {SPARE_CONNECTIONS} are to be spare; lower it, or raise"
+            " max_connections"
+        )
+
+
+def most_connections() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        return int(cursor.fetchone()[0])
+
+
+def unapplied_migrations() -> list[str]:
+    """Name what is to be applied, in order; raises CommandError when there is no database."""
+    from django.db.migrations.executor import MigrationExecutor
+
+    try:
+        executor = MigrationExecutor(connection)
+    except OperationalError as error:
+        raise CommandError(f"the database cannot be reached: {error}") from error
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]

@@ -1,0 +1,66 @@
+"""The event loop of a worker: a thread of its own, in which all turns of the process run.
+
+Celery's part is to bring the ids of turns and to keep the process; told to stop, it takes no more
+tasks, and waits for those it has while the loop drains.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+from typing import Any
+
+from agentweb import frozen_memory
+from agentweb.edge.watchdog import Watchdog
+from conversations.conf import conf
+
+
+class WorkerLoop:
+    """The loop, from the start of the worker to its end."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._draining: concurrent.futures.Future[None] | None = None
+
+    def demand_threads(self, worker: Any) -> None:
+        """Refuse a pool that forks: each of its processes would be a worker without a loop."""
+        pool = str(getattr(worker, "pool_cls", ""))
+        if "thread" not in pool.lower():
+            sys.exit("agentweb's workers are threads: start them with manage.py worker")
+
+    def start(self) -> None:
+        """Begin to run turns; raises what keeps this process from it."""
+        import conversations.claude.client  # noqa: F401  (seconds that no first turn should pay)
+        from conversations.runtime.process import process
+
+        threading.Thread(target=self._loop.run_forever, name="turns", daemon=True).start()
+        self._loop.call_soon_threadsafe(self._watch)
+        work = process.start(runs_turns=True)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        frozen_memory.settle()
+
+    def _watch(self) -> None:
+        Watchdog(self._loop).start()
+
+    def greet(self) -> None:
+        sys.stdout.write(f"agentweb's worker runs up to {conf.process_turns} turns\n")
+        sys.stdout.flush()
+
+    def leave(self) -> None:
+        """Begin to drain; comes back at once, for a signal waits."""
+        from conversations.runtime.process import process
+
+        if self._draining is None:
+            self._draining = asyncio.run_coroutine_threadsafe(process.drain(), self._loop)
+
+    def end(self) -> None:
+        """Wait for the drain, and stop."""
+        self.leave()
+        if self._draining is not None:
+            self._draining.result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+loop = WorkerLoop()

@@ -1,0 +1,47 @@
+"""People: made by commands, and the preferences they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from conversations.accounts.preferences import Preferences, merged, preferences
+from conversations.models import Conversation, User
+
+
+@transaction.atomic
+def keep_administrator(*, username: str, password: str) -> User:
+    """Make an administrator, or give an existing one this password."""
+    user = User.objects.filter(username=username).first() or User(username=username)
+    user.is_staff = user.is_superuser = user.is_active = True
+    user.set_password(password)
+    user.save()
+    return user
+
+
+@transaction.atomic
+def keep_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
+    """Change some preferences and leave the others as they are; raises PreferenceError."""
+    user = User.objects.select_for_update().only("preferences").get(pk=user_id)
+    user.preferences = merged(user.preferences, changes)
+    user.save(update_fields=["preferences"])
+
+
+@transaction.atomic
+def end_sessions(*, user_id: int) -> User:
+    """End every session of the person; the one that goes on is given the new hash by its view."""
+    user = User.objects.select_for_update().get(pk=user_id)
+    user.session_epoch += 1
+    user.save(update_fields=["session_epoch"])
+    return user
+
+
+def has_administrator() -> bool:
+    return User.objects.filter(is_superuser=True, is_active=True).exists()
+
+
+def preferences_of_owner(conversation: Conversation) -> Preferences:
+    """Give what the owner of a conversation prefers, where no request says who reads."""
+    return preferences(conversation.owner.preferences)

@@ -1,0 +1,97 @@
+"""The forms of what staff do to budgets by hand: an amount in the budget's unit, a reason."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from conversations.budgets.amounts import Unreadable, amount
+from conversations.models import Budget, User
+from conversations.models.budgets import MOST
+from conversations.models.periods import zone_of
+
+#: Furthest day a grant may last to.
+_LAST_YEAR = 9000
+
+
+class ReasonForm(forms.Form):
+    """What every deed has: a reason, and a name so that it is done once."""
+
+    form = forms.UUIDField(widget=forms.HiddenInput)
+    reason = forms.CharField(
+        max_length=200, widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="It stays on record with your name.",
+    )  # fmt: skip
+
+
+class AmountForm(ReasonForm):
+    """An amount in the unit of a budget."""
+
+    amount = forms.CharField(max_length=40)
+    field_order: tuple[str, ...] = ("form", "amount")
+
+    def __init__(self, *args: Any, unit: str, sign: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.unit = unit
+        measure = "dollars, such as 2.50" if unit == "money" else unit
+        self.fields["amount"].help_text = f"In {measure}{sign}."
+
+    def clean_amount(self) -> int:
+        try:
+            return amount(self.cleaned_data["amount"], self.unit)
+        except Unreadable as error:
+            raise forms.ValidationError(f"{str(error).capitalize()}.") from error
+
+
+class GrantForm(AmountForm):
+    user = forms.CharField(
+        label="For", max_length=150, required=False,
+        help_text="A username; empty: everybody the budget is for.",
+    )  # fmt: skip
+    until = forms.DateField(
+        label="Until the end of", required=False,
+        widget=forms.DateInput(attrs={"type": "date"}), help_text="Empty: it does not end.",
+    )  # fmt: skip
+    field_order = ("form", "user", "amount", "until")
+
+    def __init__(self, *args: Any, budget: Budget, **kwargs: Any) -> None:
+        super().__init__(*args, unit=budget.unit, **kwargs)
+        self.zone = zone_of(budget.time_zone)
+        self.fields["until"].help_text = f"Empty: it does not end. Days of {budget.time_zone}."
+        if budget.kind == Budget.Kind.POOL or budget.user_id is not None:
+            del self.fields["user"]
+
+    def clean_amount(self) -> int:
+        found = super().clean_amount()
+        if not 0 < found <= MOST:
+            raise forms.ValidationError(
+                "A grant is more than nothing, and no more than a budget can hold."
+            )
+        return found
+
+    def clean_user(self) -> User | None:
+        name = self.cleaned_data["user"]
+        user = User.objects.filter(username=name).first() if name else None
+        if name and user is None:
+            raise forms.ValidationError(f"There is no user {name}.")
+        return user
+
+    def clean_until(self) -> datetime | None:
+        day = self.cleaned_data["until"]
+        if day is None:
+            return None
+        if day.year > _LAST_YEAR:
+            raise forms.ValidationError(f"No later than the year {_LAST_YEAR}.")
+        ends = datetime.combine(day + timedelta(days=1), time(), self.zone)
+        if ends <= timezone.now():
+            raise forms.ValidationError("A grant ends later than now.")
+        return ends
+
+
+class CorrectionForm(AmountForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, sign="; with a minus it gives back", **kwargs)
+        self.fields["amount"].label = "Add to what is spent"

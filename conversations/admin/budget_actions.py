@@ -1,0 +1,190 @@
+"""What staff do to budgets by hand: a grant, a correction, an exemption; each with a reason.
+
+A form, then a page that says what it would do, then the deed. The form carries a name of its own,
+so that sending the last page twice does it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from conversations.admin.budget_action_forms import CorrectionForm, GrantForm, ReasonForm
+from conversations.budgets.grants import BudgetError, correct_window, grant_more, set_exempt
+from conversations.models import Budget, BudgetWindow, User
+from conversations.models.periods import shown
+from conversations.rendering.numbers import worth
+
+GRANT, CORRECT = "conversations.add_grant", "conversations.add_ledgerentry"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One kind of change: its words, its form, what it would do, and doing it."""
+
+    title: str
+    subject: str
+    form: Callable[..., ReasonForm]
+    told: Callable[[dict[str, Any]], list[str]]
+    do: Callable[[dict[str, Any], User], str]
+    back: str
+    initial: dict[str, Any] = field(default_factory=dict)
+
+
+def answered(request: HttpRequest, deed: Deed) -> HttpResponse:
+    """Show the form, what it would do, or do it and go back."""
+    if request.method != "POST":
+        form = deed.form(initial=deed.initial | {"form": uuid4()})
+        return _page(request, deed, form)
+    form = deed.form(request.POST)
+    if not form.is_valid() or "confirm" not in request.POST or "change" in request.POST:
+        is_told = form.is_valid() and "change" not in request.POST
+        return _page(request, deed, form, deed.told(form.cleaned_data) if is_told else [])
+    assert isinstance(request.user, User)  # noqa: S101 - it is the admin
+    try:
+        said = deed.do(form.cleaned_data, request.user)
+    except BudgetError as error:
+        form.add_error(None, str(error))
+        return _page(request, deed, form)
+    messages.success(request, said)
+    return HttpResponseRedirect(deed.back)
+
+
+def _page(
+    request: HttpRequest, deed: Deed, form: ReasonForm, told: list[str] | None = None
+) -> HttpResponse:
+    context = admin.site.each_context(request) | {
+        "title": deed.title,
+        "subtitle": None,
+        "deed": deed,
+        "form": form,
+        "told": told or [],
+    }
+    status = 400 if form.errors else 200
+    return TemplateResponse(request, "admin/conversations/change.html", context, status=status)
+
+
+def grant(request: HttpRequest, object_id: str) -> HttpResponse:
+    """Grant more of a budget, to all it is for or, with ?user=, to one person."""
+    budget = _found(request, GRANT, Budget.objects.select_related("user", "group"), object_id)
+    person = User.objects.filter(pk=_key(request.GET.get("user", ""))).first()
+
+    def told(given: dict[str, Any]) -> list[str]:
+        user, until = given.get("user"), given["until"]
+        who = user or budget.user or ("all members" if budget.group_id else "everybody")
+        ends = f"until {shown(until, budget.time_zone)}" if until else "without end"
+        return [f"{worth(given['amount'], budget.unit)} more for {who}, {ends}.", given["reason"]]
+
+    def do(given: dict[str, Any], actor: User) -> str:
+        made = grant_more(
+            budget=budget, amount=given["amount"], reason=given["reason"], until=given["until"],
+            user=given.get("user"), form=given["form"], actor=actor,
+        )  # fmt: skip
+        return f"{worth(made.amount, budget.unit)} more were granted."
+
+    return answered(
+        request,
+        Deed(
+            title="Give a grant",
+            subject=subject_of(budget),
+            form=lambda *args, **kwargs: GrantForm(*args, budget=budget, **kwargs),
+            told=told,
+            do=do,
+            back=_back(request, budget, person),
+            initial={"user": person.username if person else ""},
+        ),
+    )
+
+
+def correct(request: HttpRequest, object_id: str) -> HttpResponse:
+    """Correct what a window has spent, by an entry of the ledger."""
+    rows = BudgetWindow.objects.select_related("budget__group", "budget__user", "user")
+    window = _found(request, CORRECT, rows, object_id)
+    unit = window.budget.unit
+
+    def told(given: dict[str, Any]) -> list[str]:
+        after = window.spent + given["amount"]
+        step = f"Spent: {worth(window.spent, unit)} → {worth(after, unit)}."
+        return [step if after >= 0 else f"{step} That is not possible.", given["reason"]]
+
+    def do(given: dict[str, Any], actor: User) -> str:
+        made = correct_window(
+            window_id=window.pk, amount=given["amount"], reason=given["reason"],
+            form=given["form"], actor=actor,
+        )  # fmt: skip
+        return f"Entry {made.pk} corrects the window by {worth(made.amount, unit)}."
+
+    since = shown(window.starts_at, window.budget.time_zone)
+    return answered(
+        request,
+        Deed(
+            title="Correct what is spent",
+            subject=f"{subject_of(window.budget, window.user)}, the window from {since}",
+            form=lambda *args, **kwargs: CorrectionForm(*args, unit=unit, **kwargs),
+            told=told,
+            do=do,
+            back=reverse("admin:conversations_budgetwindow_change", args=[window.pk]),
+        ),
+    )
+
+
+def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
+    """Exempt a person from budgets with ?to=on, or no longer."""
+    if not getattr(request.user, "is_superuser", False):
+        raise PermissionDenied
+    user = get_object_or_404(User, pk=_key(object_id))
+    wanted = request.GET.get("to") == "on"
+    words = "Nothing is held or refused any more; what calls cost is recorded all the same."
+
+    def do(given: dict[str, Any], actor: User) -> str:
+        set_exempt(user=user, is_exempt=wanted, reason=given["reason"], actor=actor)
+        return f"{user} is {'exempt from budgets' if wanted else 'no longer exempt'}."
+
+    return answered(
+        request,
+        Deed(
+            title="Exempt from budgets" if wanted else "Exempt no longer",
+            subject=user.username,
+            form=ReasonForm,
+            told=lambda given: [
+                words if wanted else "Budgets count again from the next call on.",
+                given["reason"],
+            ],
+            do=do,
+            back=reverse("admin:conversations_user_change", args=[user.pk]),
+        ),
+    )
+
+
+def subject_of(budget: Budget, user: User | None = None) -> str:
+    """Name a budget, and whose window of it it is."""
+    owner = budget.user or budget.group or "the site"
+    whose = f", {user}" if user and user != budget.user else ""
+    return f"{budget} ({budget.get_kind_display()}) of {owner}{whose}"
+
+
+def _found(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:
+    """Find the row for those who may change it and see it."""
+    view = f"conversations.view_{rows.model._meta.model_name}"
+    if not request.user.has_perms((permission, view)):
+        raise PermissionDenied
+    return get_object_or_404(rows, pk=_key(object_id))
+
+
+def _key(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
+
+
+def _back(request: HttpRequest, budget: Budget, person: User | None) -> str:
+    if person is not None and request.user.has_perm("conversations.view_user"):
+        return reverse("admin:conversations_user_change", args=[person.pk])
+    return reverse("admin:conversations_budget_change", args=[budget.pk])

@@ -1,0 +1,23 @@
+"""The gate before content: one's own, or with the permission and an audit row."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from conversations.accounts.reading_log import CONTENT, record_reading
+from conversations.models import Conversation, User
+
+
+def may_read(request: HttpRequest, conversation: Conversation) -> bool:
+    user = request.user
+    return user.pk == conversation.owner_id or user.has_perm(CONTENT)
+
+
+def opened(request: HttpRequest, conversation: Conversation, what: str) -> bool:
+    """Say whether the content may be shown now; if it is another person's, that is recorded."""
+    if not may_read(request, conversation):
+        return False
+    reader = request.user
+    if isinstance(reader, User) and reader.pk != conversation.owner_id:
+        record_reading(reader=reader, conversation=conversation, what=what)
+    return True

@@ -1,0 +1,94 @@
+"""Lists of the admin as CSV: what the list shows as it is filtered, written while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import reverse
+
+from conversations.budgets.import_budgets import COLUMNS
+from conversations.budgets.usage.cells import Cell, csv_lines
+from conversations.models import Budget
+from conversations.web.library.streamed_downloads import download
+
+#: Rows read at a time, and rows of one file.
+PAGE, MOST_ROWS = 2_000, 200_000
+Rows = Iterator[tuple[Cell, ...]]
+
+_LEDGER = (
+    "entry", "at (UTC)", "kind", "amount", "unit", "budget", "period", "window", "user", "group",
+    "purpose", "model", "call", "reason", "by",
+)  # fmt: skip
+
+
+def asked(request: HttpRequest, name: str, label: str) -> tuple[str, str]:
+    """Give the label and the address of a file of the list as it is filtered."""
+    query = request.GET.urlencode()
+    return label, reverse(name) + (f"?{query}" if query else "")
+
+
+def exported(
+    model_admin: Any,
+    request: HttpRequest,
+    sheet: Callable[[QuerySet[Any]], Rows],
+    file: str,
+) -> HttpResponseBase:
+    """Send what the list shows, for those who may see it."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    try:
+        rows = model_admin.get_changelist_instance(request).get_queryset(request)
+    except IncorrectLookupParameters as error:
+        raise Http404("no such list") from error
+    return download(request, csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
+
+
+def budgets_sheet(rows: QuerySet[Any]) -> Rows:
+    yield COLUMNS
+    for row in _each(rows):
+        subject = row.user.username if row.user else row.group.name if row.group else ""
+        yield (
+            row.scope, subject, row.kind, row.unit, row.period, figure(row.limit, row.unit),
+            row.time_zone, row.soft_percents, "yes" if row.is_active else "no", row.note,
+        )  # fmt: skip
+
+
+def ledger_sheet(rows: QuerySet[Any]) -> Rows:
+    yield _LEDGER
+    for row in _each(rows):
+        budget, call = row.window.budget, row.call
+        yield (
+            row.pk, _at(row.created_at), row.kind, figure(row.amount, budget.unit), budget.unit,
+            budget.pk, budget.period, _at(row.window.starts_at),
+            row.window.user.username if row.window.user else "",
+            budget.group.name if budget.group else "",
+            call.purpose if call else "", call.model if call else "", call.pk if call else None,
+            row.reason, row.actor.username if row.actor else "",
+        )  # fmt: skip
+
+
+def figure(amount: int, unit: str) -> Cell:
+    """Write an amount in its unit, as a number; of money in dollars."""
+    return Decimal(amount).scaleb(-6) if unit == Budget.Unit.MONEY else amount
+
+
+def _at(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _each(rows: QuerySet[Any]) -> Iterator[Any]:
+    """Give rows page by page, the newest first, up to a number that a file can have."""
+    ordered, last, given = rows.order_by("-pk"), None, 0
+    while given < MOST_ROWS:
+        page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])
+        yield from page
+        if len(page) < PAGE:
+            return
+        last, given = page[-1].pk, given + len(page)

@@ -1,0 +1,124 @@
+"""Taking CSV in: a preview that says of every line what it would do, then all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from conversations.budgets import import_budgets, import_prices
+from conversations.budgets.csv_import import MOST_CHARS, Plan
+from conversations.models import User
+
+
+class SheetForm(forms.Form):
+    """A file, or its text; once it is previewed the text alone, with the preview's digest."""
+
+    file = forms.FileField(
+        required=False, widget=forms.FileInput(attrs={"accept": ".csv,text/csv"})
+    )
+    text = forms.CharField(
+        label="Or its text", required=False, max_length=MOST_CHARS, strip=False,
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+    )  # fmt: skip
+    digest = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if given.get("file"):
+            if given["file"].size > MOST_CHARS * 4:
+                raise forms.ValidationError(f"A file has at most {MOST_CHARS:,} characters.")
+            try:
+                given["text"] = given["file"].read().decode()
+            except UnicodeDecodeError as error:
+                raise forms.ValidationError("The file is not UTF-8 text.") from error
+        if not given.get("text", "").strip() and not self.errors:
+            raise forms.ValidationError("Choose a file, or paste its text.")
+        return given
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is taken in: its words, who may, and how."""
+
+    title: str
+    columns: Sequence[str]
+    needed: tuple[str, ...]
+    take: Callable[[str, User, str], Plan]
+    back: str
+    help_text: str
+
+
+BUDGETS = Kind(
+    title="Take in budgets",
+    columns=import_budgets.COLUMNS,
+    needed=("conversations.add_budget", "conversations.change_budget"),
+    take=lambda text, actor, expected: import_budgets.take_budgets(
+        text=text, actor=actor, expected=expected
+    ),
+    back="admin:conversations_budget_changelist",
+    help_text="A limit of money is in dollars. active: yes or no. What is empty stays as it is.",
+)
+PRICES = Kind(
+    title="Take in prices",
+    columns=import_prices.COLUMNS,
+    needed=("conversations.add_modelprice", "conversations.change_modelprice"),
+    take=lambda text, actor, expected: import_prices.take_prices(
+        text=text, actor=actor, expected=expected
+    ),
+    back="admin:conversations_modelprice_changelist",
+    help_text="The last three may be empty. A new price closes the one before it.",
+)
+
+
+def may_import(request: HttpRequest, kind: Kind = BUDGETS) -> bool:
+    return request.user.has_perms(kind.needed)
+
+
+def page(request: HttpRequest, kind: Kind = BUDGETS) -> HttpResponse:
+    """Show the form, the preview of what was sent, or do what was previewed."""
+    if not may_import(request, kind):
+        raise PermissionDenied
+    assert isinstance(request.user, User)  # noqa: S101 - it is the admin
+    if request.method != "POST":
+        return _page(request, kind, SheetForm())
+    form = SheetForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _page(request, kind, form)
+    text, expected = form.cleaned_data["text"], form.cleaned_data["digest"]
+    is_wanted = "confirm" in request.POST
+    plan = kind.take(text, request.user, expected if is_wanted else "")
+    if plan.is_kept:
+        messages.success(request, f"{plan.changes} of {len(plan.lines)} lines were changes.")
+        return HttpResponseRedirect(reverse(kind.back))
+    if is_wanted and not plan.errors:
+        form.add_error(None, "Something changed since the preview: look at it again.")
+    shown = SheetForm(initial={"text": text, "digest": plan.digest})
+    return _page(request, kind, shown, plan, form.non_field_errors())
+
+
+def prices(request: HttpRequest) -> HttpResponse:
+    return page(request, PRICES)
+
+
+def _page(
+    request: HttpRequest, kind: Kind, form: SheetForm, plan: Plan | None = None, problems: Any = ()
+) -> HttpResponse:
+    context = admin.site.each_context(request) | {
+        "title": kind.title,
+        "kind": kind,
+        "back": reverse(kind.back),
+        "form": form,
+        "plan": plan,
+        "problems": problems or form.non_field_errors(),
+    }
+    is_wrong = form.errors or problems or (plan is not None and plan.errors)
+    page = "admin/conversations/import.html"
+    return TemplateResponse(request, page, context, status=400 if is_wrong else 200)

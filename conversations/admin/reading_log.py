@@ -1,0 +1,131 @@
+"""The audit log: who read other people's content, and what was changed in this admin.
+
+A reading names its conversation by number, so whose it was is looked up for the page that is shown:
+one query for what is there, one for what was erased since.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import CharField, Q, QuerySet
+from django.db.models.functions import Cast
+from django.http import HttpRequest
+from django.utils.html import format_html
+
+from conversations.accounts.reading_log import READ
+from conversations.admin.base import MOST_NAMES, ReadOnly, by_key, link
+from conversations.models import Conversation, Erasure, User
+
+ACTIONS = {READ: "Read", ADDITION: "Added", CHANGE: "Changed", DELETION: "Deleted"}
+
+
+class ActionFilter(admin.SimpleListFilter):
+    title = "action"
+    parameter_name = "action"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(flag), name) for flag, name in ACTIONS.items()]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else by_key(rows, "action_flag", self.value() or "")
+
+
+class ReaderFilter(admin.SimpleListFilter):
+    """By who did it, those with an entry."""
+
+    title = "reader"
+    parameter_name = "reader"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        names = User.objects.filter(logentry__isnull=False).order_by("username").distinct()
+        found = names.values_list("pk", "username")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else by_key(rows, "user", self.value() or "")
+
+
+class ReadOwnerFilter(admin.SimpleListFilter):
+    """By whose conversation was read, also of those that were erased since."""
+
+    title = "owner"
+    parameter_name = "owner"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        had = Q(conversations__isnull=False) | Q(erasures__isnull=False)
+        names = User.objects.filter(had).order_by("username").distinct()
+        found = names.values_list("pk", "username")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return rows
+        theirs = by_key(Conversation.objects.all(), "owner", value)
+        keys = theirs.annotate(text=Cast("pk", CharField())).values("text")
+        erased = by_key(Erasure.objects.all(), "owner", value)
+        names = [f"conversation {each}" for each in erased.values_list("conversation", flat=True)]
+        of_theirs = Q(object_id__in=keys) | Q(object_repr__in=names)
+        return rows.filter(of_theirs, content_type=ContentType.objects.get_for_model(Conversation))
+
+
+class Owners(ChangeList):
+    """A page of entries, each with the owner of the conversation it is about."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        kind = ContentType.objects.get_for_model(Conversation)
+        entries = [entry for entry in self.result_list if entry.content_type_id == kind.pk]
+        there = Conversation.objects.filter(pk__in={entry.object_id for entry in entries})
+        owners = {str(row.pk): row.owner for row in there.select_related("owner").only("owner")}
+        names = {entry.object_repr.removeprefix("conversation ") for entry in entries}
+        gone = Erasure.objects.filter(conversation__in=names).select_related("owner")
+        erased = {f"conversation {row.conversation}": row.owner for row in gone.defer("usage")}
+        for entry in entries:
+            entry.whose = owners.get(entry.object_id) or erased.get(entry.object_repr)
+
+
+@admin.register(LogEntry)
+class LogEntryAdmin(ReadOnly):
+    list_display = ("action_time", "user", "action", "message", "whose", "about")
+    list_filter = (ActionFilter, ReaderFilter, ReadOwnerFilter, "action_time")
+    list_select_related = ("user", "content_type")
+    date_hierarchy = "action_time"
+    search_fields = ("user__username", "object_repr", "change_message")
+    fields = (
+        "action_time",
+        "user",
+        "action",
+        "content_type",
+        "object_id",
+        "object_repr",
+        "message",
+    )
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Owners
+
+    @admin.display(description="action", ordering="action_flag")
+    def action(self, row: LogEntry) -> str:
+        return ACTIONS.get(row.action_flag, "")
+
+    @admin.display(description="owner")
+    def whose(self, row: Any) -> str:
+        return link(getattr(row, "whose", None))
+
+    @admin.display(description="about", ordering="object_repr")
+    def about(self, row: LogEntry) -> str:
+        """Name what it is about; a conversation as short as everywhere here."""
+        name, _, public_id = row.object_repr.partition("conversation ")
+        shown = row.object_repr if name or not public_id else f"conversation {public_id[:8]}"
+        address = row.get_admin_url()
+        return format_html('<a href="{}">{}</a>', address, shown) if address else shown
+
+    @admin.display(description="what")
+    def message(self, row: LogEntry) -> str:
+        return row.get_change_message()

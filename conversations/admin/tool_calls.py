@@ -1,0 +1,85 @@
+"""Tool calls: what ran, how it ended, and for readers what went in and came out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from conversations.admin.base import ReadOnly, TurnOwnerFilter, link, pretty, short_id
+from conversations.admin.content_access import opened
+from conversations.context.view import wire
+from conversations.context.view.blocks import result_text
+from conversations.log.rebuild import DAMAGE
+from conversations.models import ToolCall
+from tools.framework.registry import TOOLS
+
+
+class ToolFilter(admin.SimpleListFilter):
+    """By a tool of the registry; names that a model made up are found by the search."""
+
+    title = "tool"
+    parameter_name = "tool"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name) for name in TOOLS]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else rows.filter(name=self.value())
+
+
+@admin.register(ToolCall)
+class ToolCallAdmin(ReadOnly):
+    heavy = (
+        "input", "details", "turn__error_text", "turn__conversation__instructions",
+        "turn__conversation__policy",
+    )  # fmt: skip
+    list_display = (
+        "id", "name", "effect", "state", "owner", "place", "turn_link", "started_at", "ended_at"
+    )  # fmt: skip
+    list_display_links = ("id", "name")
+    list_filter = ("state", "effect", ToolFilter, TurnOwnerFilter, "started_at")
+    list_select_related = ("turn", "turn__conversation", "turn__conversation__owner")
+    ordering = ("-pk",)
+    search_fields = (
+        "name", "tool_use_id", "turn__conversation__public_id",
+        "turn__conversation__owner__username",
+    )  # fmt: skip
+    fieldsets = (
+        ("Where", {"fields": ("place", "owner", "turn_link", "position", "tool_use_id")}),
+        ("What", {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_id")}),
+    )
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        is_ours = lookup == "turn__conversation__id__exact"
+        return is_ours or super().lookup_allowed(lookup, value, request)
+
+    @admin.display(description="user", ordering="turn__conversation__owner__username")
+    def owner(self, row: ToolCall) -> str:
+        return link(row.turn.conversation.owner)
+
+    @admin.display(description="conversation")
+    def place(self, row: ToolCall) -> str:
+        return link(row.turn.conversation, short_id(row.turn.conversation))
+
+    @admin.display(description="turn")
+    def turn_link(self, row: ToolCall) -> str:
+        return link(row.turn)
+
+    def review(self, request: HttpRequest, row: ToolCall) -> dict[str, Any]:
+        if not opened(request, row.turn.conversation, f"tool call {row.tool_use_id}"):
+            return {"is_closed": True}
+        details = json.dumps(row.details, ensure_ascii=False)
+        return {"input": pretty(row.input), "output": _output(row), "details": pretty(details)}
+
+
+def _output(row: ToolCall) -> str:
+    if row.output is None:
+        return ""
+    try:
+        return result_text(wire.decode(row.output.text))
+    except DAMAGE:
+        return row.output.text

@@ -1,0 +1,239 @@
+"""An answer put together from the events of its stream, trusting none of them.
+
+Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index, an id
+that was used before) raises StreamError; unknown events and deltas are ignored, as the API asks.
+Complete means: `message_stop` was seen and a stop reason is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conversations.agent.answer_block import Grown, Received, StreamError, received, shallow
+from conversations.agent.tokenizer import family_of
+from conversations.agent.usage import Usage, usage_from
+from conversations.context.errors import ContextError
+from conversations.context.view import blocks, wire
+
+__all__ = ["Answer", "StreamError", "ToolUse"]
+
+_EVENTS = frozenset(
+    {
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    }
+)
+#: A stop reason is a word; more of it says nothing.
+_MOST_REASON = 40
+_MOST_WORDS = 500
+#: Longest id of a tool call.
+_MOST_ID = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call as the model asked for it; `input` is its wire text.
+
+    One with a `flaw` must not run: its input was no JSON object.
+    """
+
+    id: str
+    name: str
+    input: str
+    flaw: str = ""
+
+
+@dataclass(slots=True)
+class Answer:
+    """Feed it events; read what has come so far at any moment.
+
+    `taken` are the ids of earlier tool calls: ids are unique over a whole request.
+    """
+
+    taken: AbstractSet[str] = frozenset()
+    stop_reason: str = ""
+    #: The API's own words on why the model declined; "" when it gives none.
+    refusal: str = ""
+    is_complete: bool = False
+    usage: Usage | None = None
+    _usage: dict[str, Any] = field(default_factory=dict)
+    _blocks: list[Received] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
+    _is_started: bool = False
+
+    def feed(self, event: dict[str, Any]) -> Grown:
+        """Take one event; raises StreamError when it breaks the protocol."""
+        try:
+            return self._feed(event)
+        except StreamError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError, ContextError) as error:
+            raise StreamError(f"{str(event.get('type'))[:40]}: {str(error)[:200]}") from error
+
+    def _feed(self, event: dict[str, Any]) -> Grown:
+        match event.get("type"):
+            case _ if self.is_complete:
+                pass
+            case "message_start":
+                if self._is_started:
+                    raise StreamError("the message started twice")
+                self._is_started = True
+                self._report(event["message"].get("usage"))
+            case str(name) if name in _EVENTS:
+                if not self._is_started:
+                    raise StreamError(f"{name} came before the message started")
+                return self._go_on(name, event)
+        return Grown()
+
+    def _go_on(self, name: str, event: dict[str, Any]) -> Grown:
+        match name:
+            case "content_block_start":
+                return self._start_block(event["index"], event["content_block"])
+            case "content_block_delta":
+                return self._open(event["index"]).grow(event["delta"])
+            case "content_block_stop":
+                self._open(event["index"]).is_closed = True
+            case "message_delta":
+                reason = event["delta"].get("stop_reason") or self.stop_reason
+                self.stop_reason = str(reason)[:_MOST_REASON]
+                self.refusal = _declined(event["delta"].get("stop_details")) or self.refusal
+                self._report(event.get("usage"), event.get("context_management"))
+            case _:
+                self._stop()
+        return Grown()
+
+    def _start_block(self, index: int, start: Any) -> Grown:
+        if index != len(self._blocks):
+            raise StreamError(f"block {str(index)[:40]} started out of order")
+        block = received(start)
+        if block.is_call:
+            self._take(start["id"])
+        self._blocks.append(block)
+        shown = block.grown.replace("\0", "\ufffd")
+        return Grown(thinking=shown) if block.type == "thinking" else Grown(text=shown)
+
+    def _take(self, call: str) -> None:
+        if len(call) > _MOST_ID:
+            raise StreamError("the id of a tool call is too long")
+        if call in self._ids or call in self.taken:
+            raise StreamError(f"two tool calls have the id {call}")
+        self._ids.add(call)
+
+    def _open(self, index: int) -> Received:
+        if not 0 <= index < len(self._blocks) or self._blocks[index].is_closed:
+            raise StreamError(f"block {str(index)[:40]} is not open")
+        return self._blocks[index]
+
+    def _stop(self) -> None:
+        if not self.stop_reason or not all(block.is_closed for block in self._blocks):
+            raise StreamError("the message stopped before it was whole")
+        self.is_complete = True
+
+    def _report(self, usage: Any, edited: Any = None) -> None:
+        # Figures are cumulative: the last one of each name counts, and none is ever added.
+        if isinstance(usage, dict):
+            self._usage |= {name: value for name, value in usage.items() if value is not None}
+            if edited is not None:
+                self._usage["context_management"] = edited
+            is_last = isinstance(usage.get("output_tokens"), int) and bool(self.stop_reason)
+            is_final = is_last or (self.usage is not None and self.usage.is_final)
+            self.usage = replace(usage_from(shallow(self._usage)), is_final=is_final)
+
+    @property
+    def text(self) -> str:
+        return "".join(block.grown for block in self._blocks if block.type == "text")
+
+    @property
+    def thinking(self) -> str:
+        return "".join(block.grown for block in self._blocks if block.type == "thinking")
+
+    def tokens(self, model: str) -> int:
+        """Count what has come so far by the model's tokenizer, thinking and calls included."""
+        family = family_of(model)
+        return sum(block.tokens(family) for block in self._blocks)
+
+    @property
+    def searches(self) -> int:
+        """Count the searches of the web that have given something so far."""
+        return sum(
+            block.type == "web_search_tool_result" and isinstance(block.start.get("content"), list)
+            for block in self._blocks
+        )
+
+    @property
+    def compaction(self) -> str:
+        """The wire text of the compaction block, where that is all there is; "" otherwise."""
+        return self._blocks[0].compaction if len(self._blocks) == 1 else ""
+
+    @property
+    def wants_tools(self) -> bool:
+        return self.is_complete and self.stop_reason == "tool_use"
+
+    @property
+    def is_cut_call(self) -> bool:
+        """Say whether the length limit came while the model was asking for a tool."""
+        return self.stop_reason == "max_tokens" and any(block.is_call for block in self._blocks)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Wire texts of what may be sent back: whole blocks, and text however far it came.
+
+        Tool calls are there only in an answer that is complete and stopped to use tools, calls of
+        the API's own tools only with their results (or where the API paused before them). Thinking
+        is signed over what stands before it and must not come last.
+        """
+        texts: list[str] = []
+        thoughts, is_whole = 0, True
+        for block in self._blocks:
+            is_thought = block.type in ("thinking", "redacted_thinking")
+            is_kept = self._is_answered(block) and (is_whole or not is_thought)
+            text = block.text(keeps_tools=self.wants_tools) if is_kept else ""
+            is_whole = is_whole and bool(text) and not _is_flawed(block)
+            if text:
+                texts.append(text)
+                thoughts = thoughts + 1 if is_thought else 0
+        return tuple(texts[: len(texts) - thoughts])
+
+    def _is_answered(self, block: Received) -> bool:
+        """Say whether a call or a result of the API's own tools has its counterpart."""
+        if block.type in blocks.SERVER_CALLS:
+            answered = {
+                other.start.get("tool_use_id")
+                for other in self._blocks
+                if other.is_closed and blocks.answers_server(other.type)
+            }
+            is_paused = self.is_complete and self.stop_reason == "pause_turn"
+            return is_paused or block.start["id"] in answered
+        if blocks.answers_server(block.type):
+            return block.start.get("tool_use_id") in self._ids
+        return True
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        """The tool calls to answer; empty unless the answer stopped to use tools."""
+        if not self.wants_tools:
+            return ()
+        return tuple(
+            ToolUse(block.start["id"], block.start["name"], *block.input())
+            for block in self._blocks
+            if block.type == "tool_use"
+        )
+
+
+def _declined(details: Any) -> str:
+    """Read why a model declined; each part of it may be missing or null."""
+    if not isinstance(details, dict):
+        return ""
+    words, category = details.get("explanation"), details.get("category")
+    if not (isinstance(words, str) and words.strip()):
+        words = f"Its reason: {category}." if isinstance(category, str) and category else ""
+    return wire.clean(words).replace("\0", "\ufffd").strip()[:_MOST_WORDS]
+
+
+def _is_flawed(block: Received) -> bool:
+    return block.is_call and bool(block.input()[1])

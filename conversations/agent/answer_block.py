@@ -1,0 +1,174 @@
+"""One block of an answer on its way, and the wire text in which it may be sent back.
+
+A block is kept only in a form that the API takes again: what stands in the log goes into every
+later request, so one odd block would end the conversation. What cannot be sent back is left out; a
+tool call whose input is no JSON object is kept with an empty input and the flaw as its result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations.agent.tokenizer import CALL_TOKENS, Family
+from conversations.context.errors import ContextError, WireError
+from conversations.context.view import blocks, wire
+
+#: Input nested deeper than this is not read: every reader of it would need as much stack.
+MOST_DEPTH = 100
+#: Blocks besides text, thinking and tool calls that the API takes back.
+_TAKEN_BACK = blocks.SERVER_CALLS | {"redacted_thinking"}
+#: Fields of a compaction block, besides content and signature, that go back as they came.
+_COMPACTION_FIELDS = ("encrypted_content", "tool_changes")
+#: Fields of a tool call, besides its input, that the API takes back.
+_CALL_FIELDS = ("type", "id", "name", "caller", "toolset_name", "server_name")
+
+
+class StreamError(ContextError):
+    """The stream is not what the API promises."""
+
+    code = "protocol_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What an event added for people to read."""
+
+    text: str = ""
+    thinking: str = ""
+
+
+@dataclass(slots=True)
+class Received:
+    """A block as it started; `parts` are the pieces of its text, thinking or input since."""
+
+    start: dict[str, Any]
+    parts: list[str] = field(default_factory=list)
+    signature: str = ""
+    citations: list[dict[str, Any]] = field(default_factory=list)
+    is_closed: bool = False
+
+    @property
+    def type(self) -> str:
+        return str(self.start["type"])
+
+    @property
+    def is_call(self) -> bool:
+        return self.type == "tool_use" or self.type in blocks.SERVER_CALLS
+
+    @property
+    def grown(self) -> str:
+        return "".join(self.parts)
+
+    def grow(self, delta: dict[str, Any]) -> Grown:
+        """Take a delta; one of an unknown kind is ignored, one of another block's kind is not."""
+        match self.type, delta.get("type"):
+            case "text", "text_delta":
+                return Grown(text=self._add(delta["text"]))
+            case "thinking", "thinking_delta":
+                return Grown(thinking=self._add(delta["thinking"]))
+            case _, "input_json_delta" if self.is_call:
+                self._add(delta["partial_json"])
+            case "thinking", "signature_delta":
+                self.signature = wire.clean(delta["signature"])
+            case "compaction", "compaction_delta":
+                self._add(delta.get("content") or "")
+                self.signature = wire.clean(delta.get("signature") or self.signature)
+            case "text", "citations_delta":
+                self.citations += _citations([delta["citation"]])
+            case _, ("text_delta" | "thinking_delta" | "input_json_delta"):
+                raise StreamError(f"{delta['type']} does not belong to a block of {self.type[:40]}")
+        return Grown()
+
+    def _add(self, piece: str) -> str:
+        # A NUL is legal on the wire and nowhere that people read.
+        text = wire.clean(piece)
+        self.parts.append(text)
+        return text.replace("\0", "\ufffd")
+
+    def tokens(self, family: Family) -> int:
+        """Count what the model has written of it so far."""
+        if self.is_call:
+            return family.count(f"{self.start['name']}{self.grown}") + CALL_TOKENS
+        return family.count(self.grown)
+
+    def input(self) -> tuple[str, str]:
+        """Give a call's input as the model wrote it, and what is wrong with it."""
+        text = self.grown.strip() or wire.encode(self.start.get("input") or {})
+        try:
+            value = shallow(wire.decode(text))
+        except (WireError, StreamError) as error:
+            return "{}", f"{error}. It began: {text[:200]}"
+        if not isinstance(value, dict):
+            return "{}", f"not an object. It began: {text[:200]}"
+        return text, ""
+
+    def text(self, *, keeps_tools: bool) -> str:
+        """Give the block's wire text, or "" when it must not be sent back."""
+        match self.type:
+            case "text":
+                cited = {"citations": self.citations} if self.citations else {}
+                block = wire.encode({"type": "text", "text": self.grown} | cited)
+                return block if self.grown.strip() else ""
+            case "thinking" if self.is_closed and self.signature:
+                signed = {"thinking": self.grown, "signature": self.signature}
+                return wire.encode({"type": "thinking"} | signed)
+            case "tool_use" if not keeps_tools:
+                return ""
+            case _ if self.is_closed and self.is_call:
+                head = {key: self.start[key] for key in _CALL_FIELDS if self.start.get(key)}
+                return _sendable(wire.encode(head)[:-1] + ',"input":' + self.input()[0] + "}")
+            case name if self.is_closed and (name in _TAKEN_BACK or blocks.answers_server(name)):
+                return _sendable(wire.encode(self.start))
+            case _:
+                return ""
+
+    @property
+    def compaction(self) -> str:
+        """The wire text of a compaction block as it must be sent back, "" for any other."""
+        if self.type != "compaction" or not self.is_closed:
+            return ""
+        signed = {"signature": self.signature} if self.signature else {}
+        kept = {key: self.start[key] for key in _COMPACTION_FIELDS if self.start.get(key)}
+        return wire.encode({"type": "compaction", "content": self.grown or None} | kept | signed)
+
+
+def received(start: Any) -> Received:
+    """Begin a block; raises StreamError for a tool call that could never be answered."""
+    if not isinstance(start, dict) or not isinstance(start.get("type"), str):
+        raise StreamError("a block is an object with a type")
+    block = Received(dict(shallow(start)))
+    if block.type in ("text", "thinking", "compaction"):
+        name = "content" if block.type == "compaction" else block.type
+        block.parts.append(wire.clean(start.get(name) or ""))
+        block.signature = wire.clean(start.get("signature") or "")
+        block.citations = _citations(start.get("citations") or [])
+    elif block.is_call and (wrong := blocks.flaw("assistant", [start | {"input": {}}])):
+        raise StreamError(wrong[2])
+    return block
+
+
+def shallow(value: Any) -> Any:
+    """Give the value back; raises StreamError when it is nested too deeply."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        level = [
+            child
+            for item in level
+            for child in (
+                item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+            )
+        ]
+        if not level:
+            return value
+    raise StreamError(f"nested more than {MOST_DEPTH} deep")
+
+
+def _citations(values: Any) -> list[dict[str, Any]]:
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise StreamError("a citation is an object")
+    return list(shallow(values))
+
+
+def _sendable(text: str) -> str:
+    return "" if blocks.flaw("assistant", [wire.decode(text)]) else text

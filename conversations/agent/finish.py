@@ -1,0 +1,83 @@
+"""How a turn ends, from why the model stopped, what failed or who stopped it.
+
+A refused exchange must not be sent again, or every later answer would be refused as well. It stays
+in the log for people; a recorded transformation takes it out of the view, like any other reduction.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from conversations.agent.ports import Finish
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceMessages, Transformation, Trigger
+from conversations.context.view.view import View
+
+LEFT_OUT = "This exchange is kept here but not sent to the model again."
+WRONG_CALLS = (
+    "The model kept calling tools that do not exist or with input they cannot take,"
+    " so the turn was ended. Say what it should do instead, or try another model."
+)
+
+#: Failures that have a reason of their own, besides their code.
+_REASONS = {
+    "budget": "budget",
+    "turn_money": "loop_limit",
+    "context_full": "context",
+    "overflow": "context",
+}
+
+
+def finished(stop_reason: str) -> Finish:
+    match stop_reason:
+        case "end_turn" | "stop_sequence" | "max_tokens" | "refusal" | "pause_turn":
+            return Finish("done", stop_reason)
+        case "model_context_window_exceeded":
+            return Finish("done", "context")
+        case _:
+            return Finish("done", "truncated")
+
+
+def declined(words: str) -> Finish:
+    """End a turn that the model refused to answer, with its own words where it gave any."""
+    return Finish("done", "refusal", "", f"{words} {LEFT_OUT}".strip())
+
+
+def used_up(code: Literal["turn_rounds", "turn_tools"]) -> Finish:
+    """End a turn that has made all the calls it may make."""
+    return Finish("done", "loop_limit", code)
+
+
+def wrong_calls() -> Finish:
+    return Finish("done", "loop_limit", "wrong_calls", WRONG_CALLS)
+
+
+def left_out(view: View, first: int) -> Transformation:
+    """Take the exchange that began with message `first`, the last one, out of the view."""
+    seqs = [message.seq for message in view.messages if message.seq >= first]
+    count = "1 message" if len(seqs) == 1 else f"{len(seqs)} messages"
+    note = f"Left out the exchange that the model refused ({count})"
+    trigger = Trigger(len(seqs), 0, "counted")
+    return edits.transformation(view, "trim", trigger, (SpliceMessages(first, seqs[-1]),), note)
+
+
+def failed(code: str, text: str) -> Finish:
+    return Finish("failed", _REASONS.get(code, ""), code, text)
+
+
+def stopped(reason: str) -> Finish:
+    match reason:
+        case "user":
+            return Finish("cancelled", "stopped")
+        case "left":
+            return Finish("running", reason)
+        case "time":
+            return Finish("failed", "loop_limit", "turn_time", "This turn reached its time limit.")
+        case _:
+            return Finish("interrupted", reason, "interrupted", "The server stopped this turn.")
+
+
+def can_continue(state: str, reason: str, *, has_answer: bool) -> bool:
+    """Say whether an answer ended before its end, so that it may go on."""
+    is_cut = reason in ("max_tokens", "truncated", "pause_turn", "loop_limit", "context")
+    return has_answer and (state in ("failed", "interrupted", "cancelled") or is_cut)

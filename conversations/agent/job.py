@@ -1,0 +1,80 @@
+"""What a run of a turn is given: its job with its caps, and the conversation as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import Policy
+from conversations.context.view.cost_decision import Rates
+from conversations.context.view.envelope import Envelope
+from conversations.context.view.view import Message, View
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """Limits of one turn; waits in seconds."""
+
+    rounds: int = 40
+    tool_calls: int = 200
+    parallel_tools: int = 8
+    attempts: int = 4
+    backoff_seconds: float = 60.0
+    overflows: int = 3
+    pauses: int = 5
+    #: Rounds in a row in which no tool call could be run.
+    wrong_rounds: int = 3
+    #: The whole turn.
+    seconds: int = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One turn to run. `envelope` is the one of its replies.
+
+    `max_output` is the most the model can answer, where its limit may be raised; 0: it may not.
+    """
+
+    model: str
+    window: int
+    policy: Policy
+    envelope: Envelope
+    summary_envelope: Callable[[str, int], Envelope]
+    caps: Caps = field(default_factory=Caps)
+    max_output: int = 0
+    #: Prices of the model, for what a reduction costs and saves; None: not known.
+    rates: Rates | None = None
+    #: Whether the API clears tool results and compacts on demand for this model.
+    clears: bool = False
+    compacts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The conversation as it stands: what the model sees, and what is known of the last call."""
+
+    view: View
+    report: Report | None
+    bound_to: str
+    rejected: int
+    #: When the last call of this conversation to this model was sent, in seconds since 1970; 0:
+    #: there was none, so that nothing of it is in the prompt cache.
+    called_at: float = 0.0
+    #: The model that made the compaction block in view; "" when there is none or it is not known.
+    compacted_by: str = ""
+
+
+def call_ids(view: View) -> set[str]:
+    """Give the ids of all tool calls in view, the API's own among them."""
+    ids: set[str] = view.learn("call ids", _no_ids, _read_ids)
+    return ids
+
+
+def _no_ids() -> set[str]:
+    return set()
+
+
+def _read_ids(ids: set[str], message: Message) -> None:
+    ids.update(call.id for call in message.shape.calls)
+    ids.update(message.shape.server_calls)

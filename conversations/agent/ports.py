@@ -1,0 +1,250 @@
+"""What the runner needs of the world, and the values that pass between them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, Protocol
+
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask
+from conversations.agent.events import Event
+from conversations.agent.job import Loaded
+from conversations.agent.stop import Switch
+from conversations.agent.usage import Usage
+from conversations.context.pipeline import Veto
+from conversations.context.policy.policy import Policy
+from conversations.context.view.edits import Transformation
+from conversations.context.view.envelope import Envelope
+from conversations.context.view.view import Message, View
+
+logger = logging.getLogger("agentweb.runner")
+
+#: Request headers of the API's beta features.
+Headers = Mapping[str, str]
+NO_HEADERS: Headers = MappingProxyType({})
+Purpose = Literal["reply", "summary", "title"]
+CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A request about to be sent. `messages` is the wire text of its messages array.
+
+    `view` is None when the messages are no view of the log (a summary call).
+    """
+
+    purpose: Purpose
+    envelope: Envelope
+    messages: str
+    estimated_tokens: int
+    view: View | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A call that is open: admitted, reserved and recorded. `body` is what goes on the wire.
+
+    `is_limited` says that the budget allowed a shorter answer than was asked for.
+    """
+
+    call: int
+    body: str
+    is_limited: bool = False
+    #: Whose tokenizer counts an answer that is cut.
+    model: str = ""
+    #: What goes with the body.
+    headers: Headers = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Refused(Exception):
+    """A call was not admitted: no budget, no price. `code` names why; the text is for people."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(eq=False)
+class ModelFailed(Exception):
+    """A call failed at the API or on the way; the closed set that the rest of the app knows.
+
+    `code` is one of: rate_limited, overloaded, upstream, unreachable, timeout, cut, protocol_error,
+    overflow, signature, invalid_request, authentication, permission, not_found, billing.
+    """
+
+    code: str
+    text: str
+    http_status: int | None = None
+    retry_after: float | None = None
+    request_id: str = ""
+    may_retry: bool = False
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The answer's response has begun."""
+
+    request_id: str
+    http_status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Events of the stream that were read together, as the API sent them."""
+
+    events: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a call ended. `blocks` is what is kept of the answer; empty keeps nothing."""
+
+    status: CallStatus
+    usage: Usage | None = None
+    stop_reason: str = ""
+    blocks: tuple[str, ...] = ()
+    tools: tuple[ToolUse, ...] = ()
+    #: What had come of an answer that was cut, counted for its bill.
+    received_tokens: int = 0
+    received_searches: int = 0
+    failure: ModelFailed | None = None
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDone:
+    """What a tool gave: `content` is the wire text of a tool_result's content."""
+
+    content: str
+    state: Literal["ok", "error", "unknown", "denied", "cancelled"]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    #: The call itself was wrong (no such tool, bad input), so that nothing could run.
+    is_wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How the run ended, or for whom it is left: a person, or another worker ("running")."""
+
+    state: Literal["done", "failed", "cancelled", "interrupted", "approval_wait", "running"]
+    reason: str = ""
+    code: str = ""
+    text: str = ""
+
+
+class Log(Protocol):
+    """The conversation's log; every write is one transaction."""
+
+    async def load(self) -> Loaded: ...
+    async def pins(self) -> frozenset[str | int]:
+        """Give what no step may touch, as it is now: ids of tool calls, numbers of messages."""
+        ...
+
+    async def record(
+        self, transformation: Transformation, policy: Policy, summary_call: int | None
+    ) -> Veto | None:
+        """Record it, or give the veto of a receiver instead."""
+        ...
+
+    async def store_results(self, content: str) -> Message:
+        """Append the results message that answers the last answer's tool calls."""
+        ...
+
+
+class Calls(Protocol):
+    """Opening and closing calls, money included: law 5."""
+
+    async def open(self, sending: Sending) -> Sent:
+        """Reserve and record; raises Refused."""
+        ...
+
+    async def demand(self, sent: Sent) -> None:
+        """Raise Refused when no call like that one could follow it, so no tool need run."""
+        ...
+
+    async def close(self, sent: Sent, ending: Ending) -> Message | None:
+        """Settle and store what is kept of the answer, with its planned tool calls."""
+        ...
+
+
+class Model(Protocol):
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        """Ask how many tokens the request has; None when that is not to be had."""
+        ...
+
+    def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
+        """Send exactly this body under these headers; raises ModelFailed."""
+        ...
+
+
+class Tools(Protocol):
+    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, Ask | ToolDone]:
+        """Say which calls a person has to allow first, and which may not run; others may."""
+        ...
+
+    async def ask(self, asks: Sequence[Ask]) -> None:
+        """Put the questions and give the turn back, in one transaction."""
+        ...
+
+    async def started(self, use: ToolUse) -> None:
+        """Commit that the call leaves, before it leaves."""
+        ...
+
+    async def run(self, use: ToolUse) -> ToolDone:
+        """Run it; unknown tools, bad input and exceptions are results that say so."""
+        ...
+
+    async def finished(self, use: ToolUse, done: ToolDone) -> None: ...
+
+
+class Stage(Protocol):
+    """Where the turn is seen: its state, its events, its growing text."""
+
+    async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None: ...
+    async def tell(self, event: Event) -> None: ...
+    def grow(self, text: str, thinking: str) -> None: ...
+
+
+class Line(Protocol):
+    """What one call needs: to be recorded, to be sent, to be stopped."""
+
+    @property
+    def calls(self) -> Calls: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def switch(self) -> Switch: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    log: Log
+    calls: Calls
+    model: Model
+    tools: Tools
+    stage: Stage
+    switch: Switch
+    #: Wait so many seconds; a stop interrupts it.
+    pause: Callable[[float], Awaitable[object]]
+    #: A number from 0 to 1, for jitter; seconds since 1970.
+    chance: Callable[[], float]
+    now: Callable[[], float]
+
+    async def tell(self, event: Event) -> None:
+        """Show an event; one that cannot be shown must not end the turn."""
+        try:
+            await self.stage.tell(event)
+        except Exception:
+            logger.exception("%s was not shown", event)

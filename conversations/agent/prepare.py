@@ -1,0 +1,130 @@
+"""Getting a request ready: drive the pipeline, record what it proposes, ask what it wants to know.
+
+Pure, like the runner it belongs to; every answer it needs comes through a port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import assert_never
+
+from conversations.agent.answer import Answer
+from conversations.agent.call import ask_for_compaction, ask_for_count, ask_for_summary
+from conversations.agent.job import Job, Loaded
+from conversations.agent.ports import Ports, logger
+from conversations.context import pipeline
+from conversations.context.pipeline import (
+    CompactionWanted,
+    CountWanted,
+    Preparation,
+    Prepared,
+    Reply,
+    Situation,
+    SummaryWanted,
+    Wish,
+)
+from conversations.context.policy.gauge import Report, anchored
+from conversations.context.steps import api_clearing
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import View
+
+#: Kinds of transformation that are the model's words, asked for by a call of their own.
+WORDED = ("summary", "rounds")
+
+
+class Preparing:
+    """One preparation; `call` is the last call that asked for words."""
+
+    def __init__(self, job: Job, ports: Ports, state: Loaded) -> None:
+        self.job, self.ports, self.state = job, ports, state
+        self.call: int | None = None
+        self.rejected = state.rejected
+
+    async def prepare(self, harder: int) -> tuple[Prepared, Loaded]:
+        """Give what to send, and the conversation as it then stands; raises ContextError."""
+        state = self.state
+        situation = self._situation(await self.ports.log.pins())
+        steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
+        reply: Reply = None
+        while True:
+            self.ports.switch.check()
+            # In a thread: to shorten a huge result takes long, and every other turn waits here.
+            wish = await asyncio.to_thread(_step, steps, reply)
+            if isinstance(wish, Prepared):
+                # Whatever block is left was made by this model.
+                maker = self.job.model if api_clearing.holds_block(wish.view) else ""
+                return wish, replace(
+                    state, view=wish.view, rejected=self.rejected, compacted_by=maker
+                )
+            reply = await self._answer(wish)
+
+    async def _answer(self, wish: Wish) -> Reply:
+        match wish:
+            case SummaryWanted():
+                asked = self.job.summary_envelope(wish.system, wish.max_tokens)
+                words, self.call = await ask_for_summary(self.ports, asked, wish.text)
+                return words
+            case CompactionWanted():
+                block, self.call = await ask_for_compaction(self.ports, self.job.envelope, wish)
+                return block
+            case CountWanted():
+                return await ask_for_count(self.ports, self.job, wish.view)
+            case Transformation():
+                return await self._record(wish)
+            case _:
+                assert_never(wish)
+
+    async def _record(self, change: Transformation) -> Reply:
+        is_worded = change.kind in WORDED
+        call = self.call if is_worded else None
+        veto = await self.ports.log.record(change, self.job.policy, call)
+        if is_worded and veto is None:
+            # As the log counts them: rejected and vetoed ones since the last applied one.
+            self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
+        return veto
+
+    def _situation(self, pins: frozenset[str | int]) -> Situation:
+        job, state = self.job, self.state
+        return Situation(
+            model=job.model,
+            window=job.window,
+            overhead=job.envelope.overhead,
+            report=state.report,
+            bound_to=state.bound_to,
+            binding=job.envelope.binding,
+            rejected=state.rejected,
+            rates=job.rates,
+            cache_age=max(0, int(self.ports.now() - state.called_at)),
+            pins=pins,
+            clears=job.clears,
+            compacts=job.compacts,
+            compacted_by=state.compacted_by,
+        )
+
+
+def _step(steps: Preparation, reply: Reply) -> Wish | Prepared:
+    """Go on to the next question, or to what is prepared: no thread lets StopIteration through."""
+    try:
+        return steps.send(reply)
+    except StopIteration as stop:
+        prepared: Prepared = stop.value
+        return prepared
+
+
+def report_of(answer: Answer, view: View, overhead: int) -> Report | None:
+    """Anchor the gauge on what this answer reported; None when it reported nothing."""
+    usage = answer.usage
+    if usage is None or not usage.context:
+        return None
+    report = Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
+    return anchored(report, view.messages[-1])
+
+
+def compare(prepared: Prepared, answer: Answer) -> None:
+    """Say in the log when the API cleared something else than what was expected and recorded."""
+    cleared = answer.usage.cleared_uses if answer.usage else 0
+    if cleared != len(prepared.cleared):
+        logger.warning(
+            "the API cleared %s tool results, expected were %s", cleared, len(prepared.cleared)
+        )

@@ -1,0 +1,121 @@
+"""Tokens to micro-dollars, exactly: integer rates per million, rounded up once per call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conversations.agent.usage import Usage
+from conversations.context.view.cost_decision import Rates
+
+MILLION = 1_000_000
+#: An answer is not asked for with less room than this, in tokens.
+LEAST_OUTPUT = 1_024
+KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_search")
+#: What an input token of our requests can be billed as: none asks for a cache of one hour.
+_INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
+_DECIDING = ("input", "output", "cache_write_5m", "cache_read")
+
+
+class PriceMissing(Exception):
+    """A model has no price for a kind of token; it is refused, never free."""
+
+    code = "price_missing"
+
+    def __init__(self, model: str, kind: str) -> None:
+        super().__init__(
+            f"{model} has no price for {kind.replace('_', ' ')}; an administrator can add one."
+        )
+        self.model, self.kind = model, kind
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """Rates of one model: tiers of (prompts above so many tokens, micro-dollars per million)."""
+
+    model: str
+    tiers: tuple[tuple[int, Mapping[str, int]], ...]
+
+    def rate(self, kind: str, prompt_tokens: int) -> int:
+        """Give the rate for a prompt of that size, in micro-dollars per million tokens."""
+        return self._reached(kind, prompt_tokens)[-1]
+
+    def _reached(self, kind: str, prompt_tokens: int) -> list[int]:
+        """Give the rates of all tiers up to that size; the last one is in force."""
+        rates = [
+            rates[kind]
+            for above, rates in sorted(self.tiers, key=lambda tier: tier[0])
+            if kind in rates and (prompt_tokens > above or above == 0)
+        ]
+        if not rates:
+            raise PriceMissing(self.model, kind)
+        return rates
+
+    def cost(self, usage: Usage) -> int:
+        """Give the cost of a call in micro-dollars; every prompt token counts for the tier.
+
+        A kind that `worst` does not ask for and nobody has priced is billed as the dearest input:
+        the call was made, so refusing it is too late. A search nobody has priced is none that was
+        offered, and is not billed.
+        """
+        searched = usage.searches * self.search if usage.searches and self.has_search else 0
+        return round_up(sum(map(self._charge, usage.billed)) + searched)
+
+    @property
+    def has_search(self) -> bool:
+        """Say whether searches of the web have a price: only then a model is offered any."""
+        return any("web_search" in rates for above, rates in self.tiers if above == 0)
+
+    @property
+    def search(self) -> int:
+        """Give the rate of searches, in micro-dollars per million; raises PriceMissing."""
+        return self.rate("web_search", 0)
+
+    def _charge(self, usage: Usage) -> int:
+        """Give micro-dollars times a million for one iteration."""
+        counts = {
+            "input": usage.input,
+            "output": usage.output,
+            "cache_write_5m": usage.cache_write_5m,
+            "cache_write_1h": usage.cache_write_1h,
+            "cache_read": usage.cache_read,
+        }
+        return sum(n * self._billed(kind, usage.context) for kind, n in counts.items() if n)
+
+    def _billed(self, kind: str, prompt_tokens: int) -> int:
+        try:
+            return self.rate(kind, prompt_tokens)
+        except PriceMissing:
+            if kind in ("output", *_INPUT_KINDS):
+                raise
+            return self._dearest(_INPUT_KINDS, prompt_tokens)
+
+    def _dearest(self, kinds: tuple[str, ...], prompt_tokens: int) -> int:
+        return max(rate for kind in kinds for rate in self._reached(kind, prompt_tokens))
+
+    @property
+    def rates(self) -> Rates | None:
+        """Give the prices the context engine decides by; None when one is missing."""
+        try:
+            fresh, output, write, read = (self.rate(kind, 0) for kind in _DECIDING)
+        except PriceMissing:
+            return None
+        cliff = min((above for above, _ in self.tiers if above), default=0)
+        return Rates(fresh, output, write, read, cliff)
+
+    def worst(self, input_tokens: int, output_tokens: int, searches: int = 0) -> int:
+        """Give the most a call of at most that size can cost; raises PriceMissing."""
+        written = self._dearest(_INPUT_KINDS, input_tokens)
+        said = self._dearest(("output",), input_tokens)
+        searched = searches * self.search if searches else 0
+        return round_up(input_tokens * written + output_tokens * said + searched)
+
+    def affordable_output(self, input_tokens: int, micros: int, searches: int = 0) -> int:
+        """Give the most output tokens whose worst cost stays within `micros`; -1 for not even 0."""
+        rest = micros - self.worst(input_tokens, 0, searches)
+        said = self._dearest(("output",), input_tokens)
+        return rest * MILLION // max(1, said) if rest >= 0 else -1
+
+
+def round_up(micros_times_million: int) -> int:
+    return -(-micros_times_million // MILLION)

@@ -1,0 +1,145 @@
+"""Answering the tool calls of one answer: side by side, within the caps, results in their order.
+
+A call always gets a result, whatever its tool does, because an answer without its results would end
+the conversation. Only a port that cannot write any more (a lost lease) leaves calls open, and a
+question to a person, which is put once all the others have run. Where another worker goes on, what
+ended is not run again, and what had left is, unless it may have changed something: then nobody
+knows, and that is its result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask
+from conversations.agent.events import RoundChanged
+from conversations.agent.ports import Ports, ToolDone
+from conversations.agent.resume import OpenRound
+from conversations.agent.stop import Stopped
+from conversations.context.view import wire
+from conversations.context.view.view import Message
+
+logger = logging.getLogger("agentweb.runner")
+
+CUT_SHORT = "Outcome unknown: the server stopped while this tool ran. Check before repeating it."
+CANCELLED = "Cancelled: the turn was stopped before this tool was started."
+STOPPED_WITHIN = (
+    "Cancelled: the turn was stopped while this tool ran. What it had done by then is unknown:"
+    " check before repeating it."
+)
+TOO_MANY = "Not run: this turn has reached its limit of tool calls."
+FLAWED = "Not run: the input was not one JSON object. It is "
+STOPPED = "Not run, stopped: "
+BROKEN = "The tool failed on the server; it was logged."
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRuns:
+    """The tool calls of one round; `allowed` of them may run, the others are told `denied`."""
+
+    ports: Ports
+    changed: RoundChanged
+    parallel: int
+    allowed: int
+    denied: str = TOO_MANY
+
+    async def answer(self, calls: OpenRound) -> tuple[Message, bool] | None:
+        """Run the calls and store their results; None when a person has to be asked first.
+
+        The flag says whether every call was wrong.
+        """
+        verdicts = await self._judged(calls)
+        gate = asyncio.Semaphore(self.parallel)
+        tasks = [
+            asyncio.create_task(self._use(use, calls, gate, verdicts.get(use.id)))
+            for use in calls.uses
+        ]
+        try:
+            done = await asyncio.gather(*tasks)
+        finally:
+            # When a port fails (the lease is lost), no call goes on without its turn.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        asks = [one for one in done if isinstance(one, Ask)]
+        if asks:
+            await self.ports.tools.ask(asks)
+            return None
+        ended = [one for one in done if isinstance(one, ToolDone)]
+        content = wire.join(map(_result, calls.uses, ended))
+        message = await self.ports.log.store_results(content)
+        return message, all(one.is_wrong for one in ended)
+
+    async def _judged(self, calls: OpenRound) -> dict[str, Ask | ToolDone]:
+        """Say of the calls that are left which may not run, or not yet."""
+        found: dict[str, Ask | ToolDone] = {}
+        free: list[ToolUse] = []
+        for at, use in enumerate(calls.uses):
+            if use.id in calls.done:
+                continue
+            if calls.started.get(use.id) == "write":
+                found[use.id] = ToolDone(wire.encode(CUT_SHORT), "unknown")
+            elif use.id in calls.started:
+                # It was allowed when it left.
+                continue
+            elif at >= self.allowed:
+                found[use.id] = ToolDone(wire.encode(self.denied), "denied")
+            elif use.flaw:
+                found[use.id] = ToolDone(wire.encode(FLAWED + use.flaw), "error", is_wrong=True)
+            else:
+                free.append(use)
+        return found | dict(await self.ports.tools.judge(free))
+
+    async def _use(
+        self,
+        use: ToolUse,
+        calls: OpenRound,
+        gate: asyncio.Semaphore,
+        verdict: Ask | ToolDone | None,
+    ) -> ToolDone | Ask:
+        """Answer one call; a stop makes it a cancelled one, committed like any other."""
+        if use.id in calls.done:
+            return calls.done[use.id]
+        async with gate:
+            if isinstance(verdict, Ask):
+                if not self.ports.switch.reason:
+                    return verdict
+                done = ToolDone(wire.encode(CANCELLED), "cancelled")
+            else:
+                done = verdict or await self._run(use)
+            await self.ports.tools.finished(use, done)
+        await self.ports.tell(self.changed)
+        return done
+
+    async def _run(self, use: ToolUse) -> ToolDone:
+        """Run one call: `started` is committed before it leaves."""
+        switch, words = self.ports.switch, CANCELLED
+        try:
+            switch.check()
+            await self.ports.tools.started(use)
+            words = STOPPED_WITHIN
+            await self.ports.tell(self.changed)
+            with switch.interruptible():
+                return await self.ports.tools.run(use)
+        except Stopped:
+            return ToolDone(wire.encode(words), "cancelled")
+        except (asyncio.CancelledError, Exception) as error:
+            # A cancellation that nobody asked this task for is a bug of the tool.
+            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                raise
+            logger.exception("tool %s failed", use.name)
+            return ToolDone(wire.encode(BROKEN), "error")
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _result(use: ToolUse, done: ToolDone) -> str:
+    head = wire.encode({"type": "tool_result", "tool_use_id": use.id})
+    is_error = "" if done.state == "ok" else ',"is_error":true'
+    return f'{head[:-1]},"content":{done.content}{is_error}}}'

@@ -1,0 +1,163 @@
+"""Token counts as the API reports them: cumulative, and clamped to what is possible.
+
+`input` excludes what was read from or written to the cache; the size of the request is `context`.
+Where the API names its iterations each is billed for itself: a compaction is in the bill and not in
+the top-level figures, and the last message iteration alone is the size of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.context.view import wire
+
+#: More tokens than any model takes: a figure above it is an error of the sender.
+MOST_TOKENS = 1_000_000_000
+#: More searches than any request makes.
+MOST_SEARCHES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts as last reported; `is_clamped` when a figure was impossible.
+
+    `parts` are the iterations, where they were told: what is billed. `last` is the size of the
+    last one that gave a message, if it is not that of the whole.
+    """
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write_5m: int
+    cache_write_1h: int
+    raw: str = "{}"
+    is_clamped: bool = False
+    parts: tuple[Usage, ...] = ()
+    last: int | None = None
+    #: Tool uses whose results the API cleared, and the tokens of the request that freed.
+    cleared_uses: int = 0
+    cleared: int = 0
+    #: The figures came with the end of the answer; else its output is not known yet.
+    is_final: bool = True
+    #: Searches of the web that the API made for this answer.
+    searches: int = 0
+
+    @property
+    def billed(self) -> tuple[Usage, ...]:
+        """The counts that are billed, each at the rates of its own prompt."""
+        return self.parts or (self,)
+
+    @property
+    def cache_write(self) -> int:
+        return self.cache_write_5m + self.cache_write_1h
+
+    @property
+    def context(self) -> int:
+        """Tokens of the request, however they were billed."""
+        whole = self.input + self.cache_read + self.cache_write
+        return whole if self.last is None else self.last
+
+    @property
+    def total(self) -> int:
+        """All tokens, in and out."""
+        return self.input + self.cache_read + self.cache_write + self.output
+
+    @property
+    def uncleared(self) -> int:
+        """Tokens of the request before the API cleared any."""
+        return self.context + self.cleared
+
+    @property
+    def spent(self) -> Usage:
+        """The sum of what is billed."""
+        return replace(_sum(self.billed), searches=self.searches)
+
+    def cut(self, read: int, written: int, searches: int = 0) -> Usage:
+        """Give what is billed of a stream that was cut; the iteration under way wrote the rest."""
+        more = max(0, written - self.output)
+        parts = tuple(replace(part, output=part.output + more) for part in self.parts[-1:])
+        return replace(
+            self,
+            input=read,
+            output=self.output + more,
+            parts=(*self.parts[:-1], *parts),
+            searches=max(self.searches, searches),
+        )
+
+
+def usage_from(raw: dict[str, Any]) -> Usage:
+    """Read a `usage` object; a missing, negative, huge or odd figure never makes money.
+
+    The `context_management` of the answer may stand in it: it says what was cleared.
+    """
+    whole = _counts(raw)
+    rows = _listed(raw.get("iterations"))
+    compactions = [_counts(row) for row in rows if row.get("type") == "compaction"]
+    others = [_counts(row) for row in rows if row.get("type") != "compaction"]
+    said = [_counts(row) for row in rows if row.get("type") == "message"]
+    # Iterations that do not add up to the whole are not believed.
+    is_whole = _sum(others) == replace(whole, is_clamped=False)
+    edited = raw.get("context_management")
+    edits = _listed(edited.get("applied_edits")) if isinstance(edited, dict) else []
+    flags: list[bool] = [whole.is_clamped, *(part.is_clamped for part in compactions)]
+    served = raw.get("server_tool_use")
+    served = served if isinstance(served, dict) else {}
+    return replace(
+        whole,
+        raw=wire.encode(raw),
+        parts=(*compactions, *(others if is_whole else [whole])) if rows else (),
+        last=said[-1].context if len(said) > 1 else None,
+        cleared_uses=sum(_count(edit, "cleared_tool_uses", flags) for edit in edits),
+        cleared=sum(_count(edit, "cleared_input_tokens", flags) for edit in edits),
+        searches=_count(served, "web_search_requests", flags, MOST_SEARCHES),
+        is_clamped=any(flags),
+    )
+
+
+def _sum(rows: Sequence[Usage]) -> Usage:
+    return Usage(
+        sum(row.input for row in rows),
+        sum(row.output for row in rows),
+        sum(row.cache_read for row in rows),
+        sum(row.cache_write_5m for row in rows),
+        sum(row.cache_write_1h for row in rows),
+    )
+
+
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _count(figures: dict[str, Any], name: str, flags: list[bool], most: int = MOST_TOKENS) -> int:
+    """Read a figure; an odd one is clamped and flagged."""
+    value = figures.get(name)
+    number = value if isinstance(value, int) and not isinstance(value, bool) else 0
+    clamped = max(0, min(most, number))
+    flags.append(value is not None and (clamped != value or isinstance(value, bool)))
+    return clamped
+
+
+def _counts(raw: dict[str, Any]) -> Usage:
+    given = raw.get("cache_creation")
+    split = given if isinstance(given, dict) else {}
+    flags: list[bool] = []
+
+    def count(figures: dict[str, Any], name: str) -> int:
+        return _count(figures, name, flags)
+
+    hour = count(split, "ephemeral_1h_input_tokens")
+    # The split says what the total is made of; without a total it is the total.
+    written = max(
+        count(raw, "cache_creation_input_tokens"),
+        hour + count(split, "ephemeral_5m_input_tokens"),
+    )
+    return Usage(
+        count(raw, "input_tokens"),
+        count(raw, "output_tokens"),
+        count(raw, "cache_read_input_tokens"),
+        written - hour,
+        hour,
+        is_clamped=any(flags),
+    )

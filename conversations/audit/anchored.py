@@ -1,0 +1,209 @@
+"""What the anchors say of each chain, compared with the database.
+
+Each chain is held against every anchor of it while it is walked (links.py). Here is the rest: the
+file itself, chains that are gone, and a database that is older than its anchors as a whole, which
+is one fact and not one for each conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from conversations.audit.anchor_file import SITE_NAME, AnchorError, Head, anchor_path, read_anchors
+from conversations.log.chain import OWNED, SITE
+from conversations.log.findings import Problem, chunks
+from conversations.models import AnchorMark, Conversation, Erasure, SiteChain
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What one anchor says of a chain."""
+
+    link: int
+    chain: bytes
+    anchor: int
+
+
+@dataclass(slots=True)
+class Pins:
+    """What all anchors say, by the name of the chain; `last` is the number of the last anchor."""
+
+    by_name: dict[str, list[Pin]] = field(default_factory=dict)
+    times: dict[int, str] = field(default_factory=dict)
+    last: int = 0
+    #: The digest of the line that the database remembers as the last.
+    marked: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+    def of(self, name: str) -> dict[int, tuple[str, str]]:
+        """Give the chain values by link, each with the words for its anchor."""
+        found: dict[int, tuple[str, str]] = {}
+        for pin in self.by_name.get(name, ()):
+            words = f"anchor {pin.anchor} of {self.times[pin.anchor]}"
+            found.setdefault(pin.link, (_text(pin.chain), words))
+        return found
+
+
+def read_pins() -> Pins:
+    """Read the anchors; what is wrong with them as a whole is among the problems."""
+    path = anchor_path()
+    pins = Pins()
+    if path is None:
+        return pins
+    # Read before the file, which is written first.
+    mark = AnchorMark.objects.filter(pk=1).first() or AnchorMark()
+    try:
+        _read(path, mark, pins)
+    except FileNotFoundError:
+        if mark.number:
+            what = f"missing: the database was anchored {mark.number} times, last {_when(mark)}"
+            pins.problems.append(Problem("anchors", str(path), what))
+        return pins
+    except (AnchorError, OSError) as error:
+        pins.problems.append(Problem("anchors", str(path), f"changed: {error}"))
+        return pins
+    if pins.last < mark.number:
+        what = (
+            f"missing: it ends with anchor {pins.last}, and the database was anchored as"
+            f" {mark.number} {_when(mark)}"
+        )
+        pins.problems.append(Problem("anchors", str(path), what))
+    elif mark.number and pins.marked != mark.digest:
+        what = f"changed: anchor {mark.number} is not the one that the database remembers"
+        pins.problems.append(Problem("anchors", str(path), what))
+    elif pins.last > mark.number:
+        _judge_later(pins, mark)
+    return pins
+
+
+def _read(path: Path, mark: AnchorMark, pins: Pins) -> None:
+    for anchor in read_anchors(path):
+        pins.times[anchor.number], pins.last = anchor.at, anchor.number
+        if anchor.number == mark.number:
+            pins.marked = anchor.digest
+        if anchor.back_to is not None:
+            _forget(pins, anchor.back_to)
+        for head in anchor.heads:
+            one = Pin(head.links, _bytes(head.chain), anchor.number)
+            pins.by_name.setdefault(head.name, []).append(one)
+
+
+def _forget(pins: Pins, after: int) -> None:
+    for name, found in list(pins.by_name.items()):
+        kept = [pin for pin in found if pin.anchor <= after]
+        if kept:
+            pins.by_name[name] = kept
+        else:
+            del pins.by_name[name]
+
+
+def _judge_later(pins: Pins, mark: AnchorMark) -> None:
+    """Say once that the database is older, if it is, and compare with what it had then."""
+    later = [
+        Head(name, pin.link, _text(pin.chain))
+        for name, found in pins.by_name.items()
+        for pin in found
+        if pin.anchor > mark.number
+    ]
+    missed = unfitting(later)
+    if not missed:
+        return
+    known = f"anchor {mark.number} {_when(mark)}" if mark.number else "no anchor"
+    what = (
+        f"older than its anchors: it knows {known}, and they go on to {pins.last} of"
+        f" {pins.times[pins.last]}; {len(missed)} chains have lost rows since, the first is"
+        f" {missed[0].name} behind link {_links(missed[0].name)} of {missed[0].links}"
+    )
+    pins.problems.append(Problem("database", "", what))
+    _forget(pins, mark.number)
+
+
+def unfitting(heads: Sequence[Head]) -> list[Head]:
+    """Give those that the database does not have, nor an erasure accounts for."""
+    found = []
+    for some in chunks(heads):
+        present = _present([head.name for head in some])
+        missing = [head for head in some if head.name not in present]
+        found += [
+            head for head in some if head.name in present and not _has(head, *present[head.name])
+        ]
+        found += unaccounted(missing)
+    return found
+
+
+def unaccounted(heads: Sequence[Head]) -> list[Head]:
+    """Give those, of conversations that are gone, of which no erasure says so."""
+    found = []
+    for some in chunks(heads):
+        names = [head.name for head in some if head.name != SITE_NAME]
+        rows = Erasure.objects.filter(conversation__in=names)
+        ends = {
+            str(name): (links, tail)
+            for name, links, tail in rows.values_list("conversation", "links", "tail")
+        }
+        for head in some:
+            links, tail = ends.get(head.name, (-1, ""))
+            if links < head.links or (links == head.links and tail != head.chain):
+                found.append(head)
+    return found
+
+
+def check_gone(pins: Pins) -> Iterator[Problem]:
+    """Name the chains that were anchored and are there no more."""
+    names = list(pins.by_name)
+    for some in chunks(names):
+        present = _present(some)
+        last = [(name, pins.by_name[name][-1]) for name in some if name not in present]
+        times = {name: pin.anchor for name, pin in last}
+        for head in unaccounted([Head(name, pin.link, _text(pin.chain)) for name, pin in last]):
+            at = f"anchor {times[head.name]} of {pins.times[times[head.name]]}"
+            what = f"missing: {at} has its {head.links} links, and no erasure says where they went"
+            yield Problem("conversation", head.name, what, head.name)
+
+
+def _present(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
+    """Give key, links and chain of those chains that are there; the site's key is 0."""
+    keys = [UUID(name) for name in names if name != SITE_NAME]
+    rows = Conversation.objects.filter(public_id__in=keys)
+    found = {
+        str(name): (key, links, chain)
+        for name, key, links, chain in rows.values_list("public_id", "pk", "links", "chain")
+    }
+    if SITE_NAME in names:
+        site = SiteChain.objects.filter(pk=1).first() or SiteChain()
+        found[SITE_NAME] = (0, site.links, site.chain)
+    return found
+
+
+def _has(head: Head, key: int, links: int, chain: str) -> bool:
+    if links <= head.links:
+        return (links, chain) == (head.links, head.chain)
+    if not key:
+        tables = [kind._base_manager.filter(**where) for kind, where in SITE.items()]
+    else:
+        tables = [kind._base_manager.filter(**{owner: key}) for kind, owner in OWNED.items()]
+    return any(rows.filter(link=head.links, chain=head.chain).exists() for rows in tables)
+
+
+def _links(name: str) -> int:
+    found = _present([name]).get(name)
+    return found[1] if found else 0
+
+
+def _when(mark: AnchorMark) -> str:
+    return f"at {mark.written_at:%Y-%m-%d %H:%M}" if mark.written_at else "once"
+
+
+def _bytes(chain: str) -> bytes:
+    """Keep a value short; any text that is no digest of ours is kept as it is."""
+    try:
+        return bytes.fromhex(chain.removeprefix("sha256:"))
+    except ValueError:
+        return chain.encode()
+
+
+def _text(chain: bytes) -> str:
+    return f"sha256:{chain.hex()}" if len(chain) == 32 else chain.decode()

@@ -1,0 +1,188 @@
+"""Anchors: the ends of all chains, written outside the database every hour.
+
+What the database says of itself can be made to fit by whoever may write all of it. The anchor file
+is out of that hand: on another disk, or on storage that is written once. A line is on the disk
+before the database remembers it; so after a crash the file is a line ahead, which is found and
+taken over, if what it says fits.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from conversations.audit.anchor_file import (
+    SITE_NAME,
+    Anchor,
+    AnchorError,
+    AnchorFile,
+    Head,
+    anchor_path,
+    held,
+)
+from conversations.audit.anchored import unfitting
+from conversations.log.findings import chunks
+from conversations.models import AnchorMark, Conversation, SiteChain
+
+logger = logging.getLogger("agentweb.audit")
+
+EVERY = timedelta(hours=1)
+#: Chains in one line.
+MOST = 1_000
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Until when this process leaves it, after an error that would only come again."""
+
+    until: float = 0
+
+
+_rest = _Rest()
+
+
+def anchor_due() -> int:
+    """Anchor when an hour is over; give how many chains. Cheap, and never raises an AnchorError."""
+    if anchor_path() is None or time.monotonic() < _rest.until:
+        return 0
+    last = AnchorMark.objects.filter(pk=1).values_list("written_at", flat=True).first()
+    # One that lies far ahead was written by a clock that was wrong.
+    if last is not None and abs(timezone.now() - last) < EVERY:
+        return 0
+    return _anchor_quietly()
+
+
+def anchor_at_end() -> int:
+    """Anchor what has changed before this process ends; what is in the way goes to the log."""
+    return 0 if anchor_path() is None else _anchor_quietly()
+
+
+def _anchor_quietly() -> int:
+    try:
+        return anchor_heads()
+    except (AnchorError, OSError, DatabaseError) as error:
+        _rest.until = time.monotonic() + EVERY.total_seconds()
+        logger.error("the chains could not be anchored: %s", error)  # noqa: TRY400 - a sentence
+        return 0
+
+
+@transaction.atomic
+def anchor_heads(*, now: datetime | None = None) -> int:
+    """Anchor the chains that have grown; give how many. Raises AnchorError."""
+    path = anchor_path()
+    if path is None:
+        raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
+    mark = _locked_mark()
+    with held(path) as file:
+        _demand_following(mark, file)
+        return _write(mark, file, now or timezone.now())
+
+
+@transaction.atomic
+def begin_anew(*, reason: str, now: datetime | None = None) -> int:
+    """Begin a new file with all chains, because the one before is lost; say why."""
+    path = anchor_path()
+    if path is None:
+        raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
+    mark = _locked_mark()
+    with held(path) as file:
+        if file.last is not None:
+            raise AnchorError(f"{path} holds anchors: move it away first, or go on with it.")
+        mark.digest = ""
+        Conversation.objects.update(anchored=0)
+        SiteChain.objects.update(anchored=0)
+        return _write(mark, file, now or timezone.now(), reason=reason)
+
+
+@transaction.atomic
+def go_back(*, reason: str, now: datetime | None = None) -> int:
+    """Record that a backup was put back, and go on from there; what came after counts no more."""
+    path = anchor_path()
+    if path is None:
+        raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
+    mark = _locked_mark()
+    with held(path) as file:
+        last, back_to = file.last, mark.number
+        if last is None or last.number <= mark.number:
+            raise AnchorError("The database is not older than its anchors.")
+        mark.number, mark.digest = last.number, last.digest
+        return _write(mark, file, now or timezone.now(), reason=reason, back_to=back_to)
+
+
+def _locked_mark() -> AnchorMark:
+    return AnchorMark.objects.select_for_update().get_or_create(pk=1)[0]
+
+
+def _demand_following(mark: AnchorMark, file: AnchorFile) -> None:
+    """Take over what a crash left ahead of the mark; refuse a file that is another one."""
+    last = file.last
+    if last is None and not mark.number:
+        return
+    if last is None or last.number < mark.number:
+        there = f"ends with anchor {last.number}" if last else "is empty or new"
+        raise AnchorError(
+            f"the database was anchored as number {mark.number} and the anchor file {there}: put"
+            " the file back, or begin anew with manage.py anchor --anew REASON"
+        )
+    ahead = file.after(mark.number) if last.number > mark.number else []
+    digest = ahead[0].before if ahead else last.digest
+    if mark.number and digest != mark.digest:
+        raise AnchorError("the anchor file is not the one in which the database was anchored last")
+    heads = [head for anchor in ahead for head in anchor.heads]
+    if ahead and unfitting(heads):
+        raise AnchorError(
+            f"the database is older than its anchors (anchor {mark.number} of {last.number}): if a"
+            " backup was put back, say so with manage.py anchor --restored REASON"
+        )
+    mark.number, mark.digest = last.number, last.digest
+
+
+def _write(
+    mark: AnchorMark,
+    file: AnchorFile,
+    now: datetime,
+    *,
+    reason: str = "",
+    back_to: int | None = None,
+) -> int:
+    rows = _grown()
+    for some in list(chunks(rows, MOST)) or ([[]] if reason else []):
+        heads = tuple(Head(name, links, chain) for _, name, links, chain in some)
+        at = now.isoformat(timespec="seconds")
+        anchor = file.add(Anchor(mark.number + 1, at, mark.digest, heads, reason, back_to))
+        mark.number, mark.digest, reason, back_to = anchor.number, anchor.digest, "", None
+        _remember({key: links for key, _, links, _ in some if key})
+        logger.info("anchor %d of %d chains: %s", mark.number, len(heads), mark.digest)
+    mark.written_at = now
+    mark.save()
+    for key, _, links, _ in rows:
+        if not key:
+            SiteChain.objects.filter(pk=1).update(anchored=links)
+    return len(rows)
+
+
+def _grown() -> list[tuple[int, str, int, str]]:
+    """Give the chains that have grown: key (0: the site's), name, links, chain."""
+    grown = {"links__gt": F("anchored")}
+    found = Conversation.objects.filter(**grown).order_by("pk")
+    rows = [
+        (key, str(name), links, chain)
+        for key, name, links, chain in found.values_list("pk", "public_id", "links", "chain")
+    ]
+    site = SiteChain.objects.filter(**grown).values_list("links", "chain")
+    return rows + [(0, SITE_NAME, links, chain) for links, chain in site]
+
+
+def _remember(anchored: dict[int, int]) -> None:
+    # One that is being written to now is anchored once more the next time.
+    rows = Conversation.objects.select_for_update(skip_locked=True, of=("self",))
+    some = list(rows.filter(pk__in=anchored).only("pk"))
+    for row in some:
+        row.anchored = anchored[row.pk]
+    Conversation.objects.bulk_update(some, ["anchored"], batch_size=200)

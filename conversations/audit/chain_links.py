@@ -1,0 +1,164 @@
+"""A hash chain, walked in the order of its links: the first row that is changed, gone or moved.
+
+Each row is judged against the chain value recorded before it, so one bad row does not hide the
+next. Rows that were written while the walk went on are not yet part of it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from conversations.log.chain import OWNED, SITE, End, link_digest
+from conversations.log.findings import DAMAGE, Problem, chunks, read_rows, words
+from conversations.models import Chained, Conversation, SiteChain
+
+#: What anchors say of a chain: its value at a link, and the words for the anchor.
+Pinned = Mapping[int, tuple[str, str]]
+_NONE: Pinned = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    #: A number, unless the row is damaged.
+    link: Any
+    kind: type[Chained]
+    key: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A row that does not fit, or the link where none stands; `before` is the chain up to it."""
+
+    link: int
+    table: str
+    id: str
+    what: str
+    row: Chained | None = None
+    before: str = ""
+
+
+def check_links(end: End, pinned: Pinned = _NONE) -> Iterator[Problem]:
+    """Give the first row that breaks the chain, if any, or is not the one that was anchored."""
+    misfits = list(_misfits(end, pinned))
+    if not misfits:
+        return
+    first = misfits[0]
+    what = _swapped(first, misfits) or first.what
+    if len(misfits) > 1:
+        what += f" (and {len(misfits) - 1} more that do not fit)"
+    place = str(end.public_id) if isinstance(end, Conversation) else ""
+    yield Problem(first.table, first.id, what, place)
+
+
+def _misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
+    places: list[Place] = []
+    for place in _places(end):
+        if isinstance(place.link, int):
+            places.append(place)
+        else:
+            yield Misfit(0, _table(place.kind), str(place.key), "changed: its link is no number")
+    # Of two at one link the older is the one that was there.
+    places.sort(key=lambda place: (place.link, place.key))
+    yield from _walk([place for place in places if place.link <= end.links], end, pinned)
+    latest = type(end)._default_manager.values_list("links", flat=True).filter(pk=end.pk).first()
+    for place in places:
+        if place.link > max(end.links, latest or 0):
+            what = f"stands at link {place.link} behind the end of the chain"
+            yield Misfit(place.link, _table(place.kind), str(place.key), what)
+
+
+def _places(end: End) -> Iterator[Place]:
+    for kind, rows in _rows(end):
+        for link, key in rows.order_by().values_list("link", "pk"):
+            yield Place(link, kind, key)
+
+
+def _rows(end: End) -> Iterator[tuple[type[Chained], QuerySet[Any]]]:
+    if isinstance(end, SiteChain):
+        for kind, where in SITE.items():
+            yield kind, kind._base_manager.filter(**where)
+    else:
+        for kind, owner in OWNED.items():
+            yield kind, kind._base_manager.filter(**{owner: end.pk})
+
+
+def _walk(places: list[Place], end: End, pinned: Pinned) -> Iterator[Misfit]:
+    before: str | None = ""
+    following = 1
+    for place, row in _read(places):
+        table, key, link = _table(place.kind), str(place.key), place.link
+        if link > following:
+            yield Misfit(following, "link", str(following), _gone(following, link - 1))
+            before = None
+        elif link < following:
+            yield Misfit(link, table, key, f"stands at link {link} where another row stands")
+            continue
+        following = link + 1
+        if not isinstance(row, Chained):
+            yield Misfit(link, table, key, f"cannot be read: {row}")
+            before = None
+            continue
+        if before is not None and not _fits(row, before):
+            what = f"changed: it does not fit link {link} of the chain"
+            yield Misfit(link, table, key, what, row, before)
+        elif link in pinned and pinned[link][0] != row.chain:
+            what = f"replaced: {pinned[link][1]} has another row at link {link}"
+            yield Misfit(link, table, key, what)
+        before = row.chain
+    if following <= end.links:
+        yield Misfit(following, "link", str(following), _gone(following, end.links))
+    elif before is not None and before != end.chain:
+        what = "changed: the end of its chain is not that of its last row"
+        yield Misfit(following, str(end._meta.model_name), str(end.pk), what)
+    last = max(pinned, default=0)
+    if last > end.links:
+        what = f"{_gone(end.links + 1, last)}, and {pinned[last][1]} has {last} links"
+        yield Misfit(end.links + 1, "link", str(end.links + 1), what)
+
+
+def _read(places: list[Place]) -> Iterator[tuple[Place, Chained | str]]:
+    for some in chunks(places):
+        found: dict[type[Chained], dict[Any, Any]] = {
+            kind: read_rows(kind._base_manager.all(), [p.key for p in some if p.kind is kind])
+            for kind in {place.kind for place in some}
+        }
+        for place in some:
+            row = found[place.kind].get(place.key, "it is gone")
+            yield place, words(row) if isinstance(row, Exception) else row
+
+
+def _fits(row: Chained, before: str, link: int | None = None, chain: str | None = None) -> bool:
+    """Say whether the row, standing at `link`, gives that chain value after `before`."""
+    if link is not None:
+        row = copy.copy(row)
+        row.link = link
+    try:
+        return link_digest(before, row) == (row.chain if chain is None else chain)
+    except DAMAGE:
+        return False
+
+
+def _swapped(first: Misfit, misfits: list[Misfit]) -> str:
+    """Say which of the rows that do not fit belongs in the first one's place."""
+    if first.row is None:
+        return ""
+    for other in misfits[1:50]:
+        if other.row is None:
+            continue
+        chains = (first.row.chain, other.row.chain)
+        if any(_fits(other.row, first.before, first.link, chain) for chain in chains):
+            return f"swapped: {other.table} {other.id} belongs at its link {first.link}"
+    return ""
+
+
+def _gone(first: int, last: int) -> str:
+    return "missing: no row stands here" + (f" nor up to link {last}" if last > first else "")
+
+
+def _table(kind: type[Chained]) -> str:
+    return str(kind._meta.model_name)

@@ -1,0 +1,121 @@
+"""Verification: proves from the rows alone that the record is what was sent and paid.
+
+Every chained row in link order, every request rebuilt and its digest compared, every text named by
+a digest, every tool call, every budget window. A row that cannot even be read is a problem with a
+name, never a traceback. What a database alone cannot show, the newest rows deleted together with
+the end of their chain or a chain written anew, the anchors show (services/anchors.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from conversations.audit.anchor_file import SITE_NAME
+from conversations.audit.anchored import Pins, check_gone, read_pins
+from conversations.audit.bodies import check_bodies
+from conversations.audit.chain_links import check_links
+from conversations.audit.texts import check_files, check_texts, check_tools, texts_of
+from conversations.budgets.reconciliation import check_accounts
+from conversations.log.findings import DAMAGE, Problem, Tally, words
+from conversations.models import Blob, Conversation, Envelope, SiteChain
+
+__all__ = ["Problem", "Tally", "verify_conversation", "verify_everything"]
+
+
+def verify_everything(tally: Tally) -> Iterator[Problem]:
+    """Verify all conversations, texts and accounts; counts go to `tally` while it runs."""
+    kinds: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
+    for kind in kinds:
+        yield from _counted(tally, _all_texts(kind))
+    pins = read_pins()
+    yield from _counted(tally, iter(pins.problems))
+    keys = Conversation.objects.order_by("pk").values_list("pk", flat=True)
+    for key in keys.iterator(chunk_size=1_000):
+        yield from _counted(tally, _conversation(key, tally, pins))
+    yield from _counted(tally, check_gone(pins))
+    yield from _counted(tally, _site(tally, pins))
+    yield from _counted(tally, check_accounts())
+
+
+def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
+    """Verify one conversation and the texts it names; raises Conversation.DoesNotExist."""
+    key = Conversation.objects.values_list("pk", flat=True).get(public_id=public_id)
+    envelopes, blobs = texts_of(key)
+    yield from _counted(tally, check_texts(Envelope, envelopes))
+    yield from _counted(tally, check_texts(Blob, blobs))
+    pins = read_pins()
+    yield from _counted(tally, iter(pins.problems))
+    yield from _counted(tally, _conversation(key, tally, pins))
+
+
+def _all_texts(kind: type[Blob | Envelope]) -> Iterator[Problem]:
+    try:
+        keys = list(kind._base_manager.order_by("pk").values_list("pk", flat=True))
+    except DAMAGE as error:
+        yield Problem(str(kind._meta.model_name), "", f"the table cannot be read: {words(error)}")
+        return
+    yield from check_texts(kind, keys)
+
+
+def _conversation(key: int, tally: Tally, pins: Pins) -> Iterator[Problem]:
+    try:
+        conversation = Conversation.objects.filter(pk=key).first()
+        if conversation is None:  # erased meanwhile
+            return
+        tally.conversations += 1
+        is_intact = True
+        pinned = pins.of(str(conversation.public_id))
+        for problem in (*check_links(conversation, pinned), *_check_head(conversation)):
+            is_intact = False
+            yield problem
+        tally.broken_chains += not is_intact
+        yield from check_bodies(conversation, tally)
+        yield from check_tools(conversation)
+        yield from check_files(conversation)
+    except DAMAGE as error:
+        yield Problem("conversation", str(key), f"cannot be read: {words(error)}")
+
+
+def _site(tally: Tally, pins: Pins) -> Iterator[Problem]:
+    """Verify the chain of what is of no conversation."""
+    try:
+        site = SiteChain.objects.filter(pk=1).first() or SiteChain(pk=1)
+        problems = list(check_links(site, pins.of(SITE_NAME)))
+    except DAMAGE as error:
+        problems = [Problem("sitechain", "1", f"cannot be read: {words(error)}")]
+    tally.broken_chains += bool(problems)
+    yield from problems
+
+
+def _check_head(conversation: Conversation) -> Iterator[Problem]:
+    """Compare the log's counter and shown end with its entries."""
+    numbers = {
+        *conversation.messages.filter(seq__lte=conversation.head).values_list("seq", flat=True),
+        *conversation.transformations.filter(seq__lte=conversation.head).values_list(
+            "seq", flat=True
+        ),
+    }
+    place, key = str(conversation.public_id), str(conversation.pk)
+    if len(numbers) != conversation.head:
+        what = f"changed: its head is {conversation.head} and the log has {len(numbers)} entries"
+        yield Problem("conversation", key, what, place)
+    if conversation.tip and conversation.tip not in numbers:
+        what = f"changed: its tip {conversation.tip} is not in the log"
+        yield Problem("conversation", key, what, place)
+    elif conversation.leaf and not _is_of_turn(conversation):
+        what = f"changed: its tip {conversation.tip} is not of its last turn {conversation.leaf}"
+        yield Problem("conversation", key, what, place)
+
+
+def _is_of_turn(conversation: Conversation) -> bool:
+    """Say whether the shown path ends with an entry of the turn it is said to end with."""
+    wanted = {"seq": conversation.tip, "turn__number": conversation.leaf}
+    rows = (conversation.messages, conversation.transformations)
+    return any(some.filter(**wanted).exists() for some in rows)
+
+
+def _counted(tally: Tally, problems: Iterator[Problem]) -> Iterator[Problem]:
+    for problem in problems:
+        tally.problems += 1
+        yield problem

@@ -1,0 +1,45 @@
+"""Why a call is not admitted, in words: which limit, what is used of it, and until when."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from conversations.agent.ports import Refused
+from conversations.budgets.effective import Standing
+from conversations.models.periods import shown
+from conversations.rendering.numbers import dollars, worth
+
+_ADJECTIVES = {
+    "hour": "hourly", "day": "daily", "week": "weekly", "month": "monthly", "lifetime": "lifetime"
+}  # fmt: skip
+
+
+def over_limit(standing: Standing, amount: int) -> Refused:
+    """Say that a budget does not allow a call of so much."""
+    rule = standing.rule
+    limit, used = worth(standing.limit, rule.unit), worth(standing.spent + standing.held, rule.unit)
+    what = f"The {_ADJECTIVES[rule.period]} budget of {limit} ({rule.source})"
+    if rule.unit == "turns":
+        text = f"{what} is used up: {used} were made or are on their way."
+    else:
+        verb = "is" if rule.unit == "money" else "are"
+        text = (
+            f"{what} does not allow another call: {used} {verb} spent or held, and this call may"
+            f" {'cost' if rule.unit == 'money' else 'use'} up to {worth(amount, rule.unit)}."
+        )
+    return Refused("budget", text + _again(standing.ends_at, rule.zone))
+
+
+def over_turn(limit: int, spent: int, amount: int) -> Refused:
+    """Say that a turn has cost what it may."""
+    return Refused(
+        "turn_money",
+        f"This turn may cost {dollars(limit)}: {dollars(spent)} is spent, and another call may cost"
+        f" up to {dollars(amount)}. Send a message to go on.",
+    )
+
+
+def _again(ends: datetime | None, zone: str) -> str:
+    if ends is None:
+        return ""
+    return f" It starts anew on {shown(ends, zone)}."

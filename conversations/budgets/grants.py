@@ -1,0 +1,206 @@
+"""What people of the staff change in budgets, each with a reason and a name.
+
+A grant adds to a limit until it expires. A correction is an entry of the ledger, never a change of
+one. Who is exempt from budgets is a flag that is set by hand and stands in Django's log.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Greatest
+from django.utils import timezone
+
+from conversations.budgets.reconciliation import due
+from conversations.conf import conf
+from conversations.log.chain import append, locked_site
+from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
+from conversations.models.budgets import MOST
+from conversations.rendering.numbers import worth
+
+
+class BudgetError(Exception):
+    """A change that cannot be made; the text says why."""
+
+    code = "budget_change"
+
+
+@transaction.atomic
+def set_limit(
+    *,
+    kind: str,
+    unit: str,
+    period: str,
+    limit: int | None,
+    user: User | None = None,
+    group: Group | None = None,
+    zone: str | None = None,
+    note: str | None = None,
+    percents: str | None = None,
+) -> Budget:
+    """Set a budget of a person, a group or the site, or switch it off; else None leaves as is."""
+    scope = "user" if user else "group" if group else "site"
+    place: dict[str, Any] = {"scope": scope, "user": user, "group": group}
+    place |= {"kind": kind, "unit": unit, "period": period}
+    found = Budget.objects.select_for_update(of=("self",))
+    budget = found.filter(is_active=True, **place).first()
+    if limit is None:
+        if budget is None:
+            raise BudgetError("There is no such budget.")
+        budget.is_active = False
+    elif budget is None:
+        budget = Budget(limit=limit, time_zone=zone or conf.budget_time_zone, **place)
+    elif zone not in (None, budget.time_zone):
+        raise BudgetError(
+            f"Its windows are cut in {budget.time_zone}: switch it off, then set it anew."
+        )
+    else:
+        budget.limit = limit
+    budget.note = budget.note if note is None else note
+    budget.soft_percents = budget.soft_percents if percents is None else percents
+    try:
+        budget.full_clean()
+    except ValidationError as error:
+        raise BudgetError(" ".join(error.messages)) from error
+    budget.save()
+    return budget
+
+
+@transaction.atomic
+def grant_more(
+    *,
+    budget: Budget,
+    amount: int,
+    reason: str,
+    user: User | None = None,
+    until: datetime | None = None,
+    actor: User | None = None,
+    form: UUID | None = None,
+) -> Grant:
+    """Add to what a budget allows, for all it is for or for one person; a form grants once."""
+    reason = _said(reason)
+    # One at a time for each budget, so that of two posts of one form the second finds the first.
+    Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
+    if form is not None and (again := Grant.objects.filter(form=form).first()):
+        return again
+    if not 0 < amount <= MOST:
+        raise BudgetError("A grant is more than nothing, and no more than a budget can hold.")
+    now = timezone.now()
+    if until is not None and until <= now:
+        raise BudgetError("A grant ends later than now.")
+    if user is not None and budget.kind == Budget.Kind.POOL:
+        raise BudgetError("A pool has no members: its grants are for all of them.")
+    grant = Grant(
+        budget=budget,
+        user=user,
+        amount=amount,
+        starts_at=now,
+        expires_at=until,
+        reason=reason,
+        actor=actor,
+        form=form,
+    )
+    append(grant, locked_site())
+    return grant
+
+
+@transaction.atomic
+def correct_window(
+    *,
+    window_id: int,
+    amount: int,
+    reason: str,
+    actor: User | None = None,
+    form: UUID | None = None,
+) -> LedgerEntry:
+    """Enter a correction of what a window has spent: more, or less when it is negative.
+
+    A form that was sent before changes nothing and gives the entry it made.
+    """
+    reason = _said(reason)
+    window = _locked(window_id)
+    if form is not None and (again := LedgerEntry.objects.filter(form=form).first()):
+        return again
+    if window.spent + amount < 0 or amount == 0 or abs(amount) > MOST:
+        unit = window.budget.unit
+        raise BudgetError(
+            f"The window has spent {worth(window.spent, unit)}: it cannot be corrected by"
+            f" {worth(amount, unit)}."
+        )
+    BudgetWindow.objects.filter(pk=window.pk).update(
+        spent=F("spent") + amount, limit=Greatest("limit", F("spent") + F("held") + amount)
+    )
+    return _entered(window, amount, reason, actor, form)
+
+
+@transaction.atomic
+def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
+    """Set a window to what its entries say, and enter that; False: it said so already."""
+    reason = _said(reason)
+    window = _locked(window_id)
+    said = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
+    found = due(window)
+    if said == found:
+        return False
+    rows = BudgetWindow.objects.filter(pk=window.pk)
+    rows.update(**found, limit=max(window.limit, found["spent"] + found["held"]))
+    was = ", ".join(f"{name} {said[name]}" for name in found if said[name] != found[name])
+    _entered(window, 0, f"{reason} (rebuilt; it said {was})", actor)
+    return True
+
+
+@transaction.atomic
+def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool:
+    """Exempt a person from budgets or no longer, on record; False: it was so already."""
+    reason = _said(reason)
+    rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
+    if not rows.update(is_exempt=is_exempt):
+        return False
+    words = "Exempt from budgets" if is_exempt else "No longer exempt from budgets"
+    LogEntry.objects.create(
+        user=actor,
+        content_type=ContentType.objects.get_for_model(User),
+        object_id=str(user.pk),
+        object_repr=user.username,
+        action_flag=CHANGE,
+        change_message=f"{words}: {reason}",
+    )
+    return True
+
+
+def _said(reason: str) -> str:
+    """Give the reason as it is kept."""
+    if not reason.strip():
+        raise BudgetError("Say why: a reason is needed.")
+    return reason.strip()[:200]
+
+
+def _locked(window_id: int) -> BudgetWindow:
+    rows = BudgetWindow.objects.select_for_update(of=("self",)).filter(pk=window_id)
+    window = rows.first()
+    if window is None:
+        raise BudgetError(f"There is no window {window_id}.")
+    return window
+
+
+def _entered(
+    window: BudgetWindow, amount: int, reason: str, actor: User | None, form: UUID | None = None
+) -> LedgerEntry:
+    entry = LedgerEntry(
+        window=window,
+        kind=LedgerEntry.Kind.ADJUST,
+        amount=amount,
+        reason=reason[:200],
+        actor=actor,
+        form=form,
+    )
+    append(entry, locked_site())
+    return entry

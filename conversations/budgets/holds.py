@@ -1,0 +1,172 @@
+"""Holding and settling: what a call may use at most is held before it, what it used settles it.
+
+Both happen in the transaction of their fact, under the lock of every window they touch; the call's
+conversation, which its callers hand on, was locked before those. A window takes a hold only where
+spent, held and overrun stay within what is allowed at that moment, so what is spent plus what is
+held never passes the limit, whatever runs in parallel; a constraint of the database says the same.
+What settles above its reservation goes to `overrun`: never lost, never in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from django.db.models import Exists, F, OuterRef, Q
+from django.utils import timezone
+
+from conversations.budgets.admission_words import over_limit
+from conversations.budgets.effective import Standing
+from conversations.budgets.status import places, standing, windows_of
+from conversations.budgets.windows import Slot, move
+from conversations.log.chain import extend, locked_site
+from conversations.models import (
+    ApiCall,
+    BudgetWindow,
+    Conversation,
+    Crossing,
+    LedgerEntry,
+    Reservation,
+)
+
+Kind = LedgerEntry.Kind
+#: Whose budgets a call counts in.
+_PAYER = F("call__conversation__owner")
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a call uses in each unit; a turn counts with the first of its calls that is paid."""
+
+    money: int
+    tokens: int
+    turns: int = 1
+
+    def of(self, unit: str) -> int:
+        return {"money": self.money, "tokens": self.tokens, "turns": self.turns}[unit]
+
+
+def room(slots: Iterable[Slot], unit: str) -> int | None:
+    """Give what may still be held in all windows of a unit; None without a limit."""
+    found = (slot.standing.left for slot in slots if slot.place.rule.unit == unit)
+    return min(found, default=None)
+
+
+def hold_amounts(
+    *, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts, conversation: Conversation
+) -> None:
+    """Hold what the call may use in every window, or raise Refused."""
+    if not slots:
+        return
+    counted = _counted(call) if any(slot.place.rule.unit == "turns" for slot in slots) else ()
+    rows = []
+    for slot in slots:
+        rule = slot.place.rule
+        is_counted = rule.unit == "turns" and _turn_key(slot.window) in counted
+        amount = 0 if is_counted else worst.of(rule.unit)
+        if amount > slot.standing.left:
+            raise over_limit(slot.standing, amount)
+        slot.window.held += amount
+        slot.window.limit = slot.standing.limit
+        rows.append(Reservation(call=call, window=slot.window, amount=amount))
+    move([row.window for row in rows], "held", "limit")
+    Reservation.objects.bulk_create(rows)
+    _enter(call, conversation, Kind.RESERVE, [(row.window, row.amount) for row in rows])
+
+
+def _counted(call: ApiCall) -> set[tuple[object, ...]]:
+    """Find where the call's turn counts already."""
+    settled = LedgerEntry.objects.filter(
+        call=OuterRef("call"), window=OuterRef("window"), kind=Kind.SETTLE, amount__gt=0
+    )
+    rows = Reservation.objects.filter(
+        Q(is_open=True) | Exists(settled), call__turn=call.turn_id, window__budget__unit="turns"
+    )
+    return {_turn_key(row.window) for row in rows.select_related("window__budget")}
+
+
+def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
+    """Name where a turn counts once, although it goes on in the next window or allowance."""
+    if window.user_id is None:
+        return (window.budget_id,)
+    return window.user_id, window.budget.period
+
+
+def settle(*, call: ApiCall, used: Amounts | None, conversation: Conversation) -> None:
+    """Turn what a call holds into what it used, None: nothing; repeated it changes nothing."""
+    if used is None:
+        _close(call, conversation, Kind.RELEASE, lambda _: 0)
+    else:
+        _close(call, conversation, Kind.SETTLE, lambda row: _used(used, row))
+
+
+def settle_in_full(*, call: ApiCall, conversation: Conversation) -> None:
+    """Keep spent what a call holds of which nobody knows more."""
+    _close(call, conversation, Kind.SETTLE, lambda row: row.amount)
+
+
+def _used(used: Amounts, row: Reservation) -> int:
+    unit = row.window.budget.unit
+    return min(row.amount, used.turns) if unit == "turns" else used.of(unit)
+
+
+def _close(
+    call: ApiCall, conversation: Conversation, kind: Kind, amount_of: Callable[[Reservation], int]
+) -> None:
+    mine = BudgetWindow.objects.filter(reservations__call=call)
+    windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
+    if not windows:
+        return
+    # Read behind the lock: whoever settled it meanwhile is done.
+    mine_open = Reservation.objects.filter(call=call, is_open=True)
+    rows = list(mine_open.select_related("window__budget").annotate(payer=_PAYER))
+    if not rows:
+        return
+    closed = []
+    for row in rows:
+        window, amount = windows[row.window_id], amount_of(row)
+        within = min(amount, row.amount)
+        window.held -= row.amount
+        window.spent += within
+        window.overrun += amount - within
+        closed.append((window, amount))
+    move(windows.values(), "held", "spent", "overrun")
+    mine_open.update(is_open=False)
+    _enter(call, conversation, kind, closed)
+    tell_crossings(user_id=rows[0].payer, windows=set(windows))
+
+
+def _enter(
+    call: ApiCall,
+    conversation: Conversation,
+    kind: Kind,
+    rows: Iterable[tuple[BudgetWindow, int]],
+) -> None:
+    entries = [
+        LedgerEntry(window=window, call=call, kind=kind, amount=amount) for window, amount in rows
+    ]
+    extend(entries, conversation)
+
+
+def tell_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
+    """Record what the person's windows, locked by the caller, have passed."""
+    found = places(user_id, timezone.now())
+    present = list(windows_of(found)) if found else []
+    passed: dict[tuple[int, int], Standing] = {}
+    for place in found:
+        one = standing(place, present)
+        for window in present:
+            if place.is_of(window) and window.pk in windows:
+                passed |= {(window.pk, p): one for p in place.rule.percents if p <= one.percent}
+    if not passed:
+        return
+    told = Crossing.objects.filter(window__in={window for window, _ in passed})
+    known = set(told.values_list("window", "percent"))
+    rows = [
+        Crossing(window_id=window, percent=percent, spent=one.spent, limit=one.limit)
+        for (window, percent), one in passed.items()
+        if (window, percent) not in known
+    ]
+    if rows:
+        extend(rows, locked_site())

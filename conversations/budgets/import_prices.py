@@ -1,0 +1,54 @@
+"""Prices from a CSV file: a line that is new closes the price before it and takes its place."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+
+from conversations.budgets.amounts import Unreadable, micros, moment
+from conversations.budgets.csv_import import LineRefused, Plan, Row, take
+from conversations.budgets.price_book import NewPrice, PriceError, load_prices
+from conversations.models import ModelPrice, User
+
+COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
+
+
+def take_prices(*, text: str, actor: User, expected: str = "") -> Plan:
+    """Take prices in, all or none; without what was `expected` it is a preview."""
+    return take(text, COLUMNS, lambda rows: lambda row: _taken(row, actor), expected)
+
+
+def new_price(row: Row) -> NewPrice:
+    """Read a line; raises LineRefused."""
+    try:
+        above = int(row["above_tokens"] or "0")
+    except ValueError:
+        raise LineRefused(f"{row['above_tokens']!r} is no number of tokens") from None
+    try:
+        rate, begins = micros(row["dollars_per_million"]), row["effective_from"]
+        starts = moment(begins, ZoneInfo("UTC")) if begins else None
+    except Unreadable as error:
+        raise LineRefused(str(error)) from None
+    return NewPrice(row["model"], row["kind"], rate, above, starts, row["source"])
+
+
+def _taken(row: Row, actor: User) -> tuple[str, str]:
+    new = new_price(row)
+    try:
+        changes = load_prices(rows=[new])
+    except PriceError as error:
+        raise LineRefused(str(error)) from error
+    if not changes:
+        return "same", f"{new}: {new.rate:,} micro-dollars per million, as before"
+    made = ModelPrice.objects.latest("pk")
+    LogEntry.objects.create(
+        user=actor,
+        content_type=ContentType.objects.get_for_model(ModelPrice),
+        object_id=str(made.pk),
+        object_repr=str(made)[:200],
+        action_flag=ADDITION,
+        change_message=f"From a CSV file: {changes[0]}",
+    )
+    return "create" if changes[0].endswith("(new)") else "change", changes[0]

@@ -1,0 +1,225 @@
+"""What a person is to be told of their budgets: what is left, soft percents passed, the end.
+
+One notice for each budget in its present window: the highest percent that was passed and still
+holds. A budget stops a person where what is left is less than the least another call could use, not
+only where nothing is left: nobody is to write a message that cannot be answered. Soft notices that
+were put away come back with the next percent or window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from conversations.accounts.people import keep_preferences
+from conversations.accounts.preferences import preferences
+from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
+from conversations.budgets.effective import Rule, Standing
+from conversations.budgets.prices import price_list
+from conversations.budgets.status import Place, places, standing, windows_of
+from conversations.context.view import wire
+from conversations.log.context_size import tokens_in_context
+from conversations.models import BudgetWindow, Conversation, Crossing, User
+
+#: Ends later than every window that has an end.
+_NEVER = datetime.max.replace(tzinfo=UTC)
+#: The least that a call uses, by unit.
+Least = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is spent of what now; `percent` was passed at `at`, None: only the limit is reached.
+
+    `is_over`: no other call fits.
+    """
+
+    rule: Rule
+    #: Names the window, so that what a person has put away comes back with the next one.
+    window: int | None
+    percent: int | None
+    at: datetime | None
+    spent: int
+    held: int
+    limit: int
+    resets_at: datetime | None
+    is_over: bool
+
+    @property
+    def name(self) -> str:
+        """Name it for putting it away."""
+        return f"{self.window}:{self.percent}"
+
+    @property
+    def is_spent(self) -> bool:
+        return self.spent >= self.limit
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a page says of budgets; `stop` is the one that stops the person for longest."""
+
+    pill: BudgetPill
+    notices: tuple[Notice, ...] = ()
+    stop: Notice | None = None
+
+    @property
+    def key(self) -> str:
+        """Give the same text as long as a page has nothing new to say."""
+        return wire.digest(repr(self))[-16:]
+
+
+def limits(
+    user_id: int, model: str, *, put_away: str = "", tokens: Callable[[], int] = lambda: 0
+) -> Limits:
+    """Give what a person is told who may call a model with so many tokens; five queries at most."""
+    found = places(user_id, timezone.now())
+    windows = list(windows_of(found)) if found else []
+    least = _least(model, tokens()) if found else {}
+    told = _notices(found, windows, least)
+    stops = [notice for notice in told if notice.is_over]
+    stop = max(stops, key=lambda notice: notice.resets_at or _NEVER, default=None)
+    hidden = put_away.split()
+    soft = [one for one in told if not one.is_over and one.name not in hidden]
+    return Limits(
+        budget_pill([standing(place, windows) for place in found], stop.rule if stop else None),
+        tuple(soft) if stop is None else (),
+        stop,
+    )
+
+
+def limits_of(
+    conversation: Conversation, *, put_away: str = "", tokens: Callable[[], int] | None = None
+) -> Limits:
+    """Give what the owner of a conversation is told on its page."""
+    measured = tokens or (lambda: tokens_in_context(conversation))
+    return limits(conversation.owner_id, conversation.model, put_away=put_away, tokens=measured)
+
+
+def notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
+    """Give the notices of a person, the most urgent first; three queries."""
+    found = places(user_id, now or timezone.now())
+    return _notices(found, list(windows_of(found)) if found else [], {})
+
+
+def _notices(
+    found: Iterable[Place], windows: list[BudgetWindow], least: Least
+) -> tuple[Notice, ...]:
+    pairs = [(place, standing(place, windows)) for place in found]
+    passed = _passed(windows if any(map(_may_be_told, pairs)) else [])
+    given = []
+    for place, one in pairs:
+        window = next((each.pk for each in windows if place.is_of(each)), None)
+        notice = _notice(one, window, passed.get(window or 0, []), least.get(one.rule.unit, 1))
+        if notice.is_over or notice.percent is not None:
+            given.append(notice)
+    return tuple(sorted(given, key=lambda each: (not each.is_over, -(each.percent or 0))))
+
+
+def _may_be_told(pair: tuple[Place, Standing]) -> bool:
+    return pair[1].percent >= min(pair[0].rule.percents, default=101)
+
+
+def _passed(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
+    passed: dict[int, list[Crossing]] = {}
+    if windows:
+        for row in Crossing.objects.filter(window__in=windows).order_by("percent"):
+            passed.setdefault(row.window_id, []).append(row)
+    return passed
+
+
+def _notice(one: Standing, window: int | None, passed: list[Crossing], least: int) -> Notice:
+    # A grant or a higher limit may have taken back what was told.
+    last = next((row for row in reversed(passed) if row.percent <= one.percent), None)
+    return Notice(
+        one.rule,
+        window,
+        last.percent if last else None,
+        last.created_at if last else None,
+        one.spent,
+        one.held,
+        one.limit,
+        one.ends_at,
+        one.limit - one.spent < least,
+    )
+
+
+def _least(model: str, tokens: int) -> Least:
+    """Give what a call of such a length uses at the least that is asked for."""
+    try:
+        money = price_list(model, timezone.now()).worst(tokens, LEAST_OUTPUT)
+    except PriceMissing:
+        money = 1
+    return {"money": max(1, money), "tokens": tokens + LEAST_OUTPUT, "turns": 1}
+
+
+#: Notices that are remembered at once; more budgets nobody has.
+MOST = 40
+
+
+@transaction.atomic
+def put_notice_away(*, user_id: int, name: str) -> bool:
+    """Remember that a present notice was read; False: there is none of that name.
+
+    What windows of the past had to say is forgotten.
+    """
+    user = User.objects.select_for_update().only("preferences").get(pk=user_id)
+    present = notices(user_id)
+    if name not in [one.name for one in present]:
+        return False
+    windows = {str(one.window) for one in present}
+    before = preferences(user.preferences).put_away.split()
+    kept = [one for one in before if one.partition(":")[0] in windows and one != name]
+    keep_preferences(user_id=user_id, changes={"put_away": " ".join([*kept, name][-MOST:])})
+    return True
+
+
+def budget_pill(found: Iterable[Standing], stopped_by: Rule | None = None) -> BudgetPill:
+    """Show the budget that stops the person, else the tightest of those that count."""
+    rows = list(found)
+    if not rows:
+        return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
+    stopping = [one for one in rows if one.rule == stopped_by]
+    one = max(stopping or rows, key=lambda one: (one.percent, one.spent + one.held))
+    labels = {
+        "hour": _("this hour"),
+        "day": _("today"),
+        "week": _("this week"),
+        "month": _("this month"),
+        "lifetime": _("in all"),
+    }
+    return BudgetPill(
+        True, one.spent, one.limit, one.percent, labels[one.rule.period], one.ends_at,
+        is_over=bool(stopping), unit=one.rule.unit, source=one.rule.own_source, held=one.held,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPill:
+    """What is left of the tightest budget; None of them limits when `is_limited` is false.
+
+    `is_over`: no other call fits in it.
+    """
+
+    is_limited: bool
+    spent: int
+    limit: int
+    percent: int
+    label: str
+    resets_at: datetime | None
+    is_over: bool
+    #: What it counts: money (in micro-dollars), tokens or turns.
+    unit: str = "money"
+    #: Where it comes from, such as "from group Research".
+    source: str = ""
+    #: For calls on their way.
+    held: int = 0

@@ -1,0 +1,141 @@
+"""The price book: dated rows, written once; a new price closes the one before it and is inserted.
+
+What was billed keeps its price, so a price that replaces another begins now or later. Models are
+told by the API (windows, lengths of answers, lifecycle), prices never: one that is new is switched
+off until somebody has given it prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from conversations.models import ApiModel, ModelPrice
+from conversations.models.catalogue import MOST_RATE
+
+if TYPE_CHECKING:
+    from conversations.claude.client import ModelFacts
+
+#: A price may begin so long ago and still count as beginning now.
+GRACE = timedelta(minutes=5)
+_FACTS = ("window", "max_output", "lifecycle", "retires_at")
+
+
+class PriceError(Exception):
+    """A price that cannot be taken; the text says which and why."""
+
+    code = "price"
+
+
+@dataclass(frozen=True, slots=True)
+class NewPrice:
+    """A rate in micro-dollars per million tokens; `starts` None: now."""
+
+    model: str
+    kind: str
+    rate: int
+    above_tokens: int = 0
+    starts: datetime | None = None
+    source: str = ""
+
+    def __str__(self) -> str:
+        tier = f" above {self.above_tokens:,} tokens" if self.above_tokens else ""
+        return f"{self.model} {self.kind}{tier}"
+
+
+@transaction.atomic
+def load_prices(*, rows: Iterable[NewPrice], dry_run: bool = False) -> list[str]:
+    """Take prices over, all or none; give what changes in words. `dry_run` changes nothing."""
+    now = timezone.now()
+    changes = [change for row in rows if (change := _load(row, now))]
+    transaction.set_rollback(dry_run)
+    return changes
+
+
+def _load(new: NewPrice, now: datetime) -> str:
+    _demand_possible(new)
+    starts = new.starts or now
+    same = ModelPrice.objects.filter(
+        model=new.model, kind=new.kind, above_tokens=new.above_tokens
+    ).select_for_update()
+    present = same.filter(effective_to=None).first()
+    if present is not None and present.micros_per_million == new.rate:
+        return ""
+    if same.exists() and starts < now - GRACE:
+        raise PriceError(f"{new}: it would begin in the past, where calls were billed already.")
+    if same.filter(
+        Q(effective_to__gt=starts) | Q(effective_to=None, effective_from__gte=starts)
+    ).exists():
+        raise PriceError(f"{new}: another price begins or ends behind its beginning.")
+    was = "new"
+    if present is not None:
+        ModelPrice.objects.filter(pk=present.pk).update(effective_to=starts)
+        was = f"was {present.micros_per_million:,}"
+    ModelPrice.objects.create(
+        model_id=new.model,
+        kind=new.kind,
+        micros_per_million=new.rate,
+        above_tokens=new.above_tokens,
+        effective_from=starts,
+        source=new.source[:200],
+    )
+    begins = f"{starts:%Y-%m-%d %H:%M}" if new.starts else "now on"
+    return f"{new}: {new.rate:,} micro-dollars per million from {begins} ({was})"
+
+
+def _demand_possible(new: NewPrice) -> None:
+    if new.kind not in ModelPrice.Kind.values:
+        raise PriceError(f"{new}: there is no such kind; there are {', '.join(ModelPrice.Kind)}.")
+    if not ApiModel.objects.filter(pk=new.model).exists():
+        raise PriceError(f"{new}: the catalogue has no such model; run manage.py prices refresh.")
+    if not 0 <= new.rate <= MOST_RATE or not 0 <= new.above_tokens < 2**31:
+        raise PriceError(f"{new}: the price or its tier is not possible.")
+
+
+@transaction.atomic
+def refresh_models(*, facts: Iterable[ModelFacts], dry_run: bool = False) -> list[str]:
+    """Take over what the API says of models; give what changes in words."""
+    changes = []
+    for told in facts:
+        row = ApiModel.objects.select_for_update().filter(pk=told.id).first()
+        if row is None:
+            changes += _added(told)
+        else:
+            changes += _changed(row, told)
+    transaction.set_rollback(dry_run)
+    return changes
+
+
+def _added(told: ModelFacts) -> list[str]:
+    if not told.window or not told.max_output:
+        return []
+    ApiModel.objects.create(
+        id=told.id[:100],
+        window=told.window,
+        max_output=told.max_output,
+        thinking=told.thinking,
+        lifecycle=told.lifecycle[:12],
+        retires_at=told.retires_at,
+        is_enabled=False,
+    )
+    return [f"{told.id}: new, switched off until it has prices"]
+
+
+def _changed(row: ApiModel, told: ModelFacts) -> list[str]:
+    found = []
+    for name in _FACTS:
+        before, after = getattr(row, name), getattr(told, name)
+        # What the API does not say stays, but a date of retirement may be taken back.
+        if after == before or (after is None and name != "retires_at"):
+            continue
+        setattr(row, name, after)
+        found.append(f"{row.pk}: {name} {before or 'unknown'} -> {after}")
+    if found:
+        row.save(update_fields=list(_FACTS))
+    return found

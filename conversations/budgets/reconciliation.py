@@ -1,0 +1,116 @@
+"""Accounts: what a window says is what its reservations and ledger entries say.
+
+Added up by the database under the window's lock, which every movement takes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import add
+
+from django.db import transaction
+from django.db.models import BigIntegerField, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, Least
+
+from conversations.log.findings import DAMAGE, Problem, words
+from conversations.models import BudgetWindow, LedgerEntry, Reservation
+
+_FINAL = ("settle", "release")
+_TOTALS = ("spent", "held", "overrun")
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def check_accounts() -> Iterator[Problem]:
+    """Recompute every window."""
+    for key in BudgetWindow.objects.order_by("pk").values_list("pk", flat=True):
+        try:
+            yield from check_window(key)
+        except DAMAGE as error:
+            yield Problem("budgetwindow", str(key), f"cannot be read: {words(error)}")
+
+
+@transaction.atomic
+def check_window(key: int) -> list[Problem]:
+    """Compare one window's totals with its entries, and those with their calls."""
+    window = BudgetWindow.objects.select_for_update().get(pk=key)
+    totals = due(window)
+    problems = [
+        Problem("budgetwindow", str(key), f"{name} is {getattr(window, name)}, not {totals[name]}")
+        for name in _TOTALS
+        if getattr(window, name) != totals[name]
+    ]
+    for row in _odd_reservations(window)[:20]:
+        what = "its ledger entries say something else"
+        problems.append(Problem("reservation", str(row.pk), what))
+    for entry in _odd_entries(window)[:20]:
+        what = f"{entry.kind} of {entry.amount} has no reservation or result that says so"
+        problems.append(Problem("ledgerentry", str(entry.pk), what))
+    return problems
+
+
+def _entered(kinds: tuple[str, ...]) -> Subquery:
+    entries = LedgerEntry.objects.filter(
+        window=OuterRef("window"), call=OuterRef("call"), kind__in=kinds
+    )
+    return Subquery(entries.values("amount")[:1])
+
+
+def due(window: BudgetWindow) -> dict[str, int]:
+    """Add up what the window should say."""
+    rows = Reservation.objects.filter(window=window).annotate(cost=_entered(_FINAL))
+    closed = Q(is_open=False, cost__isnull=False)
+    whole = BigIntegerField()
+    within = Least(F("cost"), F("amount"), output_field=whole)
+    above = F("cost") - within
+    sums = rows.aggregate(
+        held=Sum("amount", filter=Q(is_open=True)),
+        spent=Sum(within, filter=closed),
+        overrun=Sum(above, filter=closed, output_field=whole),
+    )
+    adjusted = LedgerEntry.objects.filter(window=window, kind="adjust")
+    found = {name: int(total or 0) for name, total in sums.items()}
+    corrected = adjusted.aggregate(sum=Sum("amount"))["sum"]
+    return found | {"spent": found["spent"] + int(corrected or 0)}
+
+
+def _odd_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
+    """Find reservations whose entries are missing or differ."""
+    rows = Reservation.objects.filter(window=window)
+    rows = rows.annotate(cost=_entered(_FINAL), reserved=_entered(("reserve",)))
+    return rows.filter(
+        Q(reserved=None)
+        | ~Q(reserved=F("amount"))
+        | Q(is_open=False, cost=None)
+        | Q(is_open=True, cost__isnull=False)
+    ).order_by("pk")
+
+
+def _odd_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
+    """Find entries that no reservation has, and settlements that are not what the call used."""
+    held = Reservation.objects.filter(window=window).values("call")
+    entries = LedgerEntry.objects.filter(window=window).exclude(kind="adjust")
+    final = Q(kind__in=_FINAL, call__result__isnull=False)
+    match window.budget.unit:
+        case "money":
+            wrong = ~Q(amount=F("call__result__cost_micros"))
+        case "tokens":
+            counts = (Coalesce(f"call__result__{name}", 0) for name in _COUNTS)
+            entries = entries.annotate(tokens=reduce(add, counts))
+            # Of a lost call, and of an answer without figures, nobody knows them.
+            unknown = Q(call__result__input_tokens=None) & ~Q(call__result__cost_basis="none")
+            wrong = ~unknown & ~Q(amount=F("tokens"))
+        case _:
+            wrong = Q(amount__gt=1)
+    return entries.filter(
+        Q(call=None) | ~Q(call__in=held) | (final & wrong) | Q(kind="release", amount__gt=0)
+    ).order_by("pk")
+
+
+def has_drift() -> bool:
+    """Say whether a window holds another amount than its open reservations."""
+    held_now = Reservation.objects.filter(is_open=True)
+    mine = held_now.filter(window=OuterRef("pk")).order_by().values("window")
+    sums = mine.annotate(sum=Sum("amount")).values("sum")
+    rows = BudgetWindow.objects.filter(Q(held__gt=0) | Q(pk__in=held_now.values("window")))
+    return rows.annotate(due=Coalesce(Subquery(sums), 0)).exclude(held=F("due")).exists()

@@ -1,0 +1,162 @@
+"""A person's budgets as they stand: one answer for admission, pill, usage page and admin.
+
+What is looked up never depends on how many budgets or groups there are: two queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from conversations.budgets.effective import Rule, Standing, effective
+from conversations.models import Budget, BudgetWindow
+from conversations.models.periods import bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a budget counts now: its present window, whether that is there yet or not.
+
+    `user_id` is None for a pool; `limit` has the grants in it. `is_made`: the window was there when
+    this was asked; it may have been made since.
+    """
+
+    rule: Rule
+    user_id: int | None
+    starts_at: datetime
+    ends_at: datetime | None
+    limit: int
+    is_made: bool = False
+
+    def is_of(self, window: BudgetWindow) -> bool:
+        """Say whether it is the window of this very place."""
+        mine = self.rule.id, self.user_id, self.starts_at
+        return (window.budget_id, window.user_id, window.starts_at) == mine
+
+    def counts(self, window: BudgetWindow) -> bool:
+        """Say whether what the window has used counts here; `window.budget` is loaded."""
+        if self.user_id is None or self.is_of(window):
+            return self.is_of(window)
+        kind = window.budget.unit, window.budget.period, window.starts_at, window.ends_at
+        mine = self.rule.unit, self.rule.period, self.starts_at, self.ends_at
+        return window.user_id == self.user_id and kind == mine
+
+
+#: By hand: it is asked before and after each call, and put together by the ORM it takes longer than
+#: all that is done with it.
+_BUDGETS = """
+SELECT b.id, b.scope, b.kind, b.unit, b.period, b.time_zone, b."limit", b.soft_percents, g.name,
+  b.note, COALESCE((
+    SELECT SUM(r.amount) FROM conversations_grant r WHERE r.budget_id = b.id
+      AND (r.user_id IS NULL OR r.user_id = %(user)s) AND r.starts_at <= %(now)s
+      AND (r.expires_at IS NULL OR r.expires_at > %(now)s)), 0),
+  CASE b.kind WHEN 'pool' THEN (
+    SELECT MAX(w.starts_at) FROM conversations_budgetwindow w
+    WHERE w.budget_id = b.id AND w.user_id IS NULL
+  ) ELSE (
+    SELECT MAX(w.starts_at) FROM conversations_budgetwindow w
+    WHERE w.budget_id = b.id AND w.user_id = %(user)s
+  ) END
+FROM conversations_budget b LEFT JOIN auth_group g ON g.id = b.group_id
+WHERE b.is_active
+  AND (b.scope = 'site' OR b.user_id = %(user)s OR b.group_id IN (
+    SELECT m.group_id FROM conversations_user_groups m WHERE m.user_id = %(user)s))
+  AND NOT EXISTS (SELECT 1 FROM conversations_user u WHERE u.id = %(user)s AND u.is_exempt)
+"""
+
+
+def places(user_id: int, now: datetime) -> tuple[Place, ...]:
+    """Give the budgets that count for the person, in the order of their ids; one query."""
+    stored = connection.ops.adapt_datetimefield_value
+    rows = _asked(user_id, now)
+    extra = {row[0]: (int(row[-2]), row[-1]) for row in rows}
+    rules = map(_rule, rows)
+    found = []
+    for rule in effective(rules):
+        starts, ends = bounds(rule.period, rule.zone, now)
+        granted, newest = extra[rule.id]
+        user, is_made = None if rule.is_pool else user_id, newest == stored(starts)
+        found.append(Place(rule, user, starts, ends, rule.limit + granted, is_made))
+    return tuple(found)
+
+
+def rules_for(user_id: int) -> tuple[Rule, ...]:
+    """Give every active budget of the site, the person's groups and the person; one query."""
+    return tuple(map(_rule, _asked(user_id, timezone.now())))
+
+
+def _asked(user_id: int, now: datetime) -> list[tuple[Any, ...]]:
+    at = connection.ops.adapt_datetimefield_value(now)
+    with connection.cursor() as cursor:
+        cursor.execute(_BUDGETS, {"user": user_id, "now": at})
+        return list(cursor.fetchall())
+
+
+def _rule(row: tuple[Any, ...]) -> Rule:
+    key, scope, kind, unit, period, zone, limit, percents, group, note, *_rest = row
+    return Rule(key, scope, kind, unit, period, zone, limit, _percents(percents), group or "", note)
+
+
+def rule_of(budget: Budget) -> Rule:
+    return Rule(
+        budget.pk,
+        budget.scope,
+        budget.kind,
+        budget.unit,
+        budget.period,
+        budget.time_zone,
+        budget.limit,
+        _percents(budget.soft_percents),
+        budget.group.name if budget.group else "",
+        budget.note,
+    )
+
+
+def _percents(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def windows_of(found: Iterable[Place]) -> QuerySet[BudgetWindow]:
+    """Find what counts in any of the places, in the order of ids.
+
+    One statement of one shape, however many places there are; what `counts` in none may be among
+    them, such as the day in which another budget's month began.
+    """
+    rows = list(found)
+    pools = [place for place in rows if place.user_id is None]
+    own = [place for place in rows if place.user_id is not None]
+    wanted = Q(user__in={place.user_id for place in own}, starts_at__in=_starts(own))
+    if pools:
+        ids = sorted(place.rule.id for place in pools)
+        wanted |= Q(budget__in=ids, user=None, starts_at__in=_starts(pools))
+    return BudgetWindow.objects.filter(wanted).select_related("budget").order_by("pk")
+
+
+def _starts(found: Iterable[Place]) -> list[datetime]:
+    return sorted({place.starts_at for place in found})
+
+
+def standing(place: Place, windows: Iterable[BudgetWindow]) -> Standing:
+    """Add up what counts in a place."""
+    here = [window for window in windows if place.counts(window)]
+    return Standing(
+        place.rule,
+        place.starts_at,
+        place.ends_at,
+        place.limit,
+        sum(window.spent + window.overrun for window in here),
+        sum(window.held for window in here),
+    )
+
+
+def standings(user_id: int, now: datetime | None = None) -> tuple[Standing, ...]:
+    """Give the person's budgets as they stand; none: nothing is limited."""
+    found = places(user_id, now or timezone.now())
+    windows = list(windows_of(found)) if found else []
+    return tuple(standing(place, windows) for place in found)

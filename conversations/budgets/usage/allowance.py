@@ -1,0 +1,99 @@
+"""A user's budgets as they stand: what is spent and held of each, and when it starts anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from conversations.budgets.effective import Rule, Standing, outranked
+from conversations.budgets.status import rules_for, standings
+from conversations.budgets.windows_shown import grants_of
+from conversations.models import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """More than the limit, until it ends; `is_for_all`: everybody under the budget has it."""
+
+    amount: int
+    expires_at: datetime | None
+    is_for_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """One budget; `spent` counts what settled above its reservation too."""
+
+    period: str
+    limit: int
+    spent: int
+    held: int
+    resets_at: datetime | None
+    note: str = ""
+    unit: str = "money"
+    #: Where it comes from, such as "from group Research".
+    source: str = ""
+    scope: str = "user"
+    is_pool: bool = False
+    #: Allowances that do not count because of this one, the next one first.
+    instead_of: tuple[Rule, ...] = ()
+    #: What is in `limit` on top of the budget's own.
+    grants: tuple[Granted, ...] = ()
+
+    @property
+    def used(self) -> int:
+        return self.spent + self.held
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.used)
+
+    @property
+    def is_over(self) -> bool:
+        return self.spent >= self.limit
+
+    @property
+    def is_near(self) -> bool:
+        return not self.is_over and self.spent * 5 >= self.limit * 4
+
+
+def allowances(user_id: int) -> tuple[Allowance, ...]:
+    """Give the budgets that count, money before tokens and turns, the shortest period first."""
+    units, periods = list(Budget.Unit), list(Budget.Period)
+
+    def place(one: Standing) -> tuple[int, int]:
+        return units.index(Budget.Unit(one.rule.unit)), periods.index(
+            Budget.Period(one.rule.period)
+        )
+
+    found = sorted(standings(user_id), key=place)
+    if not found:
+        return ()
+    rules = rules_for(user_id)
+    granted = _granted(user_id, [one.rule for one in found])
+    return tuple(_allowance(one, rules, granted.get(one.rule.id, [])) for one in found)
+
+
+def _allowance(one: Standing, rules: tuple[Rule, ...], granted: list[Granted]) -> Allowance:
+    return Allowance(
+        period=one.rule.period,
+        limit=one.limit,
+        spent=one.spent,
+        held=one.held,
+        resets_at=one.ends_at,
+        note=one.rule.note,
+        unit=one.rule.unit,
+        source=one.rule.source,
+        scope=one.rule.scope,
+        is_pool=one.rule.is_pool,
+        instead_of=outranked(rules, one.rule),
+        grants=tuple(granted),
+    )
+
+
+def _granted(user_id: int, rules: list[Rule]) -> dict[int, list[Granted]]:
+    found: dict[int, list[Granted]] = {}
+    for row in grants_of(user_id, [rule.id for rule in rules]):
+        one = Granted(row.amount, row.expires_at, row.user_id is None)
+        found.setdefault(row.budget_id, []).append(one)
+    return found

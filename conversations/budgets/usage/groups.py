@@ -1,0 +1,60 @@
+"""Calls of one day with one model for one purpose: what all tables and charts are folded from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from conversations.budgets.usage.days import UtcDay
+from conversations.budgets.usage.erased import Erased
+from conversations.budgets.usage.sums import SUMS, Figures, Line
+from conversations.models import ApiCall
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`purpose` is "" for erased conversations: nobody knows it any more."""
+
+    day: str
+    model: str
+    purpose: str
+    figures: Figures
+
+
+def grouped(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Group, ...]:
+    """Give the groups of calls, and those of erased conversations."""
+    # Sorted here: a database that must sort would group the rows by sorting all of them.
+    rows = calls.annotate(day=UtcDay("sent_at")).values("day", "model", "purpose").order_by()
+    found = [
+        Group(str(row["day"]), row["model"], row["purpose"], Figures.of(row))
+        for row in rows.annotate(**SUMS)
+    ]
+    found += [Group(row.day, row.model, "", row.figures) for row in erased]
+    return tuple(sorted(found, key=lambda one: (one.day, one.model, one.purpose)))
+
+
+def lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, ...]:
+    """Add the groups of each name up, the dearest first."""
+    found: dict[str, Figures] = defaultdict(Figures)
+    for group in groups:
+        found[name(group)] += group.figures
+    rows = [Line(each, figures) for each, figures in found.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.figures.micros, -row.figures.calls, row.name)))
+
+
+def model_name(group: Group) -> str:
+    return group.model
+
+
+def purpose_name(group: Group) -> str:
+    names = {
+        "reply": _("Replies"),
+        "summary": _("Summaries"),
+        "title": _("Titles"),
+        "": _("Erased conversations"),
+    }
+    return names.get(group.purpose, group.purpose)

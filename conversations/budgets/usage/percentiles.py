@@ -1,0 +1,62 @@
+"""Medians and percentiles, over the newest rows of a span: neither database is asked to sort all.
+
+SQLite has no percentiles, and one way on both databases is worth more than the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conversations.budgets.usage.days import Span
+from conversations.budgets.usage.savings import changes_within, shrunk
+from conversations.budgets.usage.sums import calls_within
+
+#: Rows a percentile is taken of, at most.
+SAMPLE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The value in the middle and the one that 95 of 100 stay below; None without values."""
+
+    size: int
+    median: int | None
+    high: int | None
+
+    @property
+    def is_cut(self) -> bool:
+        return self.size >= SAMPLE
+
+
+def estimate_errors(span: Span) -> Spread:
+    """Say how far estimates are from the reported size of the request, in tenths of a percent."""
+    counts = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+    rows = calls_within(span).filter(
+        purpose="reply", result__status="complete", result__input_tokens__isnull=False
+    )
+    found = rows.order_by("-pk").values_list("estimated_tokens", *(f"result__{n}" for n in counts))
+    errors = []
+    for estimated, read, cached, written in found[:SAMPLE]:
+        if reported := read + (cached or 0) + (written or 0):
+            errors.append(abs(estimated - reported) * 1000 // reported)
+    return spread(errors)
+
+
+def tokens_saved(span: Span) -> Spread:
+    """Say what one transformation frees."""
+    rows = shrunk(changes_within(span)).order_by("-pk")
+    counts = rows.values_list("tokens_before", "tokens_after")[:SAMPLE]
+    return spread([before - after for before, after in counts])
+
+
+def spread(values: Sequence[int]) -> Spread:
+    """Give the nearest ranks."""
+    ranked = sorted(values)
+    if not ranked:
+        return Spread(0, None, None)
+    return Spread(len(ranked), _rank(ranked, 50), _rank(ranked, 95))
+
+
+def _rank(ranked: Sequence[int], percent: int) -> int:
+    return ranked[max(0, -(-len(ranked) * percent // 100) - 1)]

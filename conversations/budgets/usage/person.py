@@ -1,0 +1,68 @@
+"""What one person's calls have cost within a span: three queries, whatever the span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from conversations.budgets.usage.days import Span
+from conversations.budgets.usage.erased import erased_within
+from conversations.budgets.usage.groups import Group, grouped, lines, model_name, purpose_name
+from conversations.budgets.usage.sums import SUMS, Figures, Line, calls_within, total
+from conversations.models import ApiCall, User
+
+#: Conversations that are named; the others are one row.
+MOST_CONVERSATIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    span: Span
+    total: Figures
+    groups: tuple[Group, ...]
+    models: tuple[Line, ...]
+    purposes: tuple[Line, ...]
+    conversations: tuple[Line, ...]
+
+
+def usage_of(user: User, span: Span, *, is_named: bool = True) -> Usage:
+    """Add up a person's calls; unless `is_named`, conversations go by their ids."""
+    calls = calls_within(span).filter(conversation__owner=user)
+    groups = grouped(calls, erased_within(span, owner_id=user.pk))
+    return Usage(
+        span=span,
+        total=total(group.figures for group in groups),
+        groups=groups,
+        models=lines(groups, model_name),
+        purposes=lines(groups, purpose_name),
+        conversations=_conversations(calls, groups, is_named=is_named),
+    )
+
+
+def _conversations(
+    calls: QuerySet[ApiCall], groups: tuple[Group, ...], *, is_named: bool
+) -> tuple[Line, ...]:
+    """Give the dearest conversations, all others as one, and the erased ones as one."""
+    names = ("conversation__public_id", "conversation__title", "conversation__deleted_at")
+    rows = calls.values("conversation_id", *names).annotate(**SUMS)
+    top = rows.order_by("-micros", "conversation_id")[:MOST_CONVERSATIONS]
+    found = [_conversation(row, is_named=is_named) for row in top]
+    kept = total(group.figures for group in groups if group.purpose)
+    rest = kept - total(line.figures for line in found)
+    gone = total(group.figures for group in groups if not group.purpose)
+    others = (Line(_("All others"), rest), Line(_("Erased conversations"), gone))
+    return (*found, *(line for line in others if line.figures.calls))
+
+
+def _conversation(row: dict[str, Any], *, is_named: bool) -> Line:
+    public_id, figures = row["conversation__public_id"], Figures.of(row)
+    if not is_named:
+        name = "admin:conversations_conversation_change"
+        return Line(str(public_id)[:8], figures, reverse(name, args=[row["conversation_id"]]))
+    is_shown = row["conversation__deleted_at"] is None
+    title = row["conversation__title"] or _("New chat")
+    return Line(title, figures, reverse("chat", args=[public_id]) if is_shown else "")

@@ -1,0 +1,46 @@
+"""A person's calls one by one, as rows of a file that is written while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC
+
+from conversations.budgets.usage.cells import Cell, money
+from conversations.budgets.usage.days import Span
+from conversations.budgets.usage.erased import erased_within
+from conversations.budgets.usage.sums import calls_within
+from conversations.models import User
+
+#: Rows read at a time, and rows of one file.
+PAGE, MOST_ROWS = 2_000, 200_000
+HEAD = (
+    "sent at (UTC)", "conversation", "model", "purpose", "calls", "input tokens", "output tokens",
+    "cache read tokens", "cache write tokens", "cost in dollars", "cost is",
+)  # fmt: skip
+_FIELDS = (
+    "pk", "sent_at", "conversation__title", "model", "purpose", "result__input_tokens",
+    "result__output_tokens", "result__cache_read_tokens", "result__cache_write_tokens",
+    "result__cost_micros", "result__cost_basis",
+)  # fmt: skip
+
+
+def statement(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
+    """Give the head, every call, and what erased conversations have cost on each day."""
+    yield HEAD
+    last, given = 0, 0
+    calls = calls_within(span).filter(conversation__owner=user).order_by("pk")
+    while rows := list(calls.filter(pk__gt=last).values_list(*_FIELDS)[:PAGE]):
+        for _pk, sent_at, title, model, purpose, *counts, micros, basis in rows:
+            at = sent_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+            cost = money(micros or 0)
+            yield (at, title, model, purpose, 1, *counts, cost, basis or "in doubt")
+        last, given = rows[-1][0], given + len(rows)
+        if given >= MOST_ROWS:
+            yield (f"Cut after {MOST_ROWS:,} calls: ask for fewer days.",)
+            return
+    for row in erased_within(span, owner_id=user.pk):
+        sums = row.figures
+        yield (
+            row.day, "", row.model, "erased", sums.calls, sums.input, sums.output, sums.cache_read,
+            sums.cache_write, money(sums.micros), "sum",
+        )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Users and models side by side: calls, tokens, money, and what compaction did and cost there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from django.db.models import Q, Sum
+
+from conversations.budgets.usage.days import Span
+from conversations.budgets.usage.erased import Erased
+from conversations.budgets.usage.groups import Group
+from conversations.budgets.usage.savings import CHANGES, Changes, changes_within, model_of
+from conversations.budgets.usage.sums import SUMS, Figures, calls_within
+from conversations.models import User
+
+#: What summaries of any kind have cost: their calls say so themselves.
+_COMPACTING = Sum("result__cost_micros", filter=Q(purpose="summary"))
+
+
+NONE, UNCHANGED = Figures(), Changes()
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One user (`key`) or model; `compacting` is the part of the money that summaries cost."""
+
+    name: str
+    figures: Figures = NONE
+    changes: Changes = UNCHANGED
+    compacting: int = 0
+    key: int | None = None
+
+    def plus(self, other: Subject) -> Subject:
+        """Add the figures of another one."""
+        return replace(
+            self,
+            figures=self.figures + other.figures,
+            changes=self.changes + other.changes,
+            compacting=self.compacting + other.compacting,
+        )
+
+
+def users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
+    """Give those whose calls were sent within the span, the dearest first; three queries."""
+    found: defaultdict[int, Subject] = defaultdict(lambda: Subject(""))
+    calls = calls_within(span).values("conversation__owner").order_by()
+    for row in calls.annotate(**SUMS, paid=_COMPACTING):
+        paid = int(row["paid"] or 0)
+        found[row["conversation__owner"]] = Subject("", Figures.of(row), compacting=paid)
+    changes = changes_within(span).values("conversation__owner").order_by()
+    for reduced in changes.annotate(**CHANGES):
+        owner = reduced["conversation__owner"]
+        found[owner] = replace(found[owner], changes=Changes.of(reduced))
+    for gone in erased:
+        before = found[gone.owner]
+        found[gone.owner] = replace(before, figures=before.figures + gone.figures)
+    names = dict(User.objects.filter(pk__in=list(found)).values_list("pk", "username"))
+    return _ranked(replace(each, name=names[key], key=key) for key, each in found.items())
+
+
+def models(span: Span, groups: Iterable[Group]) -> list[Subject]:
+    """Give the models that answered within the span, the dearest first; one query."""
+    found: defaultdict[str, Subject] = defaultdict(lambda: Subject(""))
+    for group in groups:
+        before, paid = found[group.model], group.figures.micros
+        found[group.model] = replace(
+            before,
+            figures=before.figures + group.figures,
+            compacting=before.compacting + (paid if group.purpose == "summary" else 0),
+        )
+    changes = changes_within(span).annotate(of=model_of()).values("of").order_by()
+    for row in changes.annotate(**CHANGES):
+        found[row["of"]] = replace(found[row["of"]], changes=Changes.of(row))
+    return _ranked(replace(each, name=name) for name, each in found.items())
+
+
+def _ranked(subjects: Iterable[Subject]) -> list[Subject]:
+    return sorted(subjects, key=lambda one: (-one.figures.micros, -one.figures.calls, one.name))

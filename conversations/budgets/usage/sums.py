@@ -1,0 +1,94 @@
+"""What some calls came to: their number, the four token counts, the money."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from conversations.budgets.usage.days import Span
+from conversations.models import ApiCall, ApiResult
+
+#: For `annotate` over calls; `input` is what was neither read from nor written to the cache.
+SUMS = {
+    "calls": Count("pk"),
+    "input": Sum("result__input_tokens"),
+    "output": Sum("result__output_tokens"),
+    "cache_read": Sum("result__cache_read_tokens"),
+    "cache_write": Sum("result__cache_write_tokens"),
+    "micros": Sum("result__cost_micros"),
+}
+#: Calls whose usage held a figure that cannot be, or whose whole answer came without figures.
+FLAGGED = Q(result__cost_basis="clamped") | Q(
+    result__cost_basis="estimated", result__status="complete"
+)
+
+
+def is_flagged(result: ApiResult) -> bool:
+    """Say the same of one row."""
+    is_bare = result.cost_basis == "estimated" and result.status == ApiResult.Status.COMPLETE
+    return is_bare or result.cost_basis == "clamped"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    calls: int = 0
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    micros: int = 0
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Figures:
+        """Read a row of the database that has SUMS."""
+        return cls(*(int(row[name] or 0) for name in SUMS))
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(
+            self.calls + other.calls,
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.micros + other.micros,
+        )
+
+    def __sub__(self, other: Figures) -> Figures:
+        return Figures(
+            self.calls - other.calls,
+            self.input - other.input,
+            self.output - other.output,
+            self.cache_read - other.cache_read,
+            self.cache_write - other.cache_write,
+            self.micros - other.micros,
+        )
+
+    @property
+    def context(self) -> int:
+        """Tokens of the requests, however they were billed."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def cached(self) -> int | None:
+        """The share of them that came from the cache, in percent; None where there were none."""
+        return self.cache_read * 100 // self.context if self.context else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a table: what it is about, and its figures."""
+
+    name: str
+    figures: Figures
+    href: str = ""
+
+
+def total(figures: Iterable[Figures]) -> Figures:
+    return sum(figures, Figures())
+
+
+def calls_within(span: Span) -> QuerySet[ApiCall]:
+    return ApiCall.objects.filter(sent_at__gte=span.starts_at, sent_at__lt=span.ends_at)

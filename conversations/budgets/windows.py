@@ -1,0 +1,69 @@
+"""Windows of budgets: made on first use, locked in the order of their ids.
+
+They are the last rows that a transaction locks (turn, conversation, windows), and one that has to
+be made is made before any is locked, so no two transactions wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.utils import timezone
+
+from conversations.budgets.effective import Standing
+from conversations.budgets.status import Place, places, standing, windows_of
+from conversations.models import BudgetWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A budget with its locked window; the standing counts what was used elsewhere, too."""
+
+    place: Place
+    window: BudgetWindow
+    standing: Standing
+
+
+def open_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
+    """Give the budgets that count for a call of this person now, their windows locked."""
+    found = places(user_id, now or timezone.now())
+    if not found:
+        return ()
+    _make(place for place in found if not place.is_made)
+    windows = list(windows_of(found).select_for_update(of=("self",)))
+    return tuple(
+        Slot(place, window, standing(place, windows))
+        for place in found
+        for window in windows
+        if place.is_of(window)
+    )
+
+
+def _make(missing: Iterable[Place]) -> None:
+    windows = [
+        BudgetWindow(
+            budget_id=place.rule.id,
+            user_id=place.user_id,
+            starts_at=place.starts_at,
+            ends_at=place.ends_at,
+        )
+        for place in missing
+    ]
+    if windows:
+        BudgetWindow.objects.bulk_create(windows, ignore_conflicts=True)
+
+
+def move(windows: Iterable[BudgetWindow], *names: str) -> None:
+    """Write these numbers of windows that the caller has locked: one statement for each of them.
+
+    By hand, because an ORM statement over many rows takes longer to put together than to run.
+    """
+    quoted = connection.ops.quote_name
+    columns = ", ".join(f"{quoted(name)} = %s" for name in names)
+    table = quoted(BudgetWindow._meta.db_table)
+    rows = [(*(getattr(window, name) for name in names), window.pk) for window in windows]
+    with connection.cursor() as cursor:
+        cursor.executemany(f"UPDATE {table} SET {columns} WHERE id = %s", rows)  # noqa: S608

@@ -1,0 +1,250 @@
+"""The one door to the Messages API: exactly our bytes out, the API's own events in.
+
+The SDK gives transport, authentication and error types; it neither retries nor follows redirects
+here, because the runner's retries are visible and counted, and a redirect would take the prompt to
+another host. The stream is read raw and over aiohttp: the SDK's accumulating helpers re-encode and
+cost ten times the CPU, its default transport twice. Deadlines are ours, since a stream of pings
+never ends by itself. Whatever goes wrong is one of the closed set of `ModelFailed`. What only an
+administrator can mend is one line of the log for them, not one for each user it happens to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import anthropic
+import httpx2
+from anthropic.types import ModelInfo
+
+from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece
+from conversations.claude.errors import Breaker, broken_off, failed, meaning, retry_after
+from conversations.claude.pace import pace
+from conversations.claude.sse import EventReader
+
+logger = logging.getLogger("agentweb.claude")
+#: Never asked through a proxy of the environment, which cannot reach an emulator on this machine.
+_HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+_JSON = {"content-type": "application/json"}
+#: The certificates of this machine, read once for all clients.
+_TRUSTED = httpx2.create_ssl_context()
+#: Longest request id that is kept.
+_MOST_ID = 100
+#: Where an administrator's attention is asked for, at most once in so many seconds for each code.
+alerts = logging.getLogger("agentweb.alerts")
+QUIET_SECONDS = 600
+#: What no user can mend.
+_ADMIN = frozenset({"authentication", "permission", "billing"})
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds until the first event, of silence (pings do not count), and for the whole attempt.
+
+    `count` is for a question on the way to a call, which can be done without.
+    """
+
+    first_event: float = 60
+    silence: float = 90
+    attempt: float = 600
+    count: float = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the API says of a model; None: it does not. It thinks always, adaptive or extended."""
+
+    id: str
+    window: int | None
+    max_output: int | None
+    lifecycle: str
+    retires_at: datetime | None
+    thinking: str
+
+
+class Claude:
+    """A client of one loop; `base_url` may name the emulator, `now` is a clock that only rises."""
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        deadlines: Deadlines,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.deadlines = deadlines
+        self._now = now
+        self._told: dict[str, float] = {}
+        self._breaker = Breaker(now, self._paused)
+        # A line feed from a file would break the header, and the error would show the key.
+        self._key = api_key.strip()
+        self._has_key = bool(self._key) and self._key.isascii() and self._key.isprintable()
+        timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
+        http = anthropic.DefaultAioHttpClient(
+            follow_redirects=False, timeout=timeout, mounts=dict.fromkeys(_HERE), verify=_TRUSTED
+        )
+        self._client = anthropic.AsyncAnthropic(
+            api_key=self._key, base_url=base_url or None, max_retries=0, http_client=http
+        )
+
+    async def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
+        """Send the body and give the stream's events; raises ModelFailed."""
+        with self._breaker.call() as answered:
+            async with aclosing(self._mapped(body, headers)) as items:
+                async for item in items:
+                    if isinstance(item, Piece):
+                        answered()
+                    yield item
+
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        """Ask how many tokens a request has; None when that is not to be had in time."""
+        if not self._has_key:
+            return None
+        try:
+            async with asyncio.timeout(self.deadlines.count):
+                response = await self._client.post(
+                    "/v1/messages/count_tokens",
+                    cast_to=httpx2.Response,
+                    content=body.encode(),
+                    options={"headers": {**headers, **_JSON}},
+                )
+            return int(response.json()["input_tokens"])
+        except Exception as error:
+            # Whatever it was, the call itself will meet it too, and say it.
+            logger.warning("a request was not counted: %s", type(error).__name__)
+            return None
+
+    async def models(self) -> tuple[ModelFacts, ...]:
+        """Ask which models there are; raises ModelFailed."""
+        try:
+            async with asyncio.timeout(self.deadlines.first_event):
+                return tuple([_facts(model) async for model in self._client.models.list(limit=100)])
+        except anthropic.APIStatusError as error:
+            raise self._refused(error) from error
+        except (TimeoutError, anthropic.APIConnectionError, httpx2.HTTPError) as error:
+            raise failed("unreachable", may_retry=True) from error
+
+    async def _mapped(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
+        if not self._has_key:
+            self._alert("authentication", "ANTHROPIC_API_KEY is not the form of a key")
+            raise failed("authentication", may_retry=False)
+        try:
+            async with aclosing(self._items(body, headers)) as items:
+                async for item in items:
+                    yield item
+        except ModelFailed:
+            raise
+        except anthropic.APIStatusError as error:
+            raise self._refused(error) from error
+        except (anthropic.APITimeoutError, TimeoutError) as error:
+            raise failed("timeout", may_retry=True) from error
+        except anthropic.APIConnectionError as error:
+            raise failed("unreachable", may_retry=True) from error
+        except httpx2.HTTPError as error:
+            raise failed("cut", may_retry=True) from error
+        except Exception as error:
+            logger.warning("the API's answer could not be read: %s", type(error).__name__)
+            raise failed("protocol_error", may_retry=True) from error
+
+    async def _items(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
+        loop, now = asyncio.get_running_loop(), asyncio.get_running_loop().time
+        last, silent = now() + self.deadlines.attempt, now() + self.deadlines.first_event
+        async with asyncio.timeout_at(min(last, silent)):
+            response = await self._send(body, headers)
+        async with aclosing(response):
+            yield _head(response)
+            reader, chunks, kind, looked = EventReader(), response.aiter_bytes(), None, 0.0
+            while True:
+                loop.call_soon((turned := asyncio.Event()).set)
+                async with asyncio.timeout_at(min(last, silent)):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                # Went the loop round meanwhile, it is the first of what is about to come.
+                if turned.is_set():
+                    looked = await pace.rest(looked) if kind == "content_block_delta" else now()
+                events: list[dict[str, Any]] = []
+                try:
+                    for event in reader.feed(chunk):
+                        if (kind := event.get("type")) == "error":
+                            raise _broke(event, response)
+                        if kind != "ping":
+                            silent = now() + self.deadlines.silence
+                            events.append(event)
+                finally:
+                    # What came before an error, or what is no event, has come.
+                    if events:
+                        yield Piece(tuple(events))
+
+    async def _send(self, body: str, headers: Headers) -> httpx2.Response:
+        return await self._client.post(
+            "/v1/messages",
+            cast_to=httpx2.Response,
+            content=body.encode(),
+            options={"headers": {**headers, **_JSON}},
+            stream=True,
+            stream_cls=anthropic.AsyncStream[Any],
+        )  # type: ignore[return-value]
+
+    def _refused(self, error: anthropic.APIStatusError) -> ModelFailed:
+        status, headers = error.status_code, error.response.headers
+        # Proxies are known to quote the key they do not know.
+        message = (error.api_message or "").replace(self._key, "[key]")[:500]
+        code, may_retry = meaning(status, error.type or "", error.error_code or "", message)
+        if code in _ADMIN:
+            self._alert(code, f"HTTP {status}: {message}")
+        return failed(
+            code,
+            may_retry=may_retry and headers.get("x-should-retry") != "false",
+            detail=message if code in {"invalid_request", "not_found"} else "",
+            http_status=status,
+            request_id=(error.request_id or "")[:_MOST_ID],
+            retry_after=retry_after(headers),
+        )
+
+    def _paused(self, cause: ModelFailed, seconds: float) -> None:
+        self._alert(cause.code, f"calls pause for {seconds:g} seconds: {cause}")
+
+    def _alert(self, code: str, text: str) -> None:
+        now = self._now()
+        if now - self._told.get(code, now - QUIET_SECONDS) >= QUIET_SECONDS:
+            self._told[code] = now
+            alerts.error("%s: %s", code, " ".join(text.split()))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _facts(model: ModelInfo) -> ModelFacts:
+    kinds = model.capabilities.thinking.types if model.capabilities else None
+    thinking = "extended"
+    if kinds is not None and kinds.adaptive.supported:
+        thinking = "adaptive" if kinds.disabled.supported else "always"
+    sizes = model.max_input_tokens, model.max_tokens
+    return ModelFacts(model.id, *sizes, model.lifecycle, model.retires_at, thinking)
+
+
+def _head(response: httpx2.Response) -> Head:
+    if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        raise failed("protocol_error", may_retry=False, http_status=response.status_code)
+    return Head(_request_id(response), response.status_code)
+
+
+def _request_id(response: httpx2.Response) -> str:
+    return str(response.headers.get("request-id", ""))[:_MOST_ID]
+
+
+def _broke(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:
+    """Map an `error` event in mid-stream; its HTTP status was 200."""
+    code, may_retry = broken_off(event.get("error"))
+    status, name = response.status_code, _request_id(response)
+    return failed(code, may_retry=may_retry, http_status=status, request_id=name)

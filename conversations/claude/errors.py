@@ -1,0 +1,216 @@
+"""Why a call failed, as the closed set of `ModelFailed`: codes, words, and when to try again.
+
+The API's error types decide; the status speaks where no type was given (a proxy's page), and a part
+of the sentence only where the API gives a case no code of its own.
+
+The circuit breaker is about the same question, for all users of a process: once the API has failed
+often enough in a row, asking again only adds to its load and to everybody's wait.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from conversations.agent.ports import ModelFailed
+
+#: Nobody waits longer, so a longer wait says nothing more.
+MOST_WAIT = 1e7
+#: By error type, where the API gives one: our code, and whether another attempt may help.
+_TYPES: dict[str, tuple[str, bool]] = {
+    "overloaded_error": ("overloaded", True),
+    "rate_limit_error": ("rate_limited", True),
+    "api_error": ("upstream", True),
+    "timeout_error": ("upstream", True),
+    "conflict_error": ("upstream", True),
+    "authentication_error": ("authentication", False),
+    "permission_error": ("permission", False),
+    "billing_error": ("billing", False),
+    "not_found_error": ("not_found", False),
+    "invalid_request_error": ("invalid_request", False),
+    "request_too_large": ("overflow", False),
+}
+_STATUSES: dict[int, tuple[str, bool]] = {
+    401: ("authentication", False),
+    402: ("billing", False),
+    403: ("permission", False),
+    404: ("not_found", False),
+    408: ("upstream", True),
+    409: ("upstream", True),
+    413: ("overflow", False),
+    429: ("rate_limited", True),
+    529: ("overloaded", True),
+}
+#: What the API gives no code of its own, by a part of its sentence.
+_SENTENCES = {
+    "prompt is too long": "overflow",
+    "exceed context limit": "overflow",
+    # The account's key, or the model, has changed since it was signed.
+    "Invalid `signature` in `thinking` block": "signature",
+    "blocks in the latest assistant message cannot be modified": "signature",
+    "reached your specified API usage limits": "billing",
+}
+#: Error codes of a compaction block that the API does not take back.
+_BLOCKS = frozenset(
+    {
+        "compaction_block_misplaced",
+        "compaction_signature_invalid",
+        "compaction_content_mismatch",
+        "compaction_block_ambiguous",
+    }
+)
+_WORDS = {
+    "overloaded": "The model is overloaded.",
+    "rate_limited": "The rate limit of the API is reached.",
+    "upstream": "The API failed.",
+    "unreachable": "The API cannot be reached.",
+    "timeout": "The API did not answer in time.",
+    "cut": "The connection to the API was cut.",
+    "protocol_error": "The API sent something that is no answer.",
+    "overflow": "The request is too long for the model.",
+    "invalid_request": "The API refused the request.",
+    "signature": "The API does not accept what it signed earlier in this conversation.",
+    "authentication": "The API key is not accepted; an administrator must check it.",
+    "permission": "The API key may not do this; an administrator must check it.",
+    "billing": "The API account cannot pay; an administrator must check it.",
+    "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
+}
+#: Failures that say the API is down, whoever asks and whatever for.
+_DOWN = frozenset({"overloaded", "upstream", "unreachable", "timeout", "cut"})
+#: So many of them in a row, within so many seconds, stop all calls for a while.
+MOST_FAILURES, WITHIN = 8, 60.0
+#: Seconds of the first pause, the second in a row and so on; the last one goes on.
+PAUSES = (5.0, 10.0, 20.0, 40.0, 60.0)
+
+
+class Breaker:
+    """Lets calls through, or none for a while: an account that cannot pay, an API that is down.
+
+    After the pause one call goes out to probe; until it is answered the others still fail at once.
+    `opened` is told of each pause with its cause and its seconds.
+    """
+
+    def __init__(
+        self, now: Callable[[], float], opened: Callable[[ModelFailed, float], None]
+    ) -> None:
+        self._now, self._opened = now, opened
+        self._failures: deque[float] = deque(maxlen=MOST_FAILURES)
+        self._cause: ModelFailed | None = None
+        self._until = 0.0
+        self._pauses = 0
+        self._is_probed = False
+
+    @contextmanager
+    def call(self) -> Iterator[Callable[[], None]]:
+        """Make a call, or raise ModelFailed at once; call what it gives when the API answers."""
+        is_probe = self._admit()
+        is_answered = False
+
+        def answered() -> None:
+            nonlocal is_answered
+            if not is_answered:
+                is_answered = True
+                self._close()
+
+        try:
+            yield answered
+        except ModelFailed as failure:
+            if not is_answered:
+                self._judge(failure, is_probe=is_probe)
+            raise
+        finally:
+            if is_probe:
+                self._is_probed = False
+
+    def _admit(self) -> bool:
+        """Say whether the call is a probe; raises ModelFailed while calls pause."""
+        if self._cause is None:
+            return False
+        wait = max(0.0, self._until - self._now())
+        if wait or self._is_probed:
+            text = _WORDS[self._cause.code]
+            seconds = "1 second" if wait < 1.5 else f"{round(wait)} seconds"
+            raise ModelFailed(
+                self._cause.code, f"{text} Calls pause for everybody; try again in {seconds}."
+            )
+        self._is_probed = True
+        return True
+
+    def _judge(self, failure: ModelFailed, *, is_probe: bool) -> None:
+        if failure.code == "billing":
+            self._open(failure, PAUSES[-1])
+        elif failure.code not in _DOWN:
+            # A refusal is an answer too.
+            self._close()
+        elif is_probe:
+            self._open(failure, PAUSES[min(self._pauses, len(PAUSES) - 1)])
+        elif self._cause is None:
+            self._failures.append(self._now())
+            is_full = len(self._failures) == MOST_FAILURES
+            if is_full and self._now() - self._failures[0] <= WITHIN:
+                self._open(failure, PAUSES[0])
+
+    def _open(self, cause: ModelFailed, seconds: float) -> None:
+        self._cause, self._until = cause, self._now() + seconds
+        self._pauses += 1
+        self._opened(cause, seconds)
+
+    def _close(self) -> None:
+        self._failures.clear()
+        self._cause, self._pauses = None, 0
+
+
+def failed(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
+    """Make a failure with the words for its code, and the API's own where they help."""
+    text = _WORDS[code] + (f" It said: {detail}" if detail else "")
+    return ModelFailed(code, text, may_retry=may_retry, **facts)
+
+
+def meaning(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
+    """Give our code for a refusal, and whether another attempt may help."""
+    if status < 400:
+        return "protocol_error", False
+    found = _TYPES.get(type) or _STATUSES.get(status)
+    if found is None:
+        found = ("upstream", True) if status >= 500 else ("invalid_request", False)
+    if error_code in _BLOCKS:
+        return "signature", False
+    if found[0] == "invalid_request":
+        said = (code for sentence, code in _SENTENCES.items() if sentence in message)
+        return next(said, "invalid_request"), False
+    if found[0] == "rate_limited" and error_code == "enforced_spend_limit_reached":
+        return "billing", False
+    return found
+
+
+def broken_off(error: object) -> tuple[str, bool]:
+    """Give our code for an `error` event in mid-stream, and whether another attempt may help."""
+    kind = str(error.get("type")) if isinstance(error, dict) else ""
+    return _TYPES.get(kind, ("upstream", True))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Give the seconds to wait: said in milliseconds, in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        text = headers.get(name, "")
+        try:
+            seconds = float(text) / unit
+        except ValueError:
+            seconds = _until(text)
+        if seconds >= 0:
+            return min(seconds, MOST_WAIT)
+    return None
+
+
+def _until(date: str) -> float:
+    """Give the seconds from now to an HTTP date, 0 once it has passed, -1 when it is none."""
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return -1
+    zoned = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return max(0.0, (zoned - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,105 @@
+"""What a conversation may choose of the context policy, as it was set for its owner.
+
+A limit concerns what the conversation changes, by a number of its own or by its preset; what the
+owner's account gives stands. A change beyond a limit is refused where it is made. One that was made
+before the limit counts as the nearest allowed value; where such values are at odds with others the
+conversation runs with its owner's numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conversations.context.policy.policy import (
+    BOUNDS,
+    POLICY_FIELDS,
+    Policy,
+    PolicyError,
+    consistent,
+)
+
+#: Says that a conversation may not change a number at all.
+FIXED = "fixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The lowest and highest value of some numbers; where both are None it is fixed."""
+
+    ranges: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
+
+    def is_fixed(self, name: str) -> bool:
+        return self.ranges.get(name) == (None, None)
+
+    def limits(self, name: str) -> tuple[int, int] | None:
+        """Give the lowest and the highest value of a number; None where it is none or fixed."""
+        if name not in BOUNDS or self.is_fixed(name):
+            return None
+        least, most = self.ranges.get(name, (None, None))
+        lowest, highest = BOUNDS[name]
+        return lowest if least is None else least, highest if most is None else most
+
+    def nearest(self, name: str, value: Any, own: Any) -> Any:
+        """Give the allowed value next to one that was chosen in place of the owner's `own`."""
+        if value == own or name not in self.ranges:
+            return value
+        found = self.limits(name)
+        return own if found is None else min(max(value, found[0]), found[1])
+
+
+def allowed_from(data: object) -> Allowed:
+    """Read {number: [lowest, highest] or "fixed"}, either end None; raises PolicyError."""
+    if not isinstance(data, Mapping):
+        raise PolicyError("policy_limits", "must be an object")
+    return Allowed({name: _range(name, given) for name, given in data.items()})
+
+
+def _range(name: str, given: object) -> tuple[int | None, int | None]:
+    if name not in POLICY_FIELDS:
+        raise PolicyError(name, "is no number of the context policy")
+    if given == FIXED:
+        return None, None
+    if name not in BOUNDS or not isinstance(given, (list, tuple)) or len(given) != 2:
+        raise PolicyError(name, 'is limited by [lowest, highest] or by "fixed"')
+    least, most = (_end(name, value) for value in given)
+    if least is None and most is None:
+        raise PolicyError(name, "needs a lowest or a highest value")
+    if least is not None and most is not None and least > most:
+        raise PolicyError(name, f"cannot be from {least:,} to {most:,}")
+    return least, most
+
+
+def _end(name: str, value: object) -> int | None:
+    lowest, highest = BOUNDS[name]
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise PolicyError(name, f"is limited by whole numbers from {lowest:,} to {highest:,}")
+    return value
+
+
+def demand_allowed(policy: Policy, own: Policy, allowed: Allowed) -> None:
+    """Raise PolicyError at the first number that a conversation may not have, given its owner's."""
+    for name in allowed.ranges:
+        value = getattr(policy, name)
+        if value == allowed.nearest(name, value, getattr(own, name)):
+            continue
+        found = allowed.limits(name)
+        if found is None:
+            raise PolicyError(name, "cannot be changed for this account")
+        least, most = found
+        raise PolicyError(name, f"must be from {least:,} to {most:,} for this account")
+
+
+def within(policy: Policy, own: Policy, allowed: Allowed) -> Policy:
+    """Give the policy a conversation runs with, of the one it chose and its owner's."""
+    near = {
+        name: allowed.nearest(name, getattr(policy, name), getattr(own, name))
+        for name in allowed.ranges
+    }
+    try:
+        return consistent(replace(policy, **near))
+    except PolicyError:
+        return own

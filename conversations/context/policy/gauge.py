@@ -1,0 +1,106 @@
+"""How full the context is, and how that is known.
+
+The figure is anchored on the last call as the API reported it (input, cache reads and cache writes,
+plus the output), and moved by the estimated difference of the view since. No report is None, never
+0; a report made under another model is no report. What the API clears of a request for itself is in
+the figure all the same (`native` says why), and known apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from conversations.context.view.edits import Source, Trigger
+from conversations.context.view.view import Message, View
+
+#: Reported tokens per thousand estimated ones, kept within these bounds.
+_LOWEST, _HIGHEST = 300, 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The last reply call: its context and output as reported, what the API cleared counted in, and
+    the view's estimate then.
+
+    `view_tokens` is the estimate of the view with the answer in it, `edits` the number of
+    transformations applied by then, `overhead` the estimate of system prompt and tools.
+    """
+
+    tokens: int
+    view_tokens: int
+    overhead: int
+    edits: int
+    #: "counted" when it is no call's but was asked for, of this view.
+    source: Source = "reported"
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """`tokens` in context, `source` of the figure, and the model's `window`; all in tokens.
+
+    `room` is what a request may fill of the window, and `permille` what a thousand estimated tokens
+    have cost by report.
+    """
+
+    tokens: int
+    source: Source
+    window: int
+    has_report: bool = True
+    room: int = 0
+    permille: int = 1_000
+    #: Tokens of it that the API will clear before the model sees them.
+    cleared: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.room:
+            object.__setattr__(self, "room", self.window)
+
+    def passes(self, threshold: int, setting: str) -> Trigger | None:
+        """Give the trigger when the figure is greater than the threshold; 0 means never."""
+        if threshold <= 0 or self.tokens <= threshold:
+            return None
+        return Trigger(self.tokens, threshold, self.source, setting)
+
+    def passes_or_room(self, threshold: int, setting: str) -> Trigger | None:
+        """Like `passes`, and also when the request has outgrown its room; 0 still means never."""
+        if 0 < self.room < threshold:
+            return self.passes(self.room, "window_reserve_tokens")
+        return self.passes(threshold, setting)
+
+    @property
+    def seen(self) -> int:
+        """Tokens the model will see."""
+        return self.tokens - self.cleared
+
+    @property
+    def excess(self) -> int:
+        """Estimated tokens that must go for the request to have room; 0 when it has."""
+        over = self.seen - self.room
+        return over * 1000 // self.permille + 1 if over > 0 else 0
+
+
+def anchored(report: Report, answer: Message) -> Report:
+    """Give the report, but for an answer in which the API ran tools never less than the estimate.
+
+    What those gave stands in the answer and need not be in the figures of the call that made it.
+    """
+    if not answer.shape.server_results:
+        return report
+    return replace(report, tokens=max(report.tokens, report.view_tokens + report.overhead))
+
+
+def measure(view: View, overhead: int, report: Report | None, window: int, room: int = 0) -> Gauge:
+    """Say how full the context would be if the view were sent now."""
+    if report is None:
+        return Gauge(overhead + view.tokens, "estimated", window, has_report=False, room=room)
+    permille = _permille(report)
+    moved = view.tokens - report.view_tokens + overhead - report.overhead
+    tokens = max(0, report.tokens + moved * permille // 1000)
+    source = report.source if view.edits == report.edits else "estimated"
+    return Gauge(tokens, source, window, room=room, permille=permille)
+
+
+def _permille(report: Report) -> int:
+    """Reported per thousand estimated tokens on this conversation, bounded."""
+    estimated = report.view_tokens + report.overhead
+    return max(_LOWEST, min(_HIGHEST, report.tokens * 1000 // max(1, estimated)))

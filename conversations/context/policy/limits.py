@@ -1,0 +1,70 @@
+"""What the view may have at most: bytes and messages as the policy says, tokens by the window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import Policy
+from conversations.context.view.edits import Trigger
+from conversations.context.view.view import View
+
+#: Percent of a limit to go down to once it is passed.
+LOW_WATER = 80
+_UNITS = {"max_conversation_bytes": "bytes", "max_conversation_messages": "messages"}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """Upper bounds of the view, and why they must be reached.
+
+    `is_window` says that the request has no room otherwise; `words` is the room, in characters, for
+    a list of what was dropped.
+    """
+
+    trigger: Trigger
+    tokens: int
+    size: int
+    count: int
+    is_window: bool
+    words: int
+
+    def meets(self, tokens: int, size: int, count: int = 0) -> bool:
+        return tokens <= self.tokens and size <= self.size and count <= self.count
+
+    @property
+    def said(self) -> str:
+        number, threshold = self.trigger.number, self.trigger.threshold
+        unit = _UNITS.get(self.trigger.setting, "tokens")
+        return f"{number:,} {unit} exceeded {threshold:,}"
+
+
+def goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
+    """Say what must be reached, or None when the view is within its limits."""
+    triggers: list[Trigger] = []
+    # Without a limit of its own a measure may stay as it is, and a few words more.
+    limit = policy.recall_list_chars
+    tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
+    words = min(limit, gauge.room // 8)
+    if gauge.excess:
+        triggers.append(Trigger(gauge.tokens, gauge.room, gauge.source, "window_reserve_tokens"))
+        spare = gauge.room * (100 - percent) // 100
+        tokens = view.tokens - gauge.excess - spare * 1_000 // gauge.permille
+    most = policy.max_conversation_tokens
+    if most and gauge.tokens > most:
+        triggers.append(Trigger(gauge.tokens, most, gauge.source, "max_conversation_tokens"))
+        over = gauge.tokens - most * percent // 100
+        tokens = min(tokens, view.tokens - over * 1_000 // gauge.permille - 1)
+    most = policy.max_conversation_bytes
+    gate = gauge.window * policy.trim_threshold_percent // 100
+    if most and view.size > most and (not gauge.has_report or gauge.tokens >= gate):
+        triggers.append(Trigger(view.size, most, "counted", "max_conversation_bytes"))
+        size = most * percent // 100
+        words = min(words, most // 30)
+    most = policy.max_conversation_messages
+    if most and view.length > most:
+        triggers.append(Trigger(view.length, most, "counted", "max_conversation_messages"))
+        count = most * percent // 100
+    if not triggers:
+        return None
+    return Goal(triggers[0], tokens, size, count, gauge.excess > 0, words)

@@ -1,0 +1,192 @@
+"""What the API itself takes out of a request, and what it is asked for.
+
+Context editing clears the results of old tool calls for one request; the stored history is not
+changed and stays what thinking is signed over. The API says afterwards how much it cleared, never
+what. It goes by the order of the calls, spares the newest and excluded tools, so what the model
+will not see can be said beforehand: that is recorded whenever it changes, so that a person and the
+recall tool can name it.
+
+Asked for the same `keep` in every request the API would clear one result more after each tool round
+and break the prompt cache each time. So the line between cleared and kept stays where it was:
+`keep` grows with the calls behind it, until what is left passes the trigger again and moving the
+line frees enough.
+
+Two figures follow. `Gauge.tokens` is what is uncleared: the whole view as it is stored, which a
+compaction would have to read; it starts the clearing and the compaction, and a report is brought
+back to it by adding what the API says it cleared. `Gauge.seen` is what is left for the model after
+the clearing: the window guard compares that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.tool_handling import tools_by, untouchable
+from conversations.context.tokens.estimate import block_tokens
+from conversations.context.view.edits import Transformation, Trigger
+from conversations.context.view.envelope import Envelope
+from conversations.context.view.view import Message, View
+
+EDITING = "context-management-2025-06-27"
+COMPACTION = "compact-2026-09-04"
+#: About what stands in the place of a cleared result.
+CLEARED = "[Old tool result cleared by context management]"
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Clear above `trigger` tokens all but `keep` results, if that frees `at_least` tokens."""
+
+    trigger: int = 100_000
+    keep: int = 3
+    at_least: int = 0
+    exclude_tools: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The `context_management` of an envelope."""
+        edit: dict[str, Any] = {
+            "type": "clear_tool_uses_20250919",
+            "trigger": {"type": "input_tokens", "value": self.trigger},
+            "keep": {"type": "tool_uses", "value": self.keep},
+        }
+        if self.at_least:
+            edit["clear_at_least"] = {"type": "input_tokens", "value": self.at_least}
+        if self.exclude_tools:
+            edit["exclude_tools"] = list(self.exclude_tools)
+        return {"edits": [edit]}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The calls whose results the API will clear, oldest first, and the tokens that frees."""
+
+    ids: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class _Uses:
+    """Calls in order, and what clearing the result of each frees, in estimated tokens."""
+
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    frees: dict[str, int] = field(default_factory=dict)
+    #: Ids of the results that a person brought back.
+    restored: set[str] = field(default_factory=set)
+
+    def read(self, message: Message) -> None:
+        shape = message.shape
+        self.calls += [(call.id, call.name) for call in shape.calls]
+        for result in shape.results:
+            block = message.blocks[result.at]
+            empty = {**block.value, "content": CLEARED}
+            self.frees[result.id] = block.tokens - block_tokens(empty)
+            if block.by == "restore":
+                self.restored.add(result.id)
+
+    def behind(self, ids: tuple[str, ...]) -> int:
+        """Count the calls made after the last of these."""
+        known = set(ids)
+        return next(
+            (at for at, (call, _) in enumerate(reversed(self.calls)) if call in known),
+            len(self.calls),
+        )
+
+
+def predict_cleared(view: View, gauge: Gauge, clearing: Clearing) -> Cleared:
+    """Say what the API will clear of this view, by its own rules."""
+    if gauge.tokens <= clearing.trigger:
+        return Cleared()
+    uses = _uses(view)
+    old = uses.calls[: max(0, len(uses.calls) - clearing.keep)]
+    gone = tuple(call for call, name in old if name not in clearing.exclude_tools)
+    freed = sum(uses.frees.get(call, 0) for call in gone) * gauge.permille // 1000
+    return Cleared(gone, freed) if gone and freed >= max(1, clearing.at_least) else Cleared()
+
+
+def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing, Cleared]:
+    """Say what to ask for, and what that will clear: as before, unless more has become due."""
+    fresh = Clearing(
+        policy.input_token_budget,
+        policy.clear_keep_results,
+        policy.minimum_gain_tokens,
+        _spared(view, policy),
+    )
+    if gauge.tokens <= fresh.trigger:
+        return fresh, Cleared()
+    due = predict_cleared(view, gauge, fresh)
+    held = replace(fresh, keep=_uses(view).behind(view.cleared))
+    kept = predict_cleared(view, gauge, held)
+    if not kept.ids:
+        return fresh, due
+    left = gauge.tokens - kept.tokens
+    is_due = left > fresh.trigger and due.tokens - kept.tokens >= policy.minimum_gain_tokens
+    return (fresh, due) if is_due or left > gauge.room else (held, kept)
+
+
+def expectation(view: View, gauge: Gauge, clearing: Clearing, cleared: Cleared) -> Transformation:
+    """Make the record of what the API will clear from now on; it changes nothing that is sent."""
+    count = len(cleared.ids)
+    freed = cleared.tokens * 1000 // gauge.permille
+    if count:
+        what = f"{count} old tool result{'s' if count > 1 else ''}"
+        note = (
+            f"The API clears {what} of every request, about {cleared.tokens:,} tokens: "
+            f"input tokens {gauge.tokens:,} exceeded {clearing.trigger:,}"
+        )
+    else:
+        note = "The API clears no tool results any more"
+    trigger = Trigger(gauge.tokens, clearing.trigger, gauge.source, "input_token_budget")
+    return Transformation(
+        "clearing", trigger, (), view.tokens, max(0, view.tokens - freed), view.size, view.size,
+        note, "expected", " ".join(cleared.ids), made=view.expecting(cleared.ids),
+    )  # fmt: skip
+
+
+def expected_ids(view: View) -> tuple[str, ...]:
+    """Give the ids last expected to be cleared that are still in view."""
+    frees = _uses(view).frees if view.cleared else {}
+    return tuple(call for call in view.cleared if call in frees)
+
+
+def asked(envelope: Envelope, view: View, clearing: Clearing | None) -> Envelope:
+    """Give the envelope of a reply with what this view and this clearing need."""
+    betas = [COMPACTION] if holds_block(view) else []
+    if clearing is not None:
+        envelope = envelope.adding("context_management", clearing.parameters)
+        betas.append(EDITING)
+    return envelope.under(betas)
+
+
+def compacting(envelope: Envelope) -> Envelope:
+    """Give the envelope of an on-demand compaction; its prefix is that of the replies."""
+    return envelope.adding("compaction", {"type": "summarize"}).under([COMPACTION])
+
+
+def holds_block(view: View) -> bool:
+    """Say whether the view has a compaction block of the API."""
+    return view.learn("compaction blocks", list[int], _read_blocks) != []
+
+
+def _read_blocks(found: list[int], message: Message) -> None:
+    if message.shape.compactions:
+        found.append(message.seq)
+
+
+def _uses(view: View) -> _Uses:
+    return view.learn("tool uses", _Uses, _Uses.read)
+
+
+def _spared(view: View, policy: Policy) -> tuple[str, ...]:
+    """Name the tools whose results must stay, or one of whose results must.
+
+    The API can spare a tool, not one result.
+    """
+    uses = _uses(view)
+    ids = untouchable(view, policy) | uses.restored
+    return tuple(
+        sorted(tools_by(policy, "keep") | {name for call, name in uses.calls if call in ids})
+    )

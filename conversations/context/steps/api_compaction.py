@@ -1,0 +1,199 @@
+"""Let the API compact the beginning of the conversation into one block it has signed.
+
+The request is the reply's own, so its prefix is read from the prompt cache, and the block is
+readable. It must stand first, and it stands for exactly the messages that were sent for it: so they
+are the first ones of the view, up to a cut. What is pinned or verbatim among them is sent and stays
+behind the block all the same. A later compaction takes the block in with the rest; there are never
+two. The block's words are the API's: they are judged by how the call ended and by their length, and
+beside them stands our own list of what can be recalled. Thinking behind it would stay valid, but
+goes as behind any other edit.
+
+Only the model that made a block reads it. Before a request to another model, or once its signature
+was refused, `in_words` puts its text in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import Policy
+from conversations.context.steps import api_clearing, recall_list
+from conversations.context.steps.protocol import (
+    REFUSED,
+    CompactionReply,
+    CompactionWanted,
+    Situation,
+)
+from conversations.context.steps.removable_units import dropping, latest_unit, pinned
+from conversations.context.steps.summary import END, START
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view import rules, wire
+from conversations.context.view.edits import (
+    Edit,
+    SpliceBlocks,
+    SpliceMessages,
+    Transformation,
+    Trigger,
+    transformation,
+    unapplied,
+)
+from conversations.context.view.view import Block, Kind, Message, View
+
+#: The number of the block's message: it is none of the log.
+NUMBER = 0
+_SETTING = "compaction_threshold_tokens"
+#: Percent of the threshold below which a compaction is to bring the figure.
+_LOW = 50
+_FAILED = "The API gave no compaction: "
+
+Compacting = Generator[CompactionWanted, CompactionReply | None, Transformation | None]
+
+
+def due(gauge: Gauge, policy: Policy) -> Trigger | None:
+    """Say whether the uncleared view has outgrown its threshold."""
+    if not policy.compaction_enabled:
+        return None
+    return gauge.passes_or_room(policy.compaction_threshold_tokens, _SETTING)
+
+
+def end_of(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
+    """Say how many messages to compact; 0 when none can be or it is not worth a call.
+
+    Whole exchanges are compacted, unless a long turn is what fills the context.
+    """
+    messages, positions = view.messages, rules.cuts(view)
+    stay = pinned(view, positions, policy)
+    if any(messages[at].shape.compactions for at in stay):
+        return 0
+    sums, frees = [0], [0]
+    for at, message in enumerate(messages):
+        is_gone = at not in stay and message.shape.first != "compaction"
+        sums.append(sums[-1] + message.tokens)
+        frees.append(frees[-1] + message.tokens * is_gone)
+    last = min(len(messages) - policy.protected_tail_messages, latest_unit(view, positions).start)
+    least = policy.minimum_gain_tokens * 1000 // gauge.permille
+    most = gauge.room * 1000 // gauge.permille - overhead
+    found = [
+        at
+        for at in positions
+        if at <= last
+        and sums[at] <= most
+        and frees[at] >= least
+        and _changes_role(messages, at, stay)
+    ]
+    whole = max((at for at in found if messages[at].kind == "prompt"), default=0)
+    left = gauge.tokens - frees[whole] * gauge.permille // 1000
+    is_enough = left * 100 <= policy.compaction_threshold_tokens * _LOW
+    return whole if is_enough else max(found, default=0)
+
+
+def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> bool:
+    """Say whether the first message kept has another role than the last compacted."""
+    last = [message.role for message in messages[:at] if not message.is_empty][-1:]
+    kept = [*(messages[index] for index in sorted(stay) if index < at), *messages[at:]]
+    first = [message.role for message in kept if not message.is_empty][:1]
+    return bool(last and first) and last != first
+
+
+def compact(view: View, end: int, trigger: Trigger, gauge: Gauge, policy: Policy) -> Compacting:
+    """Ask the API to compact the first messages, and put its block in their place."""
+    prefix = view.head(end)
+    rules.check_head(prefix)
+    behind = view.tokens - prefix.tokens
+    tokens = max(0, gauge.tokens - behind * gauge.permille // 1000)
+    reply = yield CompactionWanted(prefix, tokens)
+    flaw = _flaw(reply)
+    if flaw or reply is None:
+        return unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
+    change = _replaced(view, end, trigger, reply.block, policy)
+    if change.tokens_after >= view.tokens or change.bytes_after >= view.size:
+        flaw = "it is not shorter than what it replaces"
+        return unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
+    return change
+
+
+def _flaw(reply: CompactionReply | None) -> str:
+    if not isinstance(reply, CompactionReply):
+        return "the call gave no answer"
+    if reply.stop_reason != "compaction":
+        return f"it ended with {reply.stop_reason or 'no stop reason'}"
+    value = Block(reply.block).value if reply.block else {}
+    if not (str(value.get("content") or "").strip() and value.get("signature")):
+        return "its block is empty or not signed"
+    return ""
+
+
+def _replaced(view: View, end: int, trigger: Trigger, block: str, policy: Policy) -> Transformation:
+    stay = pinned(view, rules.cuts(view), policy)
+    gone = [at for at in range(end) if at not in stay and view.messages[at].seq != NUMBER]
+    messages = tuple(view.messages[at] for at in gone)
+    edits: list[Edit] = [SpliceMessages(NUMBER, NUMBER, ((NUMBER, "answer", wire.join([block])),))]
+    listed = _listed(view, messages, policy)
+    if listed:
+        edits.append(SpliceBlocks(NUMBER, 1, 0, (listed,)))
+    count = sum(not message.is_empty for message in messages)
+    freed = sum(message.tokens for message in messages) - Block(block).tokens
+    note = (
+        f"The API compacted {count} messages into about {Block(block).tokens:,} tokens, "
+        f"freed about {freed:,}"
+    )
+    return transformation(view, "summary", trigger, [*edits, *dropping(view, gone)], note)
+
+
+def _listed(view: View, messages: tuple[Message, ...], policy: Policy) -> str:
+    """Name what can be read again of these messages, and of what left before them."""
+    first = view.messages[0]
+    ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
+    found, older = recall_list.carried(ours)
+    found += recall_list.lines(view, messages)
+    room = min(policy.recall_list_chars, sum(message.tokens for message in messages))
+    text = recall_list.listed(found, older, room)
+    return wire.encode({"type": "text", "text": text}) if text else ""
+
+
+def puts_block(edits: Iterable[Edit]) -> bool:
+    """Say whether edits put a compaction block in view."""
+    return any(
+        isinstance(edit, SpliceMessages)
+        and (NUMBER, "answer") in [put[:2] for put in edit.messages]
+        for edit in edits
+    )
+
+
+def in_words(view: View, situation: Situation) -> Transformation | None:
+    """Put the block's text in its place when this model would not take the block."""
+    if not api_clearing.holds_block(view):
+        return None
+    is_same = situation.compacted_by in ("", situation.model)
+    if situation.compacts and is_same and situation.bound_to != REFUSED:
+        return None
+    first = view.messages[0]
+    blocks = first.blocks
+    if not blocks or blocks[0].type != "compaction":
+        return None
+    said = str(blocks[0].value.get("content") or "").strip()
+    kept = [block.text for block in blocks[1:] if block.by not in OURS]
+    lists = [str(block.value["text"]) for block in blocks[1:] if block.by in OURS]
+    words = "\n".join([recall_list.neutral(said) or "(nothing)", *lists])
+    change = _worded(view, kept, f"{START}\n{words}\n{END}")
+    # A block can be shorter than our markers make its words; without them nothing grows.
+    return change if change.bytes_after < change.bytes_before else _worded(view, kept, words)
+
+
+def _worded(view: View, kept: list[str], text: str) -> Transformation:
+    """Put a text, and what else the first message holds, in the place of that message."""
+    first = view.messages[0]
+    messages: list[tuple[int, Kind, str]] = [(NUMBER, "prompt", "[]")]
+    if kept:
+        messages.append((first.seq, first.kind, wire.join(kept)))
+    return transformation(
+        view,
+        "summary",
+        Trigger(1, 0, "counted"),
+        [
+            SpliceMessages(NUMBER, first.seq, tuple(messages)),
+            SpliceBlocks(NUMBER, 0, 0, (wire.encode({"type": "text", "text": text}),)),
+        ],
+        "Put the words of the API's compaction in its place: this model does not take its block",
+    )

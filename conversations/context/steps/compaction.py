@@ -1,0 +1,160 @@
+"""Compact old tool results: keep the head of each and say where the rest is.
+
+The most recent batch is never touched, nor are errors, verbatim tools, and what a person restored.
+What was compacted is known by its record (`Block.by`), not by the notice in its text, which any
+tool can print. The new text of a result is made once and remembered on the trail, so a context that
+stays over its budget with nothing left to compact costs nothing to look at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.shorten_results import Rewrite, kept_head, plain, rewritten
+from conversations.context.steps.tool_handling import tools_by, untouchable
+from conversations.context.view.edits import SpliceBlocks, Transformation, transformation
+from conversations.context.view.message_shape import Result
+from conversations.context.view.view import Message, View
+
+_DONE = ("compaction", "restore")
+
+
+def compaction(
+    view: View, gauge: Gauge, policy: Policy, *, everything: bool = False
+) -> Transformation | None:
+    """Shorten every tool result but the latest batch once the input outgrows its budget.
+
+    `everything` takes the latest batch too, whatever the budget: the last resort of an overflow.
+    """
+    budget = policy.input_token_budget
+    if everything:
+        trigger = gauge.passes(gauge.room, "window_reserve_tokens")
+    else:
+        trigger = gauge.passes_or_room(budget, "input_token_budget")
+    if trigger is None:
+        return None
+    ready = compactable(view, policy)
+    edits = [one.edit for one in (ready.found if everything else ready.old) if one.edit]
+    if not edits:
+        return None
+    count = len(edits)
+    what = f"{count} {'' if everything else 'old '}tool result{'s' if count > 1 else ''}"
+    note = (
+        f"Compacted {what}: input tokens {trigger.number:,} "
+        f"exceeded the budget of {trigger.threshold:,}"
+    )
+    return ready.applied(transformation(view, "compaction", trigger, edits, note))
+
+
+@dataclass(eq=False)
+class Shorter:
+    """A result that can be compacted; its new text is made once, when it is asked for."""
+
+    message: Message
+    result: Result
+    rewrite: Rewrite
+
+    @cached_property
+    def edit(self) -> SpliceBlocks | None:
+        """The edit that compacts it, or None when that would not make it smaller."""
+        block = self.message.blocks[self.result.at]
+        new = rewritten(block, self.rewrite, "compaction")
+        self.saved = block.tokens - new.tokens if new else 0
+        return SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,)) if new else None
+
+    @property
+    def seq(self) -> int:
+        return self.message.seq
+
+    def likely(self, limit: int) -> int:
+        """Estimate the tokens that compacting frees, without doing it."""
+        results = self.message.shape.results
+        chars = sum(one.chars for one in results)
+        freed = max(0, self.result.chars - limit)
+        return self.message.tokens * freed // max(1, chars)
+
+
+@dataclass(frozen=True, slots=True)
+class Compactable:
+    """All results that can be compacted, and the number of the latest message of results."""
+
+    found: list[Shorter]
+    latest: int
+    key: Hashable
+    state: _Found
+
+    @property
+    def old(self) -> list[Shorter]:
+        """All but the latest batch."""
+        return [one for one in self.found if one.seq != self.latest]
+
+    def between(self, first: int, last: int) -> list[Shorter]:
+        """Those from one message number to another, without the latest batch."""
+        return [one for one in self.old if first <= one.seq < last]
+
+    def applied(self, change: Transformation) -> Transformation:
+        """Teach the view after a compaction what is left, so that it need not be read again."""
+        gone = {(edit.seq, edit.at) for edit in change.edits if isinstance(edit, SpliceBlocks)}
+        change.made.teach(self.key, self.state.without(gone))
+        return change
+
+
+def compactable(view: View, policy: Policy) -> Compactable:
+    """Find what can be compacted; each result is looked at once."""
+    limit, structured = policy.tool_result_retention_chars, policy.structure_kept
+    keeps, texts = tools_by(policy, "keep"), tools_by(policy, "head_tail")
+    key = ("compaction", limit, structured, keeps, texts)
+    state = view.learn(key, lambda: _Found(limit, structured, keeps, texts), _Found.read)
+    stays = untouchable(view, policy)
+    found = [one for one in state.ready if one.result.id not in stays]
+    return Compactable(found, state.latest, key, state)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What can be compacted in the messages read so far, and which batch is the latest."""
+
+    limit: int
+    structured: bool
+    keeps: frozenset[str]
+    texts: frozenset[str]
+    latest: int = 0
+    ready: list[Shorter] = field(default_factory=list)
+    #: Ids of the calls of tools whose results are kept, and of those that are text in any case.
+    kept: set[str] = field(default_factory=set)
+    textual: set[str] = field(default_factory=set)
+
+    def read(self, message: Message) -> None:
+        shape = message.shape
+        for call in shape.calls:
+            if call.name in self.keeps:
+                self.kept.add(call.id)
+            if call.name in self.texts:
+                self.textual.add(call.id)
+        if shape.results:
+            self.latest = message.seq
+        for result in shape.results:
+            if result.is_error or result.id in self.kept:
+                continue
+            if result.chars > self.limit or result.media:
+                self._look(message, result)
+
+    def without(self, gone: Collection[tuple[int, int]]) -> _Found:
+        """Give the same for the view in which these blocks, by message and index, are done."""
+        left = [one for one in self.ready if (one.seq, one.result.at) not in gone]
+        return replace(self, ready=left, kept=set(self.kept), textual=set(self.textual))
+
+    def _look(self, message: Message, result: Result) -> None:
+        by = message.by[result.at] if message.by else ""
+        if by in _DONE:
+            return
+        if self.structured:
+            is_text = result.id in self.textual
+            rewrite: Rewrite = partial(plain, limit=self.limit, is_text=is_text)
+        else:
+            rewrite = partial(kept_head, limit=self.limit, is_whole=by != "ingest")
+        self.ready.append(Shorter(message, result, rewrite))

@@ -1,0 +1,53 @@
+"""Shape a tool result before it is first sent, so that no signature and no cached prefix is broken.
+
+Only results behind the last answer are looked at: those have never been sent. The original is
+stored whole and can be recalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from conversations.context.policy.gauge import Gauge
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.shorten_results import rewritten, shortened
+from conversations.context.steps.tool_handling import rule_of, untouchable
+from conversations.context.view.edits import SpliceBlocks, Transformation, Trigger, transformation
+from conversations.context.view.view import Message, View
+
+
+def ingest(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
+    """Shorten new results over the limit; errors too, but never those of verbatim tools."""
+    if not policy.max_tool_result_chars:
+        return None
+    edits: list[SpliceBlocks] = []
+    longest = most = 0
+    for message in _unsent(view):
+        for result in message.shape.results:
+            rule = rule_of(view, result.id, policy)
+            limit = rule.cap or policy.max_tool_result_chars
+            block = message.blocks[result.at] if result.chars > limit else None
+            if block is None or block.by or rule.way == "keep":
+                continue
+            if result.id in untouchable(view, policy):
+                continue
+            rewrite = partial(shortened, limit=limit, is_text=rule.way == "head_tail")
+            new = rewritten(block, rewrite, "ingest")
+            if new is not None:
+                longest, most = max((longest, most), (result.chars, limit))
+                edits.append(SpliceBlocks(message.seq, result.at, 1, (new.text,)))
+    if not edits:
+        return None
+    trigger = Trigger(longest, most, "counted", "max_tool_result_chars")
+    what = "1 tool result" if len(edits) == 1 else f"{len(edits)} tool results"
+    note = f"Shortened {what} before sending: {longest:,} characters exceeded {most:,}"
+    return transformation(view, "ingest", trigger, edits, note)
+
+
+def _unsent(view: View) -> Iterator[Message]:
+    for at in range(view.length - 1, -1, -1):
+        message = view.trail.messages[at]
+        if message.kind == "answer":
+            return
+        yield message

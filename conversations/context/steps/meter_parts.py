@@ -1,0 +1,65 @@
+"""What a context is made of, in estimated tokens: the parts of the meter.
+
+Each message is weighed once, however many views hold it; the parts of a view add up to its tokens.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Literal
+
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.blocks import answers_server
+from conversations.context.view.view import THINKING, Block, Kind, Message
+
+Part = Literal["system", "summary", "prompts", "answers", "thinking", "results", "attachments"]
+#: In the order in which they stand on the meter.
+PARTS: tuple[Part, ...] = (
+    "system", "summary", "prompts", "answers", "thinking", "results", "attachments",
+)  # fmt: skip
+_ATTACHED = frozenset({"image", "document", "search_result", "container_upload"})
+
+
+def part_of(kind: Kind, block: Block) -> Part:
+    """Say what a block in a message of this kind is."""
+    if block.by in OURS or block.type == "compaction":
+        return "summary"
+    if block.type in THINKING:
+        return "thinking"
+    if block.type == "tool_result" or answers_server(block.type):
+        return "results"
+    if block.type in _ATTACHED:
+        return "attachments"
+    return "answers" if kind == "answer" else "prompts"
+
+
+class Scales:
+    """Weighs messages and remembers what each weighed."""
+
+    def __init__(self) -> None:
+        # By identity: a message stays the same object in every view that holds it unchanged.
+        self._known: dict[int, tuple[Message, Counter[Part]]] = {}
+
+    def message(self, message: Message) -> Counter[Part]:
+        """Give the parts of one message; what is not in a block counts with its first."""
+        known = self._known.get(id(message))
+        if known is not None:
+            return known[1]
+        parts: Counter[Part] = Counter()
+        frame: Part = "answers" if message.kind == "answer" else "prompts"
+        blocks = message.blocks
+        for block in reversed(blocks):
+            frame = part_of(message.kind, block)
+            # A message of one block has been weighed already.
+            parts[frame] += block.tokens if len(blocks) > 1 else 0
+        parts[frame] += message.tokens - parts.total()
+        self._known[id(message)] = message, parts
+        return parts
+
+    def messages(self, messages: Iterable[Message]) -> Counter[Part]:
+        """Give the parts of messages together."""
+        found: Counter[Part] = Counter()
+        for message in messages:
+            found.update(self.message(message))
+        return found

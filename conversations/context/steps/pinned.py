@@ -1,0 +1,90 @@
+"""What a person pinned, found in the log: the messages to bring back for it, and its weight.
+
+A pin is the id of a tool call or the number of a message. What it names is brought back to the
+whole: in a message still in view only the block that was asked for, of what was dropped the whole
+unit, because a call and its results come together or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.rules import cuts
+from conversations.context.view.view import Block, Message, View
+
+Pin = str | int
+#: Ids are stored in columns of this length, numbers in 64 bits.
+_LONGEST_ID, _LONGEST_NUMBER = 200, 18
+
+
+def pin_of(log: Sequence[Message], id: str) -> Pin | None:
+    """Give the pin for an id as `recall` takes it; None when the log holds nothing of that id."""
+    number = id.removeprefix("msg_")
+    if number.isdecimal() and len(number) <= _LONGEST_NUMBER:
+        return next((message.seq for message in log if message.seq == int(number)), None)
+    return id if 0 < len(id) <= _LONGEST_ID and _results(log, {id}) else None
+
+
+def weight(log: Sequence[Message], pins: Iterable[Pin]) -> int:
+    """Estimate the tokens of the originals that are pinned."""
+    wanted = frozenset(pins)
+    total = sum(message.tokens for message in log if message.seq in wanted)
+    found = _results(log, {pin for pin in wanted if isinstance(pin, str)})
+    return total + sum(
+        block.tokens for message, block in found.values() if message.seq not in wanted
+    )
+
+
+def originals(view: View, log: Sequence[Message], pins: Iterable[Pin]) -> list[Message]:
+    """Give the messages that must be put back for these pins, in the order of the log."""
+    wanted = frozenset(pins)
+    by_id = _results(log, {pin for pin in wanted if isinstance(pin, str)})
+    whole = {message.seq for message in log if message.seq in wanted}
+    parts = {message.seq for message, _ in by_id.values()} - whole
+    present = {message.seq: message for message in view.messages}
+    found = {message.seq: message for message in log if message.seq in whole & present.keys()}
+    for seq in parts & present.keys():
+        found[seq] = _with_blocks(present[seq], {name: block for name, (_, block) in by_id.items()})
+    found |= _units(log, (whole | parts) - present.keys(), present.keys())
+    return [found[seq] for seq in sorted(found)]
+
+
+def _results(log: Sequence[Message], ids: set[str]) -> dict[str, tuple[Message, Block]]:
+    """Find tool results by the ids of their calls."""
+    found: dict[str, tuple[Message, Block]] = {}
+    for message in log:
+        if ids and message.kind == "results":
+            for result in message.shape.results:
+                if result.id in ids:
+                    found[result.id] = message, message.blocks[result.at]
+    return found
+
+
+def _with_blocks(message: Message, blocks: dict[str, Block]) -> Message:
+    """Give the message in view with these blocks as they were, without what the engine added."""
+    own = (block for block in message.blocks if block.by not in OURS)
+    return Message.of(
+        message.seq,
+        message.kind,
+        tuple(
+            blocks.get(block.id, block) if block.type == "tool_result" else block for block in own
+        ),
+    )
+
+
+def _units(log: Sequence[Message], gone: set[int], present: Iterable[int]) -> dict[int, Message]:
+    """Give the whole units of messages that are not in view."""
+    if not gone:
+        return {}
+    there = set(present)
+    every = View()
+    for message in log:
+        every = every.append(message)
+    found: dict[int, Message] = {}
+    positions = cuts(every)
+    for start, end in zip(positions, [*positions[1:], len(log)], strict=True):
+        unit = log[start:end]
+        if any(message.seq in gone for message in unit):
+            found |= {message.seq: message for message in unit if message.seq not in there}
+    return found

@@ -1,0 +1,35 @@
+"""Drop thinking that another system prompt, tool list or model signed.
+
+The API refuses a thinking block whose prefix changed. Behind an edit `apply` drops it anyway; this
+step covers a changed envelope. It comes last, when everything else has decided what the view will
+be.
+"""
+
+from __future__ import annotations
+
+from conversations.context.steps.protocol import Situation
+from conversations.context.view.edits import SpliceBlocks, Transformation, Trigger, transformation
+from conversations.context.view.view import THINKING, Message, View
+
+
+def rebind(view: View, situation: Situation) -> Transformation | None:
+    """Drop all thinking when the request would not carry the envelope that signed it."""
+    seqs = view.learn("thinking", list[int], _read)
+    if not seqs or situation.bound_to in ("", situation.binding):
+        return None
+    first = next(message for message in view.messages if message.seq == seqs[0])
+    at = next(at for at, block in enumerate(first.blocks) if block.type in THINKING)
+    count = sum(
+        sum(block.type in THINKING for block in message.blocks)
+        for message in view.messages
+        if message.has_thinking
+    )
+    what = "1 thinking block" if count == 1 else f"{count} thinking blocks"
+    note = f"Dropped {what}: the model, the system prompt or the tools have changed"
+    edit = SpliceBlocks(first.seq, at, 1)
+    return transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
+
+
+def _read(found: list[int], message: Message) -> None:
+    if message.has_thinking and not found:
+        found.append(message.seq)

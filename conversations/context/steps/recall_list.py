@@ -1,0 +1,134 @@
+"""The list, kept in view, of what can be read again: every original that left it, by its message.
+
+The list stands at the end of a block this engine wrote and is carried over when that block is
+written anew. A message's number is a fifth of the tokens of a tool call's id, and calls with the
+same words (a file read again) share a line, so that a long history can be named in little room. It
+is bounded; the newest lines stay, those of short results only where there is room to spare, and a
+last line says how many older ones there were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from conversations.context.steps.shorten_results import calls
+from conversations.context.text import graphemes
+from conversations.context.text.shorten import cut
+from conversations.context.view.view import Block, Message, View
+
+HEADER = "Originals that can be read again:"
+LIMIT = 4_000
+#: A prompt and an answer with more text than this get a line of their own.
+_LONG_PROMPT, _LONG_ANSWER = 100, 2_000
+#: A result of no more characters is marked: its line is not worth the room of another's.
+_SHORT_RESULT, _SHORT = 200, " (short)"
+#: Characters of a line's words, and of a text quoted in it; numbers of one line.
+_WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
+_LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*): (.*)')
+_OLDER = re.compile(r"\(and ([\d,]+) older ones\)")
+_MARKERS = re.compile(
+    r"\[\s*((?:END\s+)?(?:CONTEXT\s+SUMMARY|WORKING\s+MEMORY))\s*\]", re.IGNORECASE
+)
+
+
+def neutral(text: str) -> str:
+    """Take the power from summary markers inside a text that is only data."""
+    return _MARKERS.sub(r"(\1)", text)
+
+
+def message_id(seq: int) -> str:
+    """Name a message for recall."""
+    return f"msg_{seq}"
+
+
+def lines(view: View, messages: Iterable[Message]) -> list[str]:
+    """Give a line for each tool result and each long text of the messages."""
+    known = calls(view)
+    found: list[str] = []
+    for message in messages:
+        if "rounds" in message.by:
+            # A working memory goes with its prompt; what it named stays named.
+            found += carried(block for block in message.blocks if block.by == "rounds")[0]
+        for result in message.shape.results:
+            call = known.get(result.id)
+            if call and not result.is_error and call.name != "recall":
+                mark = _SHORT if result.chars <= _SHORT_RESULT else ""
+                found.append(_line(message, _brief(call.label) + mark))
+        if message.kind != "results" and message.size > _LONG_PROMPT:
+            found.extend(_text_line(message))
+    return found
+
+
+def carried(blocks: Iterable[Block]) -> tuple[list[str], int]:
+    """Read the lines, and the count of older ones, from blocks this engine wrote."""
+    found: list[str] = []
+    older = 0
+    for block in blocks:
+        _, header, tail = str(block.value["text"]).rpartition(HEADER + "\n")
+        if not header:
+            continue
+        for line in tail.splitlines():
+            if line.startswith("recall "):
+                found.append(line)
+            elif count := _OLDER.fullmatch(line):
+                older += int(count[1].replace(",", ""))
+    return found, older
+
+
+def listed(found: list[str], older: int, limit: int = LIMIT) -> str:
+    """Write the list within `limit` characters, newest lines kept; "" when there is none."""
+    lines = _grouped(found)
+    kept = _newest(lines, limit - len(HEADER) - 40)
+    older += len(lines) - len(kept)
+    if not kept and not older:
+        return ""
+    tail = [f"(and {older:,} older ones)"] if older else []
+    return "\n".join([HEADER, *kept, *tail])
+
+
+def _newest(lines: list[str], room: int) -> list[str]:
+    """Give the newest lines that have room, in order; those of short results come last."""
+    kept: set[int] = set()
+    for is_short in (False, True):
+        for at in range(len(lines) - 1, -1, -1):
+            if lines[at].endswith(_SHORT) is not is_short:
+                continue
+            room -= len(lines[at]) + 1
+            if room < 0:
+                break
+            kept.add(at)
+    return [lines[at] for at in sorted(kept)]
+
+
+def _grouped(found: list[str]) -> list[str]:
+    """Put lines with the same words together where the newest of them stands."""
+    groups: dict[str, list[str]] = {}
+    for line in found:
+        match = _LINE.fullmatch(line)
+        ids, words = (match[1].split(", "), match[2]) if match else ([], line)
+        groups[words] = list(dict.fromkeys([*groups.pop(words, []), *ids]))[-_MOST_IDS:]
+    return [f"recall {', '.join(ids)}: {words}" if ids else words for words, ids in groups.items()]
+
+
+def _line(message: Message, words: str) -> str:
+    return f'recall "{message_id(message.seq)}": {neutral(words)}'
+
+
+def _brief(label: str) -> str:
+    """Cut a call's label to what tells it apart: the end of a path, the beginning of other text."""
+    name, _, main = label.partition(" ")
+    if len(main) <= _WORDS:
+        return label
+    if "/" in main and " " not in main:
+        return f"{name} …{main[graphemes.after(main, len(main) - _WORDS) :]}"
+    return f"{name} {main[: graphemes.before(main, _WORDS)]}…"
+
+
+def _text_line(message: Message) -> Iterable[str]:
+    texts = [str(block.value["text"]) for block in message.blocks if block.type == "text"]
+    chars = sum(map(len, texts))
+    if chars > (_LONG_PROMPT if message.kind == "prompt" else _LONG_ANSWER):
+        who = "the user" if message.kind == "prompt" else "the assistant"
+        words = " ".join(texts[0][: 4 * _QUOTE].split())
+        yield _line(message, f"{who}, {chars:,} characters: {cut(words, _QUOTE)}…")

@@ -1,0 +1,69 @@
+"""What may leave the view together, and what must stay.
+
+A unit is what lies between two neighbouring cuts: one message, or an answer with the results of its
+calls. Steps drop whole units and never the first message, the latest prompt, the latest answer with
+its results, or a unit that holds something pinned or a verbatim result.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.tool_handling import is_pinned, untouchable
+from conversations.context.view.edits import SpliceMessages
+from conversations.context.view.view import Kind, Message, View
+
+
+def kept(view: View, positions: list[int], policy: Policy) -> set[int]:
+    """Give the indexes of messages that no step may drop."""
+    stay = {0, _last(view, "prompt"), *latest_unit(view, positions)}
+    return stay | pinned(view, positions, policy)
+
+
+def pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
+    """Give the indexes of messages in a unit with something that must stay as it is."""
+    stays = untouchable(view, policy)
+    found: set[int] = set()
+    if stays or policy.pins:
+        messages = view.messages
+        for start, end in pairwise(positions):
+            if any(_stays(message, stays, policy) for message in messages[start:end]):
+                found.update(range(start, end))
+    return found
+
+
+def latest_unit(view: View, positions: list[int]) -> range:
+    """Give the indexes of the latest answer and its results."""
+    at = _last(view, "answer")
+    end = bisect_right(positions, at)
+    return range(positions[end - 1], positions[end] if end < len(positions) else at + 1)
+
+
+def _stays(message: Message, stays: set[str], policy: Policy) -> bool:
+    shape = message.shape
+    return (
+        is_pinned(message, policy)
+        or any(result.id in stays for result in shape.results)
+        or any(call.id in policy.pins for call in shape.calls)
+    )
+
+
+def _last(view: View, kind: Kind) -> int:
+    """Give the index of the last message of a kind; 0 when there is none."""
+    messages = view.trail.messages
+    return next((at for at in range(view.length - 1, 0, -1) if messages[at].kind == kind), 0)
+
+
+def dropping(view: View, indexes: Iterable[int]) -> list[SpliceMessages]:
+    """Give the edits that take out the messages at these ascending indexes."""
+    messages = view.messages
+    edits: list[SpliceMessages] = []
+    last = -2
+    for at in indexes:
+        first = edits.pop().first if at == last + 1 else messages[at].seq
+        edits.append(SpliceMessages(first, messages[at].seq))
+        last = at
+    return edits

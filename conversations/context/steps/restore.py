@@ -1,0 +1,69 @@
+"""Bring originals back into view: the one transformation that may let a view grow.
+
+A person asks for it, so no threshold is involved. A message still in view gets its own blocks back,
+whatever the engine wrote beside them stays; one that was dropped is put in at its number. An answer
+and the results of its calls come together or not at all: `rules.check` decides. Thinking does not
+come back, for its signature covers a prefix that is no more.
+"""
+
+from __future__ import annotations
+
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view import edits, rules
+from conversations.context.view.edits import (
+    Edit,
+    SpliceBlocks,
+    SpliceMessages,
+    Transformation,
+    Trigger,
+)
+from conversations.context.view.view import THINKING, Message, View
+
+#: Stands for what will be asked next, where the view ends with an answer.
+_NEXT = '[{"type":"text","text":"?"}]'
+
+
+def restore(view: View, *originals: Message) -> Transformation | None:
+    """Make the record of putting originals back; None when all are there, RuleError if illegal."""
+    present = {message.seq: message for message in view.messages}
+    changes: list[Edit] = []
+    count = 0
+    for original in originals:
+        blocks = tuple(b.text for b in original.blocks if b.type not in THINKING)
+        now = present.get(original.seq)
+        if now is None:
+            put = (original.seq, original.kind, f"[{','.join(blocks)}]")
+            found: list[Edit] = [SpliceMessages(original.seq, original.seq, (put,))]
+        else:
+            found = _put_back(now, blocks)
+        changes += found
+        count += bool(found)
+    if not changes:
+        return None
+    note = f"Brought back {count} original message{'s' if count > 1 else ''}"
+    trigger = Trigger(count, 0, "counted")
+    change = edits.transformation(view, "restore", trigger, changes, note)
+    demand_legal(change.made)
+    return change
+
+
+def _put_back(now: Message, blocks: tuple[str, ...]) -> list[Edit]:
+    """Replace only what differs, so that other blocks stay known for what they are."""
+    own = [block for block in now.blocks if block.by not in OURS]
+    if tuple(block.text for block in own if block.type not in THINKING) == blocks:
+        return []
+    if len(own) != len(blocks):
+        return [SpliceBlocks(now.seq, 0, len(own), blocks)]
+    return [
+        SpliceBlocks(now.seq, at, 1, (text,))
+        for at, (block, text) in enumerate(zip(own, blocks, strict=True))
+        if block.text != text
+    ]
+
+
+def demand_legal(view: View) -> None:
+    """Judge the view as the beginning of the next request; raises RuleError."""
+    last = view.messages[-1]
+    if last.kind == "answer":
+        view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
+    rules.check(view)

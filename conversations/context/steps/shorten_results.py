@@ -1,0 +1,108 @@
+"""Tool results made shorter: a text or a list of blocks stays one, the pairing stays as it is.
+
+What is not text becomes a stub; ids, `is_error` and every other field are carried over. A result
+that would not become smaller, in bytes and in tokens, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conversations.context.text.shorten import cut, notice, shorten, shorten_text
+from conversations.context.text.water_level import water_level
+from conversations.context.view import wire
+from conversations.context.view.message_shape import Call
+from conversations.context.view.view import Block, Message, View
+
+Content = str | list[dict[str, Any]]
+Rewrite = Callable[[Content, str], Content]
+#: A text shorter than this is not shortened further when room is shared among several.
+_LEAST = 64
+
+
+def calls(view: View) -> dict[str, Call]:
+    """Give every tool call of the view by its id."""
+    return view.learn("calls", dict, _read_calls)
+
+
+def _read_calls(known: dict[str, Call], message: Message) -> None:
+    for call in message.shape.calls:
+        known[call.id] = call
+
+
+def rewritten(block: Block, rewrite: Rewrite, by: str) -> Block | None:
+    """Give the block with its content rewritten, or None when that does not make it smaller.
+
+    Smaller in characters, in bytes and in tokens: ideographs count differently in each.
+    """
+    content = rewrite(block.value.get("content", ""), block.id)
+    new = Block(wire.encode({**block.value, "content": content}), by)
+    is_shorter = len(new.text) < len(block.text)
+    is_smaller = is_shorter and len(new.text.encode()) < len(block.text.encode())
+    return new if is_smaller and new.tokens < block.tokens else None
+
+
+def kept_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:
+    """Keep the first characters and say how many there were; what is not text becomes a stub.
+
+    `is_whole` is False when the content is not the original any more.
+    """
+    if isinstance(content, str):
+        head = cut(content, limit)
+        return f"{head}\n{_notice(len(head), len(content), recall, is_whole=is_whole)}"
+    whole = sum(len(block["text"]) for block in content if block["type"] == "text")
+    kept: list[dict[str, Any]] = []
+    left = limit
+    for block in content:
+        if block["type"] != "text":
+            kept.append({"type": "text", "text": f"[{block['type']} left out]"})
+        elif left > 0 and (head := cut(block["text"], left)).strip():
+            kept.append({"type": "text", "text": head})
+            left -= len(head) if len(head) == len(block["text"]) else left
+    if whole > limit:
+        shown = sum(len(block["text"]) for block in kept) - _stubs(content)
+        text = _notice(shown, whole, recall, is_whole=is_whole)
+        kept.append({"type": "text", "text": text})
+    return kept
+
+
+def shortened(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
+    """Shorten the texts so that together they are within `limit` characters.
+
+    `is_text` keeps head and tail also of what is JSON.
+    """
+    make = shorten_text if is_text else shorten
+    if isinstance(content, str):
+        return make(content, limit, recall)
+    texts = [block["text"] for block in content if block["type"] == "text"]
+    level = water_level(list(map(len, texts)), limit)
+    if level < _LEAST:
+        others = [block for block in content if block["type"] != "text"]
+        joined = make("\n".join(texts), limit, recall)
+        return [{"type": "text", "text": joined}, *others]
+    return [
+        {**block, "text": make(block["text"], level, recall)} if block["type"] == "text" else block
+        for block in content
+    ]
+
+
+def plain(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
+    """Shorten a result's texts; what is not text becomes a stub."""
+    if isinstance(content, list):
+        content = [
+            block
+            if block["type"] == "text"
+            else {"type": "text", "text": f"[{block['type']} left out]"}
+            for block in content
+        ]
+    return shortened(content, recall, limit, is_text=is_text)
+
+
+def _notice(shown: int, whole: int, recall: str, *, is_whole: bool) -> str:
+    text = notice(shown, whole, recall)
+    return text if is_whole else text.replace(" of ", " of more than ", 1)
+
+
+def _stubs(content: list[dict[str, Any]]) -> int:
+    return sum(len(f"[{block['type']} left out]") for block in content if block["type"] != "text")

@@ -1,0 +1,41 @@
+"""Whether the words of a summary call may replace messages: decided by rules, not by a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conversations.context.steps.protocol import SummaryReply
+
+#: How a text begins that is an apology or an error instead of a summary.
+_NO_SUMMARY = re.compile(
+    r"""\s*(?:(?:i'm|i\ am)\ (?:sorry|unable)|sorry\b|i\ (?:can't|cannot|won't)\b
+    |(?:api\ |internal\ |server\ )?error\b\s*[:\d(]|\{\s*"(?:type|error)"\s*:)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: A refusal or an error is short; a summary may begin with such words and go on.
+_LONG_ENOUGH = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Flawed:
+    """Why a summary is not accepted, and the names it left out."""
+
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+def judge(reply: SummaryReply, keep: Sequence[str], block: str) -> Flawed | None:
+    """Say what is wrong with a reply that would be put in view as `block`, or None."""
+    text = reply.text.strip().replace("’", "'")
+    if reply.stop_reason != "end_turn":
+        return Flawed(f"it ended with {reply.stop_reason or 'no stop reason'}")
+    if not text:
+        return Flawed("it was empty")
+    if len(text) < _LONG_ENOUGH and _NO_SUMMARY.match(text):
+        return Flawed("it was a refusal or an error, not a summary")
+    missing = tuple(name for name in keep if name not in block)
+    if missing:
+        return Flawed("it left out names that later messages refer to", missing)
+    return None

@@ -1,0 +1,117 @@
+"""The zone as text for the summary call: who said what, tool results as previews.
+
+The text is data from people, pages and tools. It is fenced, and what looks like the fence or like a
+summary's markers inside it loses its power.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from conversations.context.steps.recall_list import HEADER, neutral
+from conversations.context.steps.summary_parts import Told
+from conversations.context.steps.summary_zone import Zone
+from conversations.context.text import graphemes
+from conversations.context.text.shorten import preview
+from conversations.context.tokens.media_words import described, text_of
+from conversations.context.view import wire
+from conversations.context.view.view import THINKING, Message
+
+HEAD, TAIL = 500, 200
+#: The first request is shown up to here, so that the summary knows what it is for.
+_FIRST = 4_000
+_FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary|part)\b", re.IGNORECASE)
+
+
+def transcript(zone: Zone, limit: int) -> str:
+    """Write the zone within `limit` characters; what does not fit is left out of the middle."""
+    parts = before(zone)
+    used = sum(map(len, parts))
+    text = "\n\n".join(one.text for one in told(zone.messages))
+    parts.append(fenced("transcript", _middle_out(text, max(1_000, limit - used))))
+    return "\n\n".join(parts)
+
+
+def before(zone: Zone) -> list[str]:
+    """Write what the zone builds on: the first request, and the summary there is."""
+    first = "\n".join(_lines([block.value for block in zone.own]))
+    parts = [fenced("first_request", preview(first, _FIRST, TAIL))]
+    if zone.previous:
+        # The list of what can be recalled is carried over without the model's help.
+        parts.append(fenced("previous_summary", zone.previous.partition(HEADER)[0].strip()))
+    return parts
+
+
+def told(messages: Iterable[Message]) -> list[Told]:
+    """Write each message."""
+    return [
+        Told(message.role, _told(message), bool(message.shape.results))
+        for message in messages
+        if not message.is_empty
+    ]
+
+
+def spoken(message: Message) -> str:
+    """Give what a message itself says: texts and the inputs of calls, no results."""
+    values = [block.value for block in message.blocks]
+    texts = [value["text"] for value in values if value["type"] == "text"]
+    inputs = [wire.encode(value["input"]) for value in values if value["type"] == "tool_use"]
+    return "\n".join([*texts, *inputs])
+
+
+def results(message: Message) -> str:
+    """Give the texts of a message's tool results."""
+    blocks = (message.blocks[result.at].value for result in message.shape.results)
+    return "\n".join(map(_content, blocks))
+
+
+def _told(message: Message) -> str:
+    lines = _lines([block.value for block in message.blocks])
+    return "\n".join([f"[{message.role}]", *lines])
+
+
+def _lines(blocks: list[dict[str, Any]]) -> Iterator[str]:
+    for value in blocks:
+        match value["type"]:
+            case "text":
+                yield value["text"]
+            case "tool_use":
+                given = preview(wire.encode(value["input"]), HEAD, TAIL)
+                yield f"[calls {value['name']} as {value['id']}] {given}"
+            case "tool_result":
+                failed = ", an error" if value.get("is_error") else ""
+                given = preview(_content(value), HEAD, TAIL)
+                yield f"[result of {value['tool_use_id']}{failed}] {given}"
+            case "compaction":
+                yield str(value.get("content") or "")
+            case "document" if (text := text_of(value)) is not None:
+                yield f"{described(value)} {preview(text, HEAD, TAIL)}"
+            case name if name not in THINKING:
+                yield f"{described(value)[:-1]} left out]"
+
+
+def _content(value: dict[str, Any]) -> str:
+    content = value.get("content", "")
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        block["text"] if block["type"] == "text" else f"{described(block)[:-1]} left out]"
+        for block in content
+    )
+
+
+def fenced(name: str, text: str) -> str:
+    harmless = _FENCE.sub(r"(\1\2", neutral(text))
+    return f"<{name}>\n{harmless}\n</{name}>"
+
+
+def _middle_out(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = (limit - 80) // 2
+    head = text[: graphemes.before(text, half)]
+    tail = text[graphemes.after(text, len(text) - half) :]
+    gone = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {gone:,} characters of the middle left out …]\n{tail}"

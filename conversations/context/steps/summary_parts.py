@@ -1,0 +1,62 @@
+"""A zone too long for the summary model, told in parts: equal in tokens, cut between messages.
+
+A part takes at most a share of the window, less when messages are large, with a margin for what an
+estimate can miss. An answer and the results of its calls stay in one part. A message that would
+fill half the window alone is left out with a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conversations.context.tokens.estimate import text_tokens
+
+#: Percent: margin of the estimate, share of the window for a part, and the least such share.
+MARGIN, SHARE, LEAST_SHARE = 120, 40, 15
+#: A message that needs more than this percent of the window is left out.
+OVERSIZED = 50
+#: Messages that need more than this percent of the window on average make parts smaller.
+_LARGE_ON_AVERAGE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One message as the summary call reads it; `follows` says it may not begin a part."""
+
+    role: str
+    text: str
+    follows: bool
+
+
+def parts(told: Sequence[Told], window: int) -> list[str]:
+    """Give the texts of the parts, in order."""
+    kept = [_bounded(one, window) for one in told]
+    sizes = [text_tokens(one.text) * MARGIN // 100 for one in kept]
+    most = max(1, window * _share(sizes, window) // 100)
+    wanted = -(-sum(sizes) // most)
+    each = -(-sum(sizes) // max(1, wanted))
+    found: list[list[str]] = []
+    used = each
+    for one, size in zip(kept, sizes, strict=True):
+        if used >= each and not (one.follows and found):
+            found.append([])
+            used = 0
+        found[-1].append(one.text)
+        used += size
+    return ["\n\n".join(texts) for texts in found]
+
+
+def _bounded(one: Told, window: int) -> Told:
+    tokens = text_tokens(one.text)
+    if tokens * MARGIN <= window * OVERSIZED:
+        return one
+    note = f"[{one.role}]\n[a message of about {tokens:,} tokens is left out]"
+    return Told(one.role, note, one.follows)
+
+
+def _share(sizes: Sequence[int], window: int) -> int:
+    average = sum(sizes) * 100 // max(1, len(sizes)) // max(1, window)
+    if average <= _LARGE_ON_AVERAGE:
+        return SHARE
+    return max(LEAST_SHARE, SHARE - 2 * average)

@@ -1,0 +1,70 @@
+"""Which messages a summary replaces, and where in the first message its text goes.
+
+The zone lies between the first message and the protected tail and ends at a cut, so no call is
+parted from its result whatever the zone's size. What must stay in view (the latest prompt, results
+of verbatim tools) stays where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.removable_units import dropping, kept
+from conversations.context.view.edits import Edit, SpliceBlocks
+from conversations.context.view.rules import cuts
+from conversations.context.view.view import Block, Message, View
+
+OURS = ("summary", "trim", "rounds")
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """`indexes` of the messages to replace; `at` and `ours` are the engine's blocks in the first.
+
+    `tail` is what stays behind the first message.
+    """
+
+    messages: tuple[Message, ...]
+    indexes: tuple[int, ...]
+    tail: tuple[Message, ...]
+    first: Message
+    at: int
+    ours: tuple[Block, ...]
+
+    @property
+    def own(self) -> tuple[Block, ...]:
+        """The first message's own blocks."""
+        return tuple(block for block in self.first.blocks[: self.at] if block.by not in OURS)
+
+    @property
+    def previous(self) -> str:
+        """The text of the summary in view, "" when there is none."""
+        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ("summary", "rounds"))
+
+    def edits(self, view: View, text: str) -> list[Edit]:
+        """Replace the zone and the engine's old blocks by one new block."""
+        put = SpliceBlocks(self.first.seq, self.at, len(self.ours), (text,))
+        return [put, *dropping(view, self.indexes)]
+
+
+def zone_of(view: View, policy: Policy) -> Zone | None:
+    """Find the zone, or None when there are fewer than two messages to replace."""
+    last = view.length - policy.protected_tail_messages
+    return zone_before(view, policy, max((at for at in cuts(view) if at <= last), default=0))
+
+
+def zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
+    """Give the zone that ends at a cut, without what must stay."""
+    messages = view.messages
+    stay = kept(view, cuts(view), policy)
+    indexes = tuple(at for at in range(start, end) if at not in stay)
+    replaced = tuple(messages[at] for at in indexes)
+    if sum(not message.is_empty for message in replaced) < 2:
+        return None
+    first = messages[0]
+    gone = set(indexes)
+    tail = tuple(message for at, message in enumerate(messages) if at and at not in gone)
+    count = sum(name in OURS for name in first.by)
+    own = len(first.blocks) - count
+    return Zone(replaced, indexes, tail, first, own, first.blocks[own:])

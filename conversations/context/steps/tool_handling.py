@@ -1,0 +1,80 @@
+"""How the results of each tool are to be handled, and which of them no step may touch.
+
+A rule is written `tool=rule`: `keep` (whole until it is summarised or dropped), `head_tail` (text,
+also when it is JSON), `json` (structure kept: the default), `cap N` (its own limit before it is
+first sent), `verbatim` (never shortened, summarised or dropped). Verbatim is a promise with a size,
+per result and in all, so that a context cannot become irreducible; pins are a person's word and
+have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from conversations.context.policy.policy import Policy
+from conversations.context.policy.tool_rules import Rule, Way, parsed
+from conversations.context.steps.shorten_results import calls
+from conversations.context.view.view import Message, View
+
+#: Verbatim results together may have so many times the characters of one.
+_MOST_VERBATIM = 4
+_WHOLE = ("", "restore")
+_DEFAULT = Rule("json")
+
+
+@lru_cache(maxsize=64)
+def _rules(policies: tuple[str, ...], verbatim: tuple[str, ...]) -> dict[str, Rule]:
+    return dict(map(parsed, policies)) | dict.fromkeys(verbatim, Rule("verbatim"))
+
+
+def rule_of(view: View, result: str, policy: Policy) -> Rule:
+    """Give the rule for the result of a call."""
+    rules = _rules(policy.tool_policies, policy.verbatim_tools)
+    call = calls(view).get(result) if rules else None
+    return rules.get(call.name, _DEFAULT) if call else _DEFAULT
+
+
+def tools_by(policy: Policy, way: Way) -> frozenset[str]:
+    """Give the names of the tools with such a rule."""
+    rules = _rules(policy.tool_policies, policy.verbatim_tools)
+    return frozenset(name for name, rule in rules.items() if rule.way == way)
+
+
+def untouchable(view: View, policy: Policy) -> set[str]:
+    """Give the ids of the results that must stay as they are: verbatim ones and pinned ones."""
+    tools = tools_by(policy, "verbatim")
+    if not tools and not policy.pins:
+        return set()
+    most = policy.verbatim_max_chars
+    key = ("untouchable", tools, most, policy.pins)
+    return view.learn(key, lambda: _Found(tools, most, policy.pins), _Found.read).ids
+
+
+def is_pinned(message: Message, policy: Policy) -> bool:
+    """Say whether the whole message is pinned."""
+    return message.seq in policy.pins
+
+
+@dataclass(slots=True)
+class _Found:
+    """What may not be touched in the messages read so far."""
+
+    tools: frozenset[str]
+    most: int
+    pins: frozenset[str | int]
+    ids: set[str] = field(default_factory=set)
+    used: int = 0
+    asked: set[str] = field(default_factory=set)
+
+    def read(self, message: Message) -> None:
+        shape = message.shape
+        self.asked.update(call.id for call in shape.calls if call.name in self.tools)
+        for result in shape.results:
+            if result.id in self.pins or message.seq in self.pins:
+                self.ids.add(result.id)
+            elif result.id in self.asked and result.chars <= self.most:
+                is_whole = not message.by or message.by[result.at] in _WHOLE
+                if is_whole and self.used + result.chars <= _MOST_VERBATIM * self.most:
+                    self.used += result.chars
+                    self.ids.add(result.id)

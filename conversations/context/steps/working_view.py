@@ -1,0 +1,133 @@
+"""The view being worked on: its figures, measured anew after each change, and how a change is made.
+
+The figures are those of `gauge`; what the API will clear by itself (`native`) is known apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+from conversations.context.policy.gauge import Gauge, Report, measure
+from conversations.context.policy.policy import Policy
+from conversations.context.policy.scaling import fitted
+from conversations.context.steps import api_clearing
+from conversations.context.steps.api_clearing import Cleared, Clearing
+from conversations.context.steps.protocol import CountWanted, Reply, Situation, Veto, Wish
+from conversations.context.view import edits
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import View
+
+#: Times that a request is counted while it is prepared.
+MOST_COUNTS = 3
+#: Percent that each repeated attempt after an overflow takes from the room.
+_HARDER = 25
+
+
+@dataclass
+class Desk:
+    """A view, what is known of it, and the policy it is reduced by."""
+
+    view: View
+    situation: Situation
+    policy: Policy
+    harder: int
+
+    def __post_init__(self) -> None:
+        self.room = self.policy.room(self.situation.window)
+        if self.policy.compact_above_percent:
+            self.policy = fitted(self.policy, self.room, self.situation.overhead)
+        policy = self.policy
+        self.aim = self.room
+        self.rejected = self.situation.rejected
+        self.report = self.situation.report
+        self.counts = 0
+        self.counted: View | None = None
+        #: What was last chosen to be cleared, and for which view and figure.
+        self._chosen: tuple[View, Gauge, tuple[Clearing, Cleared]] | None = None
+        #: Whether the API is asked to clear, and whether it compacts what is to be summarised.
+        asks = policy.server_side
+        self.clears = asks and self.situation.clears and policy.input_token_budget > 0
+        self.compacts = asks and self.situation.compacts
+        if self.harder:
+            # What was refused was not known to be too large: go below it, whatever was measured.
+            percent = max(_HARDER, 100 - _HARDER * self.harder)
+            self.aim = min(self.room, self.gauge.seen) * percent // 100
+
+    @property
+    def gauge(self) -> Gauge:
+        gauge = self._measured
+        return replace(gauge, cleared=self.clearing[1].tokens) if self.clears else gauge
+
+    @property
+    def _measured(self) -> Gauge:
+        known = self.situation
+        return measure(self.view, known.overhead, self.report, known.window, self.aim)
+
+    @property
+    def clearing(self) -> tuple[Clearing | None, Cleared]:
+        """What the API is asked to clear, and will."""
+        if not self.clears:
+            return None, Cleared()
+        gauge, known = self._measured, self._chosen
+        # Choosing reads every call of the view, and every step asks for the figure.
+        if known is None or known[0] is not self.view or known[1] != gauge:
+            chosen = api_clearing.choose_clearing(self.view, gauge, self.policy)
+            known = self._chosen = (self.view, gauge, chosen)
+        return known[2]
+
+    @property
+    def is_over(self) -> bool:
+        return self.gauge.seen > self.room
+
+    @property
+    def is_doubtful(self) -> bool:
+        """An estimate is so near the room that its error may decide."""
+        gauge = self.gauge
+        return gauge.source == "estimated" and abs(gauge.seen - self.room) * 10 <= self.room
+
+    def count(self) -> Generator[Wish, Reply, bool]:
+        """Have the request counted, once for each view, a few times in all; say whether it was."""
+        if self.counted is self.view or self.counts >= MOST_COUNTS:
+            return False
+        self.counts += 1
+        self.counted = self.view
+        tokens = yield CountWanted(self.view)
+        if not isinstance(tokens, int):
+            # It is not to be had now.
+            self.counts = MOST_COUNTS
+            return False
+        view, overhead = self.view, self.situation.overhead
+        self.report = Report(tokens, view.tokens, overhead, view.edits, "counted")
+        return True
+
+    def expect(self) -> Generator[Wish, Reply, None]:
+        """Record what the API will clear when that has changed; a veto keeps it from clearing."""
+        asked, cleared = self.clearing
+        if cleared.ids == api_clearing.expected_ids(self.view):
+            return
+        change = api_clearing.expectation(self.view, self.gauge, asked or Clearing(), cleared)
+        answer = yield change
+        if isinstance(answer, Veto):
+            self.clears = False
+            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
+            if not api_clearing.expected_ids(self.view):
+                return
+            # What was cleared before is not asked for either: a fact that no veto can change.
+            change = api_clearing.expectation(self.view, self.gauge, Clearing(), Cleared())
+            yield change
+        self.view = change.made
+
+    def propose(self, change: Transformation | None) -> Generator[Wish, Reply, None]:
+        """Offer a change; unless it is vetoed, the view is what it makes of it."""
+        if change is None:
+            return
+        answer = yield change
+        if change.outcome != "applied":
+            # One refusal is enough: nothing more is asked of the model this time.
+            self.rejected = self.policy.summary_breaker
+            return
+        if isinstance(answer, Veto):
+            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
+            return
+        self.view = change.made

@@ -1,0 +1,230 @@
+"""JSON made short that is still JSON.
+
+Arrays keep their first and last elements and say as data how many were left out; objects keep their
+keys in order and shorten long values; long strings keep head and tail. Numbers are carried as they
+were written. Room is given out from the top down: what is small gets what it needs, what is large
+shares the rest, so the cost is one parse and then only what is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from json.encoder import encode_basestring
+from typing import Any
+
+from conversations.context.text import graphemes
+from conversations.context.text.water_level import water_level
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_STARTS = frozenset('{["-0123456789tfnNI')
+#: Containers deeper than this are shown as the text they are.
+_DEEPEST = 100
+#: What an array's element or an object's value needs to be worth showing.
+_ELEMENT, _VALUE = 24, 12
+
+
+class _Number(str):
+    """A number, or NaN and its kind, as it was written."""
+
+    __slots__ = ()
+
+
+class _Object(list[tuple[str, Any]]):
+    """Pairs in order, doubled keys included."""
+
+
+class _TooDeep(Exception):
+    pass
+
+
+_decoder = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_float=_Number, parse_int=_Number, parse_constant=_Number
+)
+
+
+def shorten(text: str, limit: int, recall: str = "") -> str | None:
+    """Give the JSON text within `limit` characters, or None when it is not JSON."""
+    if text.lstrip()[:1] not in _STARTS:
+        return None
+    try:
+        value = _decoder.decode(text.strip())
+        fitter = _Fitter()
+        if fitter.size(value) <= limit:
+            return fitter.fit(value, limit)
+        said = _said(len(text), recall, value)
+        if len(said) + 64 > limit:
+            return fitter.fit(value, limit)
+        short = fitter.fit(value, limit - len(said))
+    except ValueError:
+        return None
+    except (_TooDeep, RecursionError):
+        return _string(text, limit)
+    comma = "," if not short.startswith('"') and len(short) > 2 else ""
+    return short[:-1] + (said if comma else said.removeprefix(",")) + short[-1]
+
+
+def _said(whole: int, recall: str, value: Any) -> str:
+    """Say as data that this is not all, ready to be put before the last character."""
+    if not recall:
+        return ""
+    words = f'shortened from {whole:,} characters; recall "{recall}" for the rest'
+    if isinstance(value, _Object):
+        # Another key than that of how many keys were omitted: both must be read.
+        key = _marker(value, _marker(value) + "…")
+        return f',"{key}":{_quote(words)}'
+    if isinstance(value, list):
+        return f",{_quote('… ' + words)}"
+    return f" … {_quote(words)[1:-1]}"
+
+
+def _marker(pairs: _Object, marker: str = "…") -> str:
+    """Give a key for what is said about an object, none of its own."""
+    while any(key == marker for key, _ in pairs):
+        marker += "…"
+    return marker
+
+
+class _Fitter:
+    """Sizes of one value's parts, each measured once."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}
+
+    def size(self, value: Any, depth: int = 0) -> int:
+        """Give the length of a value's compact text."""
+        if not isinstance(value, list):
+            return len(_scalar(value))
+        known = self.sizes.get(id(value))
+        if known is None:
+            if depth > _DEEPEST:
+                raise _TooDeep
+            if isinstance(value, _Object):
+                parts = [len(_quote(k)) + 1 + self.size(v, depth + 1) for k, v in value]
+            else:
+                parts = [self.size(item, depth + 1) for item in value]
+            known = self.sizes[id(value)] = sum(parts) + max(1, len(parts)) + 1
+        return known
+
+    def fit(self, value: Any, room: int) -> str:
+        """Give a value's text within `room` characters; 2 are always enough."""
+        if isinstance(value, _Object):
+            return "{" + self._fit_object(value, room - 2) + "}"
+        if isinstance(value, list):
+            return "[" + self._fit_array(value, room - 2) + "]"
+        text = _scalar(value)
+        if len(text) <= room:
+            return text
+        return _string(str(value) if isinstance(value, str) else text, room)
+
+    def _fit_array(self, items: list[Any], room: int) -> str:
+        floor = max(_ELEMENT, room // 8)
+        shown = self._share(items, [0] * len(items), room, floor, _items_left_out)
+        return ",".join(shown)
+
+    def _fit_object(self, pairs: _Object, room: int) -> str:
+        values = [value for _, value in pairs]
+        heads = [_quote(key) + ":" for key, _ in pairs]
+        marker = _marker(pairs)
+
+        def left_out(count: int) -> str:
+            return f'"{marker}":"{count:,} keys omitted"'
+
+        lengths = list(map(len, heads))
+        return ",".join(self._share(values, lengths, room, _VALUE, left_out, heads))
+
+    def _share(
+        self,
+        values: list[Any],
+        overheads: list[int],
+        room: int,
+        floor: int,
+        left_out: Callable[[int], str],
+        heads: Sequence[str] = (),
+    ) -> list[str]:
+        """Show what fits: all entries, or the first and the last with a word in between."""
+        count = len(values)
+        needs = [
+            over + min(self.size(value), floor) + 1
+            for value, over in zip(values, overheads, strict=True)
+        ]
+        first, last = count, 0
+        word = ""
+        if sum(needs) - 1 > room:
+            word = left_out(count)
+            first, last = _choose(needs, room - len(word))
+            word = left_out(count - first - last) if len(word) <= room else ""
+            if not first and len(word) + 2 * (_VALUE + 1) <= room and not heads:
+                first, last = 1, int(count > 1)
+                word = left_out(count - first - last) if count > 2 else ""
+        chosen = [*range(first), *range(count - last, count)]
+        left = room - len(word) - (1 if word and chosen else 0) - max(0, len(chosen) - 1)
+        left -= sum(overheads[at] for at in chosen)
+        level = water_level([self.size(values[at]) for at in chosen], left)
+        shown = [
+            (heads[at] if heads else "") + self.fit(values[at], min(level, self.size(values[at])))
+            for at in chosen
+        ]
+        return [*shown[:first], *([word] if word else []), *shown[first:]]
+
+
+def _choose(needs: list[int], room: int) -> tuple[int, int]:
+    """Count entries from the front, for two thirds of the room, and from the back for the rest."""
+    front = bisect_right(list(accumulate(needs)), room * 2 // 3)
+    used = sum(needs[:front])
+    back = bisect_right(list(accumulate(reversed(needs[front:]))), room - used)
+    used += sum(needs[len(needs) - back :])
+    more = bisect_right(list(accumulate(needs[front : len(needs) - back])), room - used)
+    return front + more, back
+
+
+def _items_left_out(count: int) -> str:
+    return f'"… {count:,} items omitted …"'
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, str):
+        return _quote(value)
+    return {None: "null", True: "true", False: "false"}[value]
+
+
+def _quote(text: str) -> str:
+    quoted = encode_basestring(text)
+    if _SURROGATE.search(quoted):
+        quoted = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return quoted
+
+
+def _string(text: str, room: int) -> str:
+    """Quote the head and the tail of a text within `room` characters."""
+    word = f"… {len(text):,} characters omitted …"
+    if room < len(word) + 24:
+        return _quote(_head(text, room - 3) + "…") if room > 2 else '""'
+    left = room - 2 - len(word)
+    head = _head(text, left * 2 // 3)
+    tail = _tail(text, left - len(_quote(head)) + 2)
+    return _quote(f"{head}… {len(text) - len(head) - len(tail):,} characters omitted …{tail}")
+
+
+def _head(text: str, room: int) -> str:
+    """Give the longest head whose quoted text fits."""
+    most = min(len(text), max(room, 0))
+    fits = bisect_right(range(most + 1), max(room, 0) + 2, key=lambda n: len(_quote(text[:n]))) - 1
+    return text[: graphemes.before(text, fits)]
+
+
+def _tail(text: str, room: int) -> str:
+    """Give the longest tail whose quoted text fits."""
+    most = min(len(text), max(room, 0))
+    whole = len(text)
+
+    def quoted(count: int) -> int:
+        return len(_quote(text[whole - count :]))
+
+    fits = bisect_right(range(most + 1), max(room, 0) + 2, key=quoted) - 1
+    return text[graphemes.after(text, whole - fits) :]

@@ -1,0 +1,110 @@
+"""How many tokens a text is likely to cost, without asking anybody.
+
+A linear count over character classes: measured bias over kinds of text 7 %, against 40 % for
+characters / 4. The weights are those of the newer tokenizer (the higher ones); the gauge scales the
+figure by what the API last reported. Classes are counted on UTF-8 bytes with `bytes.translate`,
+which runs at memory speed.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from conversations.context.tokens import images, pdf
+from conversations.context.tokens.media_words import HEAD, decoded
+
+LOWER = string.ascii_lowercase.encode()
+UPPER = string.ascii_uppercase.encode()
+DIGIT = string.digits.encode()
+SPACE = b" \t\r\n"
+_TAIL = bytes(range(0x80, 0xC0))
+_TWO = bytes(range(0xC0, 0xE0))
+_THREE = bytes(range(0xE0, 0xF0))
+_FOUR = bytes(range(0xF0, 0x100))
+#: Hundredths of a token per character of the class.
+_WEIGHTS = ((LOWER, 32), (UPPER, 157), (DIGIT, 46), (_TWO, 56), (_THREE, 100), (_FOUR, 310))
+_PUNCTUATION, _WORD = 96, 15
+#: Tokens of a block or a message besides its text.
+FRAME = 4
+#: Room for the words in which the API wraps a compaction's text.
+WRAP = 64
+#: An image of unknown size, and a page of a document.
+IMAGE, PAGE = 1_600, 2_500
+
+
+def text_tokens(text: str) -> int:
+    """Estimate the tokens of a text; 0 for the empty text, at least 1 otherwise."""
+    if not text:
+        return 0
+    raw = text.encode(errors="replace")
+    counted = total = 0
+    for members, weight in _WEIGHTS:
+        count = len(raw) - len(raw.translate(None, members))
+        counted += count
+        total += count * weight
+    spaces = len(raw) - len(raw.translate(None, SPACE))
+    tails = len(raw) - len(raw.translate(None, _TAIL))
+    total += (len(raw) - counted - spaces - tails) * _PUNCTUATION + spaces * _WORD
+    return max(1, total // 100)
+
+
+def block_tokens(block: dict[str, Any]) -> int:
+    """Estimate one content block, nested blocks included."""
+    match block.get("type"):
+        case "text":
+            return FRAME + text_tokens(str(block.get("text", "")))
+        case "thinking":
+            return FRAME + text_tokens(str(block.get("thinking", "")))
+        case "compaction":
+            return WRAP + text_tokens(str(block.get("content") or ""))
+        case "image":
+            return FRAME + _image_tokens(block.get("source"))
+        case "document":
+            return FRAME + _document_tokens(block.get("source"))
+        case "tool_result":
+            content = block.get("content", "")
+            if isinstance(content, list) and all(isinstance(nested, dict) for nested in content):
+                return 3 * FRAME + sum(map(block_tokens, content))
+            return 3 * FRAME + text_tokens(str(content))
+        case "tool_use":
+            return 3 * FRAME + text_tokens(str(block.get("name", ""))) + _value(block.get("input"))
+        case _:
+            return FRAME + _value(block)
+
+
+def _value(value: object) -> int:
+    """Estimate any JSON value by the text it would be, however deep it is."""
+    total, left = 0, [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, dict):
+            total += sum(1 + text_tokens(str(key)) for key in item)
+            left.extend(item.values())
+        elif isinstance(item, list):
+            total += 1
+            left.extend(item)
+        else:
+            total += 1 + text_tokens(str(item))
+    return total
+
+
+def _image_tokens(source: Any) -> int:
+    head = decoded(source.get("data", ""), HEAD) if isinstance(source, dict) else b""
+    size = images.pixels(head)
+    if size is None:
+        return IMAGE
+    width, height = size
+    longest = max(width, height, 1)
+    if longest > 1568:
+        width, height = width * 1568 // longest, height * 1568 // longest
+    return max(1, width * height // 750)
+
+
+def _document_tokens(source: Any) -> int:
+    if not isinstance(source, dict):
+        return PAGE
+    data = str(source.get("data", ""))
+    if source.get("type") == "text":
+        return text_tokens(data)
+    return pdf.pages(decoded(data)) * PAGE

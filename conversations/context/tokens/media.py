@@ -1,0 +1,103 @@
+"""What the API takes as a file in a message, told by the bytes and never by a name or a header.
+
+The limits are those of the API, in this place only. Whatever is shown or sent as something is that
+thing as far as its head shows; a text is UTF-8 without control characters, and no page of markup
+that a browser might run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conversations.context.errors import ContextError
+from conversations.context.tokens import images, pdf
+
+PDF, TEXT = "application/pdf", "text/plain"
+TYPES = (*images.TYPES, PDF, TEXT)
+#: The same in words.
+TAKEN = "PNG, JPEG, GIF and WebP images, PDF files and plain text"
+#: Bytes of an image: 5 MiB as base64. Of a PDF: what leaves room in a request of 32 MB. Of a text.
+MOST_IMAGE, MOST_PDF, MOST_TEXT = 5 * 1024 * 1024 // 4 * 3, 22_000_000, 1_000_000
+MOST_BYTES = max(MOST_IMAGE, MOST_PDF, MOST_TEXT)
+#: Pixels of a side; of a side where a request has more than `FEW_IMAGES` images.
+MOST_SIDE, FEW_IMAGES, MOST_SIDE_OF_MANY = 8_000, 20, 2_000
+#: Images and pages of a request, for a window up to `SMALL_WINDOW` tokens and for a larger one.
+SMALL_WINDOW, MOST_IN_SMALL, MOST_IN_LARGE = 200_000, 100, 600
+#: Characters of all files that a conversation carries, of the 32 MB that a request may have.
+MOST_CARRIED = 30_000_000
+_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_MARKUP = re.compile(
+    r"\s*(?:<!--|<\?xml|<!doctype|<(?:html|head|body|svg|script)\b)", re.IGNORECASE
+)
+
+
+class MediaError(ContextError):
+    """The bytes are nothing that can be sent; `code` says why: type, empty, broken, pixels,
+    locked, markup, large."""
+
+    def __init__(self, code: str, number: int = 0) -> None:
+        super().__init__(code)
+        self.code, self.number = code, number
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """A file that can be sent. `text` is what a text says, without a byte order mark."""
+
+    media_type: str
+    width: int | None = None
+    height: int | None = None
+    pages: int | None = None
+    text: str = ""
+
+
+def look(data: bytes, *, is_typed: bool = False) -> Media:
+    """Say what the bytes are; `is_typed`: a person's own text, markup too. Raises MediaError."""
+    if not data.strip():
+        raise MediaError("empty")
+    if name := images.media_type(data):
+        return _image(name, data)
+    if pdf.is_pdf(data):
+        return _pdf(data)
+    return _text(data, is_typed=is_typed)
+
+
+def _image(name: str, data: bytes) -> Media:
+    _demand_size(data, MOST_IMAGE)
+    size = images.pixels(data)
+    if size is None or not all(size):
+        raise MediaError("broken")
+    if max(size) > MOST_SIDE:
+        raise MediaError("pixels", max(size))
+    return Media(name, *size)
+
+
+def _pdf(data: bytes) -> Media:
+    _demand_size(data, MOST_PDF)
+    if pdf.is_locked(data):
+        raise MediaError("locked")
+    count = pdf.pages(data)
+    if count > MOST_IN_LARGE:
+        raise MediaError("pages", count)
+    return Media(PDF, pages=count)
+
+
+def _text(data: bytes, *, is_typed: bool) -> Media:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MediaError("type") from error
+    if _CONTROL.search(text):
+        raise MediaError("type")
+    if _MARKUP.match(text) and not is_typed:
+        raise MediaError("markup")
+    _demand_size(data, MOST_TEXT)
+    if not text.strip():
+        raise MediaError("empty")
+    return Media(TEXT, text=text)
+
+
+def _demand_size(data: bytes, most: int) -> None:
+    if len(data) > most:
+        raise MediaError("large", most)

@@ -1,0 +1,49 @@
+"""An image or a document in words, for a text that stands where it stood."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from conversations.context.tokens import images, pdf
+
+#: Characters of an image's base64 that are read for its size: what a camera writes comes before it.
+HEAD = 524_288
+
+
+def decoded(data: str, most: int | None = None) -> bytes:
+    """Decode base64, or the beginning of it; nothing where it is none."""
+    try:
+        return base64.b64decode(data[:most], validate=False)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def described(block: dict[str, Any]) -> str:
+    """Say what a block is that is no text: `[image, PNG 640 × 480]`, `[document "a.pdf"]`."""
+    facts = [str(block.get("type"))]
+    if block.get("title"):
+        facts.append(f'"{block["title"]}"')
+    source = block.get("source")
+    if isinstance(source, dict) and isinstance(source.get("data"), str):
+        facts += _facts(str(source.get("media_type") or ""), source["data"])
+    return f"[{', '.join(facts)}]"
+
+
+def text_of(block: dict[str, Any]) -> str | None:
+    """Give the text of a document that is text; None of anything else."""
+    source = block.get("source")
+    if not isinstance(source, dict) or source.get("type") != "text":
+        return None
+    return str(source.get("data") or "")
+
+
+def _facts(media_type: str, data: str) -> list[str]:
+    if media_type.startswith("image/"):
+        size = images.pixels(decoded(data, HEAD))
+        return [f"{media_type[6:].upper()} {size[0]} × {size[1]}"] if size else []
+    if media_type == "application/pdf":
+        count = pdf.pages(decoded(data))
+        return [f"{count} page" if count == 1 else f"{count} pages"]
+    return []

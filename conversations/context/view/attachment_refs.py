@@ -1,0 +1,213 @@
+"""Files in a prompt, named in the place of their data: stored once, sent whole.
+
+A stored block names the text (the base64 of an image or a PDF, or a text itself) by its digest:
+`"source":{"type":"base64","media_type":"image/png","data":"blob:sha256:..."}`. That is a name only
+as the source of an image or document block at the top of a prompt, written exactly so; anywhere
+else the same characters are what somebody said. A block that comes from outside and looks like a
+name is refused (`demand_none`), so every name is one that was written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.context.errors import ContextError
+from conversations.context.tokens.images import TYPES as IMAGES
+from conversations.context.tokens.media import PDF, TEXT
+from conversations.context.view import wire
+from conversations.context.view.edits import Edit, SpliceBlocks
+
+_HINT, _SOURCE = "blob:sha256:", '"source":{"type":'
+_NAME = re.compile(
+    r'("source":\{"type":"(?:base64|text)","media_type":"[a-z/+.-]+","data":)"blob:(sha256:[0-9a-f]{64})"\}'
+)
+#: Block type, source type and media type of what can be named.
+_KINDS = frozenset(
+    {("image", "base64", name) for name in IMAGES}
+    | {("document", "base64", PDF), ("document", "text", TEXT)}
+)
+
+
+class MissingFile(ContextError):
+    """A message names a file whose text is not there."""
+
+    code = "missing_file"
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(f"A file of this conversation is missing: {digest}.")
+        self.digest = digest
+
+
+class ForgedName(ContextError):
+    """A block from outside looks like the name of a stored file."""
+
+    code = "forged_name"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A file that a prompt names; `title` is what the model is told it is called."""
+
+    digest: str
+    media_type: str
+    title: str = ""
+
+
+def block(media_type: str, digest: str, title: str) -> str:
+    """Write the block of a file; an image has no title in the API."""
+    kind = "text" if media_type == TEXT else "base64"
+    source = {"type": kind, "media_type": media_type, "data": f"blob:{digest}"}
+    if media_type in IMAGES:
+        return wire.encode({"type": "image", "source": source})
+    return wire.encode({"type": "document", "source": source, "title": title})
+
+
+def may_name(text: str) -> bool:
+    """Say at a glance whether a stored text can hold a name."""
+    return _HINT in text
+
+
+def named(content: str) -> tuple[Named, ...]:
+    """Give the files that the content of a prompt names, in order."""
+    if _HINT not in content:
+        return ()
+    found = (_of(text) for text in wire.split(content))
+    return tuple(one for one in found if one is not None)
+
+
+def name_of(block: Mapping[str, Any]) -> Named | None:
+    """Give the file that a decoded block names."""
+    return _of(wire.encode(block)) if _is_kind(block) else None
+
+
+def expand(content: str, texts: Mapping[str, str]) -> str:
+    """Put the texts in the place of their names; raises MissingFile."""
+    return _mapped(content, lambda one: _expanded(one, texts)) if _HINT in content else content
+
+
+def collapse(content: str, known: Callable[[str], bool]) -> str:
+    """Put names in the place of the texts that are `known` by their digest; undoes `expand`."""
+    return _mapped(content, lambda one: _collapsed(one, known))
+
+
+def sources(content: str) -> Iterator[tuple[str, str, str]]:
+    """Give media type, title and text of each file whose data stands in the content itself."""
+    for text in wire.split(content):
+        value = _value(text)
+        if value is not None and _of(text) is None:
+            source = value["source"]
+            yield source["media_type"], str(value.get("title") or ""), source["data"]
+
+
+def demand_none(content: str) -> None:
+    """Refuse blocks from outside that look like names; raises ForgedName."""
+    if _HINT in content and any(map(_NAME.search, _media(wire.split(content)))):
+        raise ForgedName("a block names a stored file instead of holding its data")
+
+
+def names_in(edits: Iterable[Edit]) -> tuple[Named, ...]:
+    return tuple(one for content in map(_content, edits) for one in named(content))
+
+
+def expand_edits(edits: Iterable[Edit], texts: Mapping[str, str]) -> tuple[Edit, ...]:
+    return tuple(_edited(edit, lambda content: expand(content, texts)) for edit in edits)
+
+
+def collapse_edits(edits: Iterable[Edit], known: Callable[[str], bool]) -> tuple[Edit, ...]:
+    return tuple(_edited(edit, lambda content: collapse(content, known)) for edit in edits)
+
+
+def _content(edit: Edit) -> str:
+    """Give the blocks of prompts that an edit puts."""
+    if isinstance(edit, SpliceBlocks):
+        return wire.join(edit.blocks)
+    texts = (
+        text
+        for _, kind, content in edit.messages
+        if kind == "prompt"
+        for text in wire.split(content)
+    )
+    return wire.join(texts)
+
+
+def _edited(edit: Edit, change: Callable[[str], str]) -> Edit:
+    if isinstance(edit, SpliceBlocks):
+        return replace(edit, blocks=tuple(wire.split(change(wire.join(edit.blocks)))))
+    put = tuple(
+        (seq, kind, change(content) if kind == "prompt" else content)
+        for seq, kind, content in edit.messages
+    )
+    return replace(edit, messages=put)
+
+
+def _mapped(content: str, change: Callable[[str], str]) -> str:
+    texts = wire.split(content)
+    changed = [change(text) for text in texts]
+    return content if changed == texts else wire.join(changed)
+
+
+def _expanded(text: str, texts: Mapping[str, str]) -> str:
+    one = _of(text)
+    if one is None:
+        return text
+    if one.digest not in texts:
+        raise MissingFile(one.digest)
+    data = wire.encode(texts[one.digest])
+    # A function: what is put in must not be read as a pattern.
+    return _NAME.sub(lambda match: f"{match[1]}{data}}}", text)
+
+
+def _collapsed(text: str, known: Callable[[str], bool]) -> str:
+    value = _value(text) if _SOURCE in text else None
+    if value is None or _of(text) is not None:
+        return text
+    digest = wire.digest(value["source"]["data"])
+    if not known(digest):
+        return text
+    source = value["source"] | {"data": f"blob:{digest}"}
+    made = wire.encode({**value, "source": source})
+    # Only what comes back to the byte is kept by its name.
+    return (
+        made if _of(made) and _expanded(made, {digest: value["source"]["data"]}) == text else text
+    )
+
+
+def _of(text: str) -> Named | None:
+    """Read the name in a block's text; None when it holds none."""
+    if _HINT not in text or len(found := _NAME.findall(text)) != 1:
+        return None
+    value = _value(text)
+    digest = found[0][1]
+    if value is None or value["source"]["data"] != f"blob:{digest}":
+        return None
+    return Named(digest, value["source"]["media_type"], str(value.get("title") or ""))
+
+
+def _value(text: str) -> dict[str, Any] | None:
+    """Give a block of the kinds that can be named."""
+    value = wire.decode(text)
+    return value if isinstance(value, dict) and _is_kind(value) else None
+
+
+def _is_kind(value: Mapping[str, Any]) -> bool:
+    source = value.get("source")
+    if not isinstance(source, dict) or list(source) != ["type", "media_type", "data"]:
+        return False
+    kind = (value.get("type"), source["type"], source["media_type"])
+    return (
+        isinstance(source["data"], str)
+        and all(isinstance(one, str) for one in kind)
+        and kind in _KINDS
+    )
+
+
+def _media(texts: Sequence[str]) -> list[str]:
+    return [
+        text
+        for text in texts
+        if isinstance(value := wire.decode(text), dict)
+        and value.get("type") in ("image", "document")
+    ]

@@ -1,0 +1,86 @@
+"""Which original a block in view stands for.
+
+A block that a step puts in stands for an original when it has its words (it was brought back), its
+id (a result made shorter), or its place and type (the largest texts made shorter). What else is put
+in is the engine's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from conversations.context.view.view import Block, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """Block `at` of message `seq` as it was stored."""
+
+    seq: int
+    at: int
+    kind: Kind
+    block: Block
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return self.seq, self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A block in view, its original and who wrote it."""
+
+    block: Block
+    original: Original | None
+    step: int = 0
+    is_back: bool = False
+
+
+def placed(
+    texts: Sequence[str],
+    dropped: Sequence[Slot],
+    absent: Sequence[Original],
+    step: int,
+    by: str,
+) -> list[Slot]:
+    """Give each text that `step` put in the place of `dropped` the original it stands for.
+
+    `absent` are the originals of the message that are not in view, or were dropped just now.
+    """
+    left, originals = list(dropped), list(absent)
+    found: list[Slot | None] = [_take(left, text) for text in texts]
+    kept = [slot.original for slot in found if slot is not None]
+    originals = [one for one in originals if not any(one is other for other in kept)]
+    for at, text in enumerate(texts):
+        if found[at] is None and (original := _named(originals, text)) is not None:
+            found[at] = Slot(original.block, original, step, is_back=True)
+            left = [slot for slot in left if slot.original is not original]
+    return [
+        slot if slot is not None else _rewritten(step, Block(text, by), left)
+        for slot, text in zip(found, texts, strict=True)
+    ]
+
+
+def _take(slots: list[Slot], text: str) -> Slot | None:
+    """Take out the first block that has just these words: it stays what it was."""
+    for at, slot in enumerate(slots):
+        if slot.block.text == text:
+            return slots.pop(at)
+    return None
+
+
+def _named(originals: list[Original], text: str) -> Original | None:
+    """Take out the first original that has just these words."""
+    for at, original in enumerate(originals):
+        if original.block.text == text:
+            return originals.pop(at)
+    return None
+
+
+def _rewritten(step: int, block: Block, left: list[Slot]) -> Slot:
+    """Pair a new text with the block it was made of, if it was made of one."""
+    for at, slot in enumerate(left):
+        if slot.original is not None and (slot.block.type, slot.block.id) == (block.type, block.id):
+            return replace(left.pop(at), block=block, step=step, is_back=False)
+    return Slot(block, None, step)

@@ -1,0 +1,164 @@
+"""Which content blocks the API takes, one by one: the rules that need no other message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from conversations.context.tokens.images import TYPES
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+#: Blocks of tools that the API runs itself; their results stand in the same assistant turn.
+SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+_USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
+_USER_ONLY = frozenset({"image", "document", "search_result", "tool_result"})
+_NESTED = frozenset({"text", "image", "document", "search_result"})
+_UNMARKED = frozenset({"thinking", "redacted_thinking"})
+
+Flaw = tuple[str, str, str]
+
+
+def answers_server(name: str) -> bool:
+    return name.endswith("_tool_result")
+
+
+def flaw(role: str, values: Any) -> Flaw | None:
+    """Give the first rule that a message's blocks break by themselves, or None.
+
+    What follows a flaw is never looked at, so a check may rely on those before it.
+    """
+    if not isinstance(values, list):
+        return "content", "content", "is not an array of blocks"
+    return next(_flaws(role, values), None)
+
+
+def marks(value: dict[str, Any]) -> int:
+    """Count the cache_control marks on a block and the blocks in it."""
+    count = int(bool(value.get("cache_control")))
+    content = value.get("content")
+    if isinstance(content, list):
+        count += sum(int(bool(nested.get("cache_control"))) for nested in content)
+    return count
+
+
+def _flaws(role: str, values: list[Any]) -> Iterator[Flaw]:
+    for at, value in enumerate(values):
+        where = f"content.{at}"
+        if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+            yield "content", where, "is not an object with a type"
+        elif not _suits(role, value["type"]):
+            yield "kind", where, f"{value['type']} may not stand in a message of role {role}"
+        else:
+            yield from _own_flaws(where, value)
+
+
+def _suits(role: str, name: str) -> bool:
+    if role == "user":
+        return name in _USER
+    return name not in _USER_ONLY
+
+
+def _own_flaws(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+    name = value["type"]
+    mark = value.get("cache_control")
+    if mark is not None and (name in _UNMARKED or not _is_mark(mark)):
+        yield "cache_control", where, f"no such mark on {name}"
+    match name:
+        case "text":
+            yield from _text(where, value)
+        case "thinking" if not (_str(value, "thinking") and _str(value, "signature")):
+            yield "thinking", where, "each thinking block must contain thinking and its signature"
+        case "redacted_thinking" if not _str(value, "data"):
+            yield "thinking", where, "a redacted thinking block must contain its data"
+        case "compaction" if value.get("content") is not None and not _is_said(value["content"]):
+            yield "compaction", where, "the content of a compaction block is a text or null"
+        case "tool_use":
+            yield from _use(where, value)
+        case "tool_result":
+            yield from _result(where, value)
+        case "image" | "document" if not isinstance(value.get("source"), dict):
+            yield "source", where, f"{name} has no source"
+        case _ if name in SERVER_CALLS and not _matches(_ID, value.get("id")):
+            yield "id", where, f"{name} has no proper id"
+        case _ if answers_server(name) and not _matches(_ID, value.get("tool_use_id")):
+            yield "id", where, f"{name} has no proper tool_use_id"
+
+
+def _text(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+    text = value.get("text")
+    if not isinstance(text, str) or not text:
+        yield "text", where, "text content blocks must be non-empty"
+    elif not text.strip():
+        yield "text", where, "text content blocks must contain non-whitespace text"
+
+
+def _use(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+    if not _matches(_ID, value.get("id")):
+        yield "id", where, "tool_use has no proper id"
+    if not _matches(_NAME, value.get("name")):
+        yield "name", where, "tool_use has no proper name"
+    if not isinstance(value.get("input"), dict):
+        yield "input", where, "the input of a tool_use must be an object"
+
+
+def _result(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+    if not _matches(_ID, value.get("tool_use_id")):
+        yield "id", where, "tool_result has no proper tool_use_id"
+    if not isinstance(value.get("is_error", False), bool):
+        yield "is_error", where, "is_error must be true or false"
+    content = value.get("content", "")
+    if isinstance(content, list):
+        yield from _nested_flaws(where, content)
+    elif not isinstance(content, str):
+        yield "content", where, "the content of a tool_result is a text or an array of blocks"
+
+
+def _nested_flaws(where: str, content: list[Any]) -> Iterator[Flaw]:
+    for at, nested in enumerate(content):
+        inside = f"{where}.content.{at}"
+        if not isinstance(nested, dict) or nested.get("type") not in _NESTED:
+            yield "kind", inside, "may not stand in a tool_result"
+        else:
+            yield from _own_flaws(inside, nested)
+
+
+def _is_mark(mark: object) -> bool:
+    if not isinstance(mark, dict) or mark.get("type") != "ephemeral":
+        return False
+    # One of an hour may not come after those of five minutes, and the envelope has such.
+    return bool(mark.get("ttl", "5m") == "5m")
+
+
+def _is_said(text: object) -> bool:
+    return isinstance(text, str) and text != ""
+
+
+def _str(value: dict[str, Any], key: str) -> bool:
+    return isinstance(value.get(key), str)
+
+
+def _matches(pattern: re.Pattern[str], text: object) -> bool:
+    return isinstance(text, str) and pattern.fullmatch(text) is not None
+
+
+def result_text(content: Any) -> str:
+    """Give a tool_result's content as text for people."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        block.get("text", "") if block.get("type") == "text" else f"[{block.get('type')}]"
+        for block in content
+    )
+
+
+def result_images(content: Any) -> list[str]:
+    """Give a tool_result's images as data URLs, which a page of ours may show."""
+    blocks = content if isinstance(content, list) else []
+    sources = [block.get("source") for block in blocks if block.get("type") == "image"]
+    return [
+        f"data:{source['media_type']};base64,{source['data']}"
+        for source in sources
+        if isinstance(source, dict) and source.get("media_type") in TYPES
+    ]

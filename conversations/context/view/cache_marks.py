@@ -1,0 +1,92 @@
+"""Where a request's messages carry a cache mark of their own.
+
+The API caches at a mark, and reads back no more than twenty blocks from one. The automatic mark at
+the end of each request is near enough to the one before it, unless an answer with many calls and
+their results lie between: then the whole prefix would be missed and paid anew. So exactly then the
+block that ended the request before is marked again. Stored text carries no mark: it is put in when
+the text is joined, by the messages alone, so that whoever joins them again has the same bytes. With
+the automatic mark and the one that ends tools and system prompt a request has three of four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from conversations.context.view import wire
+
+if TYPE_CHECKING:
+    from conversations.context.view.view import Message
+
+EPHEMERAL = {"type": "ephemeral"}
+#: A mark as it stands in the text of a block.
+MARK = f',"cache_control":{wire.encode(EPHEMERAL)}'
+#: Blocks a read certainly reaches back over, with its first and its last one to spare.
+REACH = 18
+_MARKABLE = frozenset({"text", "image", "document", "tool_result"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Block `block` of the message at index `message`."""
+
+    message: int
+    block: int
+
+
+def marked(block: dict[str, Any]) -> dict[str, Any]:
+    """Give a block or a tool with a mark on it."""
+    return block | {"cache_control": EPHEMERAL}
+
+
+def settled(messages: Sequence[Message]) -> int:
+    """Give the index of the message that ended the request before, -1 when there was none.
+
+    No mark is ever put before it, in these messages or in any that go on from them.
+    """
+    at = len(messages) - 1
+    while at >= 0 and messages[at].kind != "answer":
+        at -= 1
+    while at >= 0 and (messages[at].kind == "answer" or messages[at].is_empty):
+        at -= 1
+    return at
+
+
+def place(messages: Sequence[Message]) -> Place | None:
+    """Give the block to mark, or None while a read reaches back by itself."""
+    at = settled(messages)
+    if at < 0 or not _is_far(messages, at + 1):
+        return None
+    slices = wire.split(messages[at].content)
+    for block in reversed(range(len(slices))):
+        value = wire.decode(slices[block])
+        if value.get("type") in _MARKABLE and "cache_control" not in value:
+            return Place(at, block)
+    return None
+
+
+def texts(messages: Sequence[Message], marked: Place | None, start: int = 0) -> Iterator[str]:
+    """Give the messages from index `start` on as they are sent; empty ones are not."""
+    for at in range(start, len(messages)):
+        message = messages[at]
+        if marked is not None and at == marked.message:
+            yield _marked_text(message, marked.block)
+        elif not message.is_empty:
+            yield message.text
+
+
+def _is_far(messages: Sequence[Message], start: int) -> bool:
+    """Say whether more blocks were added from index `start` on than a read reaches over."""
+    added = 0
+    for at in range(start, len(messages)):
+        added += len(wire.split(messages[at].content))
+        if added > REACH:
+            return True
+    return False
+
+
+def _marked_text(message: Message, block: int) -> str:
+    slices = wire.split(message.content)
+    slices[block] = slices[block][:-1] + MARK + "}"
+    return replace(message, content=wire.join(slices)).text

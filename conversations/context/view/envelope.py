@@ -1,0 +1,134 @@
+"""Everything of a request but its messages, as wire text: the parameters, and the beta headers.
+
+Kept apart because it rarely changes: it is stored once under its digest, and a body is the envelope
+with the view's messages put in. `binding` names what the API signs thinking over besides the
+messages: the model, the system prompt and the tools, without cache marks. Two marks are asked for:
+one at the top level, which the API puts at the end of the request, and one at the end of tools and
+system prompt, which are then still read from the cache when the messages have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conversations.context.tokens.estimate import text_tokens
+from conversations.context.view import cache_marks, wire
+
+_OF_THE_ANSWER = frozenset({"max_tokens", "stream"})
+#: Tokens by which the limit of an answer is lowered.
+STEP = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """`parameters` in order; `overhead` estimates the tokens of system prompt and tools."""
+
+    parameters: tuple[tuple[str, Any], ...]
+    binding: str
+    overhead: int
+    #: The names of beta features, in the order of the header; () sends none.
+    betas: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return wire.encode(dict(self.parameters))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What is sent besides the body."""
+        return {"anthropic-beta": ",".join(self.betas)} if self.betas else {}
+
+    @property
+    def digest(self) -> str:
+        return digest_of(self.text, wire.encode(self.headers))
+
+    @property
+    def counting(self) -> str:
+        """The text of what is counted: without what concerns the answer alone."""
+        return wire.encode({k: v for k, v in self.parameters if k not in _OF_THE_ANSWER})
+
+    @property
+    def max_tokens(self) -> int:
+        return int(dict(self.parameters)["max_tokens"])
+
+    @property
+    def searches(self) -> int:
+        """How often the model may search the web while it answers."""
+        return searches_in(dict(self.parameters))
+
+    def fitting(self, left: int) -> Envelope:
+        """Limit the answer to what is `left` of the window, in steps, so that few are stored.
+
+        Older models refuse a request whose input and limit together are more than the window; the
+        newer ones could not write more either.
+        """
+        if self.max_tokens <= left:
+            return self
+        return self.limited(max(STEP, left - left % STEP))
+
+    def adding(self, name: str, value: Any) -> Envelope:
+        """Give the same envelope with one parameter more."""
+        return replace(self, parameters=(*self.parameters, (name, value)))
+
+    def under(self, betas: Sequence[str]) -> Envelope:
+        """Give the same envelope for these beta features, and no others."""
+        return replace(self, betas=tuple(sorted(betas)))
+
+    def limited(self, max_tokens: int) -> Envelope:
+        """Give the same envelope with a lower limit for the answer."""
+        return replace(
+            self,
+            parameters=tuple(
+                (name, max_tokens if name == "max_tokens" else value)
+                for name, value in self.parameters
+            ),
+        )
+
+
+def envelope(
+    *,
+    model: str,
+    max_tokens: int,
+    system: str,
+    tools: Sequence[dict[str, Any]] = (),
+    thinking: dict[str, Any] | None = None,
+    cached: bool = True,
+) -> Envelope:
+    """Make the envelope of a streamed call; nobody reads again what is not `cached`."""
+    optional: dict[str, Any] = {"system": system, "tools": list(tools), "thinking": thinking}
+    if cached:
+        optional |= _marked(system, tools)
+    parameters: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "stream": True}
+    parameters |= {name: value for name, value in optional.items() if value}
+    if cached:
+        parameters["cache_control"] = cache_marks.EPHEMERAL
+    prefix = wire.encode([model, system, list(tools)])
+    return Envelope(tuple(parameters.items()), wire.digest(prefix), text_tokens(prefix))
+
+
+def _marked(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Mark the last block of what comes before the messages."""
+    if system.strip():
+        return {"system": [cache_marks.marked({"type": "text", "text": system})]}
+    return {"tools": [*tools[:-1], *map(cache_marks.marked, tools[-1:])]}
+
+
+def searches_in(parameters: Mapping[str, Any]) -> int:
+    """Give how often a request lets the API search the web."""
+    return sum(
+        int(tool.get("max_uses") or 0)
+        for tool in parameters.get("tools") or ()
+        if str(tool.get("type", "")).startswith("web_search_")
+    )
+
+
+def digest_of(text: str, headers: str) -> str:
+    """Name an envelope by its text, and by its headers (a JSON object) where it has any."""
+    return wire.digest(text if headers == "{}" else f"{text}\n{headers}")
+
+
+def body(envelope_text: str, messages: str) -> str:
+    """Join an envelope and a messages array to the text of a request."""
+    return envelope_text[:-1] + ',"messages":' + messages + "}"

@@ -1,0 +1,49 @@
+"""How much of a request stands unchanged in the one after it: what the prompt cache can give back.
+
+The cache is read from the front and ends with the first block that differs, and nothing of it is
+left where the model, the system prompt or the tools differ (the `binding` of an envelope).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context.view.view import Message, View
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Blocks at the front that both requests have, and their estimated tokens."""
+
+    blocks: int
+    tokens: int
+
+
+def kept(before: View, after: View) -> Kept:
+    """Count what the messages of two requests have in common from the first block on."""
+    blocks = tokens = 0
+    pairs = zip(_sent(before), _sent(after), strict=False)
+    for old, new in pairs:
+        if old is not new and old.text != new.text:
+            same = _common(old, new)
+            return Kept(blocks + same, tokens + sum(b.tokens for b in new.blocks[:same]))
+        blocks += len(new.blocks)
+        tokens += new.tokens
+    return Kept(blocks, tokens)
+
+
+def _sent(view: View) -> list[Message]:
+    return [message for message in view.messages if not message.is_empty]
+
+
+def _common(old: Message, new: Message) -> int:
+    """Count the blocks at the front that two messages have in common."""
+    if old.role != new.role:
+        return 0
+    pairs = zip(old.blocks, new.blocks, strict=False)
+    count = 0
+    for left, right in pairs:
+        if left.text != right.text:
+            break
+        count += 1
+    return count

@@ -1,0 +1,24 @@
+"""The view as a pure function of what is stored: fold the entries of a path, first to last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conversations.context.view import edits
+from conversations.context.view.edits import Edit, TransformationKind
+from conversations.context.view.view import Message, View
+
+#: A message, or a transformation that was applied.
+Entry = Message | tuple[TransformationKind, tuple[Edit, ...]]
+
+
+def replay(entries: Iterable[Entry], view: View | None = None) -> View:
+    """Give the view after the entries, starting from `view` or from nothing."""
+    view = View() if view is None else view
+    for entry in entries:
+        if isinstance(entry, Message):
+            view = view.append(entry)
+        else:
+            kind, changes = entry
+            view = edits.apply(view, kind, changes)
+    return view

@@ -1,0 +1,156 @@
+"""What the API demands of the messages of a request, and where a list of them may be cut.
+
+`check` runs on every outgoing request: one that breaks a rule is a bug with a name and is not sent.
+The API merges consecutive messages of one role, so rules are judged on merged turns; messages left
+without blocks are not sent and not judged. A message is read once per trail (`View.learn`), so a
+call costs what was appended since the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from conversations.context.errors import RuleError
+from conversations.context.view.message_shape import Shape
+from conversations.context.view.view import Message, View
+
+MOST_MESSAGES = 100_000
+#: Of the four marks of a request the envelope takes two and `marks` one.
+MOST_MARKS = 1
+
+#: How the type of a block ends with which the API may pause a turn.
+_SERVED = ("_tool_result", "server_tool_use", "mcp_tool_use")
+
+
+def check(view: View) -> None:
+    """Raise RuleError for the first rule of the API that the view's messages break."""
+    state = view.learn("rules", _Turns, _Turns.read)
+    state.finish()
+
+
+def check_head(view: View) -> None:
+    """Raise RuleError for the first rule that the beginning of a conversation breaks.
+
+    It may end with an answer, but with no call open.
+    """
+    state = view.learn("rules", _Turns, _Turns.read)
+    state.require_answers("messages")
+
+
+def cuts(view: View) -> list[int]:
+    """Give the positions where the messages may be cut: no call is open there.
+
+    0 and the end are always among them when every call of the view is answered.
+    """
+    open_calls: set[str] = set()
+    positions = [0]
+    for at, message in enumerate(view.messages, start=1):
+        shape = message.shape
+        if shape.calls or shape.server_calls:
+            open_calls.update(call.id for call in shape.calls)
+            open_calls.update(shape.server_calls)
+        if shape.results or shape.server_results:
+            open_calls.difference_update(result.id for result in shape.results)
+            open_calls.difference_update(shape.server_results)
+        if not open_calls:
+            positions.append(at)
+    return positions
+
+
+@dataclass(slots=True)
+class _Turns:
+    """Where the merged turns stand after the messages read so far."""
+
+    sent: int = 0
+    role: str = ""
+    marks: int = 0
+    #: All ids of calls; those of the last assistant turn still open, and those answered.
+    ids: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+    answered: set[str] = field(default_factory=set)
+    server_open: set[str] = field(default_factory=set)
+    #: Whether the present user turn has had a block that is no tool result.
+    is_past_results: bool = False
+    ends_in_server_block: bool = False
+
+    def read(self, message: Message) -> None:
+        if message.is_empty:
+            return
+        shape, role = message.shape, message.role
+        where = f"messages.{self.sent}"
+        if shape.flaw:
+            rule, block, detail = shape.flaw
+            raise RuleError(rule, f"{where}.{block}", detail)
+        if shape.signed and (self.sent or shape.signed != (0,)):
+            detail = "a signed compaction block must be the first block of the first message"
+            raise RuleError("compaction", where, detail)
+        if role != self.role:
+            self._turn(where, role, shape)
+        if role == "assistant":
+            self._answer(where, shape)
+        else:
+            self._user(where, shape)
+        self.sent += 1
+        self.marks += shape.marks
+        if self.marks > MOST_MARKS:
+            raise RuleError("cache_control", where, f"at most {MOST_MARKS} mark is allowed")
+        if self.sent > MOST_MESSAGES:
+            raise RuleError("count", where, f"at most {MOST_MESSAGES:,} messages are allowed")
+
+    def finish(self) -> None:
+        """Judge the end of the list."""
+        if not self.sent:
+            raise RuleError("empty", "messages", "at least one message is required")
+        if self.role == "assistant":
+            # A turn the API paused in its own tools is sent back as it is.
+            if self.ends_in_server_block and not self.open:
+                return
+            raise RuleError("end", "messages", "the conversation must end with a user message")
+        self.require_answers("messages")
+
+    def _turn(self, where: str, role: str, shape: Shape) -> None:
+        if role == "user":
+            if self.server_open:
+                raise RuleError(
+                    "server_tool", where, f"{_some(self.server_open)} has no result block"
+                )
+            self.is_past_results = False
+        elif not self.role and shape.first != "compaction":
+            raise RuleError("first", where, "the first message must be the user's")
+        else:
+            self.require_answers(where)
+            self.open, self.answered = set(), set()
+        self.role = role
+
+    def _answer(self, where: str, shape: Shape) -> None:
+        for call in (*(call.id for call in shape.calls), *shape.server_calls):
+            if call in self.ids:
+                raise RuleError("unique", where, f"`tool_use` ids must be unique: {call}")
+            self.ids.add(call)
+        for call in shape.server_results:
+            if call not in self.ids:
+                raise RuleError("server_tool", where, f"no call {call} before its result block")
+        self.open.update(call.id for call in shape.calls)
+        self.server_open.update(shape.server_calls)
+        self.server_open.difference_update(shape.server_results)
+        self.ends_in_server_block = shape.last.endswith(_SERVED)
+
+    def _user(self, where: str, shape: Shape) -> None:
+        for result in shape.results:
+            if result.id not in self.open:
+                raise RuleError("unexpected", where, f"no call {result.id} in the message before")
+            if result.id in self.answered:
+                raise RuleError("duplicate", where, f"more than one result for {result.id}")
+            self.answered.add(result.id)
+        if shape.is_late or (shape.results and self.is_past_results):
+            raise RuleError("order", where, "tool results come first in their message")
+        self.is_past_results = self.is_past_results or shape.others
+
+    def require_answers(self, where: str) -> None:
+        missing = self.open - self.answered
+        if missing:
+            raise RuleError("unanswered", where, f"{_some(missing)} has no tool_result")
+
+
+def _some(ids: set[str]) -> str:
+    return ", ".join(sorted(ids)[:3])

@@ -1,0 +1,227 @@
+"""What the model sees: messages in order, as wire text.
+
+A `View` is a value; it grows by `append` and changes only through `edits.apply`. Its body is joined
+from stored text, so a view costs nothing to keep and little to send. Blocks are parsed only when a
+step has to look inside a message, and remembered.
+
+Views that grew out of one another share a `Trail`: the messages, and what was learned by reading
+them in order. So a step that finds nothing to do reads only what was appended since it last looked,
+whatever the length of the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+from conversations.context.errors import WireError
+from conversations.context.tokens.estimate import FRAME, block_tokens
+from conversations.context.view import cache_marks, wire
+from conversations.context.view.message_shape import Shape, shape_of
+
+S = TypeVar("S")
+Kind = Literal["prompt", "answer", "results"]
+_HEAD = {
+    "prompt": '{"role":"user","content":',
+    "results": '{"role":"user","content":',
+    "answer": '{"role":"assistant","content":',
+}
+THINKING = ("thinking", "redacted_thinking")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One content block: its wire text, and what the engine asks of it.
+
+    `by` names the kind of transformation that wrote it; "" is what was originally stored.
+    `id` is the id of a tool_use, or the tool_use_id of a tool_result.
+    """
+
+    text: str
+    by: str = ""
+
+    @cached_property
+    def value(self) -> dict[str, Any]:
+        value = wire.decode(self.text)
+        if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+            raise WireError("a content block is an object with a type")
+        return value
+
+    @property
+    def type(self) -> str:
+        return str(self.value["type"])
+
+    @property
+    def id(self) -> str:
+        return str(self.value.get("tool_use_id" if self.type == "tool_result" else "id", ""))
+
+    @property
+    def is_error(self) -> bool:
+        return self.value.get("is_error") is True
+
+    @cached_property
+    def tokens(self) -> int:
+        return block_tokens(self.value)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message: `content` is the wire text of its array of blocks.
+
+    `tokens` is the estimate for the whole message; `by` says for each block which kind of
+    transformation wrote it, empty while all of them are original.
+    """
+
+    seq: int
+    kind: Kind
+    content: str
+    tokens: int
+    by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, seq: int, kind: Kind, blocks: tuple[Block, ...]) -> Message:
+        by = tuple(block.by for block in blocks)
+        return cls(
+            seq,
+            kind,
+            wire.join(block.text for block in blocks),
+            FRAME + sum(block.tokens for block in blocks),
+            by if any(by) else (),
+        )
+
+    @classmethod
+    def parse(cls, seq: int, kind: Kind, content: str) -> Message:
+        """Make a message from stored text, estimating it."""
+        return cls.of(seq, kind, tuple(Block(text) for text in wire.split(content)))
+
+    @property
+    def role(self) -> str:
+        return "assistant" if self.kind == "answer" else "user"
+
+    @property
+    def text(self) -> str:
+        return _HEAD[self.kind] + self.content + "}"
+
+    @property
+    def is_empty(self) -> bool:
+        return self.content == "[]"
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes on the wire, the comma that follows included."""
+        if self.is_empty:
+            return 0
+        text = self.content
+        length = len(text) if text.isascii() else len(text.encode())
+        return len(_HEAD[self.kind]) + length + 2
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        slices = wire.split(self.content)
+        return tuple(map(Block, slices, self.by or ("",) * len(slices)))
+
+    @cached_property
+    def shape(self) -> Shape:
+        return shape_of(self.role, self.content)
+
+    @cached_property
+    def has_thinking(self) -> bool:
+        # The quick look can be wrong only by saying yes (a tool input may hold such an object).
+        if self.kind != "answer" or 'thinking"' not in self.content:
+            return False
+        return any(block.type in THINKING for block in self.blocks)
+
+
+class Trail:
+    """Messages in order, growing at the end only, and what reading them has taught.
+
+    `learned` holds under each key how many messages were read and the state after them.
+    """
+
+    __slots__ = ("learned", "messages")
+
+    def __init__(self, messages: list[Message] | None = None) -> None:
+        self.messages: list[Message] = messages or []
+        self.learned: dict[Hashable, tuple[int, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """The first `length` messages of a trail, with running totals.
+
+    `tokens` and `size` are sums over the messages; `edits` counts the transformations applied.
+    `cleared` are the ids of the calls whose results the API was last expected to clear, oldest
+    first.
+    """
+
+    trail: Trail = field(default_factory=Trail, repr=False)
+    length: int = 0
+    tokens: int = 0
+    size: int = 2
+    edits: int = 0
+    cleared: tuple[str, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(self.trail.messages[: self.length])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        return self.messages == other.messages and self._facts == other._facts
+
+    @property
+    def _facts(self) -> tuple[object, ...]:
+        return self.tokens, self.size, self.edits, self.cleared
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def append(self, message: Message) -> View:
+        trail = self.trail
+        if len(trail.messages) != self.length:
+            # Another view grew from here; from now on the two differ.
+            trail = Trail(trail.messages[: self.length])
+        trail.messages.append(message)
+        return View(
+            trail,
+            self.length + 1,
+            self.tokens + message.tokens,
+            self.size + message.size,
+            self.edits,
+            self.cleared,
+        )
+
+    def expecting(self, cleared: tuple[str, ...]) -> View:
+        """Give the same view, the results of these calls expected to be cleared by the API."""
+        return replace(self, cleared=cleared)
+
+    def head(self, count: int) -> View:
+        """Give the first messages alone."""
+        messages = self.trail.messages[:count]
+        tokens = sum(message.tokens for message in messages)
+        size = 2 + sum(message.size for message in messages)
+        return replace(self, length=count, tokens=tokens, size=size)
+
+    @property
+    def body(self) -> str:
+        """The `messages` array as sent; messages left without blocks are not sent."""
+        messages = self.messages
+        return wire.join(cache_marks.texts(messages, cache_marks.place(messages)))
+
+    def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
+        """Give the state after reading every message, each of a trail only once per key."""
+        trail = self.trail
+        # Taken out while reading: what fails halfway is never continued.
+        done, state = trail.learned.pop(key, (0, None))
+        if state is None or done > self.length:
+            done, state = 0, start()
+        for message in trail.messages[done : self.length]:
+            read(state, message)
+        trail.learned[key] = (self.length, state)
+        return state  # type: ignore[no-any-return]
+
+    def teach(self, key: Hashable, state: object) -> None:
+        """Give the state that reading every message would give."""
+        self.trail.learned[key] = (self.length, state)

@@ -1,0 +1,37 @@
+"""What was learned of a view, carried over to the view an edit made of it.
+
+Shortening results changes no call, no pairing and no order, so what was learned of those still
+holds and need not be read again from the first message. It is moved, not shared: a state belongs to
+one trail. Whatever else an edit does, everything is learned anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from conversations.context.view.message_shape import Shape
+from conversations.context.view.view import Message, Trail, View
+
+#: Keys of `View.learn` whose states depend on the structure of messages alone.
+STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks")
+
+
+def carry(view: View, trail: Trail, touched: Iterable[int]) -> None:
+    """Move the structural knowledge of `view` to a trail that differs at these indexes alone."""
+    known = view.trail.learned
+    keys = [key for key in STRUCTURAL if key in known and known[key][0] <= view.length]
+    if all(_is_alike(view.trail.messages[at], trail.messages[at]) for at in touched):
+        trail.learned.update((key, known.pop(key)) for key in keys)
+
+
+def _is_alike(old: Message, new: Message) -> bool:
+    is_same = old.has_thinking == new.has_thinking
+    return is_same and _structure(old.shape) == _structure(new.shape)
+
+
+def _structure(shape: Shape) -> tuple[object, ...]:
+    return (
+        shape.flaw, shape.calls, [result.id for result in shape.results], shape.server_calls,
+        shape.server_results, shape.others, shape.is_late, shape.marks, shape.first, shape.last,
+        shape.compactions, shape.signed,
+    )  # fmt: skip

@@ -1,0 +1,231 @@
+"""Files that people attach: taken, sent with a message, dropped again.
+
+What was uploaded belongs to nobody but its owner and waits for its message; sending gives it to the
+conversation, in the transaction of the prompt that names it. What is never sent goes after a day.
+A conversation carries no more than one request may hold, so that files alone never make it one
+that the API refuses.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.db.models import Q, QuerySet, Sum
+from django.utils import timezone
+
+from conversations.conf import conf
+from conversations.context.tokens import media
+from conversations.context.tokens.images import TYPES as IMAGES
+from conversations.context.tokens.media import Media, MediaError
+from conversations.context.view import attachment_refs, wire
+from conversations.context.view.view import Message as ViewMessage
+from conversations.files.words import display_name, sentence
+from conversations.log.erase_functions import erase_texts
+from conversations.log.named_texts import whole
+from conversations.log.texts import claim_texts, keep_blob
+from conversations.models import ApiModel, Attachment, Conversation, User
+
+#: How long a file waits for its message.
+UNSENT_FOR = timedelta(days=1)
+#: Files that one sweep takes.
+MOST_SWEPT = 500
+
+
+class AttachmentError(Exception):
+    """A file was not taken or not sent; the text is for the person who has it."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+@transaction.atomic
+def store_attachment(
+    *, owner_id: int, name: str, data: bytes, is_typed: bool = False
+) -> Attachment:
+    """Keep an uploaded file until it is sent; raises AttachmentError."""
+    try:
+        found = media.look(data, is_typed=is_typed)
+    except MediaError as error:
+        raise AttachmentError(error.code, sentence(error)) from error
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+    _demand_place(owner_id, len(data))
+    return _created(owner_id, None, display_name(name, found.media_type), data, found)
+
+
+def store_uploads(*, owner_id: int, files: Iterable[UploadedFile[Any]]) -> list[UUID]:
+    """Keep files as a form brings them; raises AttachmentError."""
+    return [
+        store_attachment(
+            owner_id=owner_id, name=file.name or "", data=file.read(media.MOST_BYTES + 1)
+        ).public_id
+        for file in files
+    ]
+
+
+def _demand_place(owner_id: int, size: int) -> None:
+    waiting = Attachment.objects.filter(owner_id=owner_id, conversation=None)
+    count, held = waiting.count(), waiting.aggregate(sum=Sum("size"))["sum"] or 0
+    if count >= conf.max_unsent_files or held + size > conf.max_unsent_bytes:
+        raise AttachmentError(
+            "full",
+            f"{count} files with {held / 1_000_000:.0f} MB are waiting to be sent; at most"
+            f" {conf.max_unsent_files} with {conf.max_unsent_bytes // 1_000_000} MB may wait."
+            " Send or remove some of them, here or on the page of your files.",
+        )
+
+
+def _created(
+    owner_id: int, conversation: Conversation | None, name: str, data: bytes, found: Media
+) -> Attachment:
+    text = found.text or base64.b64encode(data).decode()
+    digest = keep_blob(text)
+    content = wire.join([attachment_refs.block(found.media_type, digest, name)])
+    sent = attachment_refs.expand(content, {digest: text})
+    if attachment_refs.named(sent):
+        raise AttachmentError("type", "This text is the name of a file here, and no file itself.")
+    return Attachment.objects.create(
+        owner_id=owner_id,
+        conversation=conversation,
+        name=name,
+        media_type=found.media_type,
+        size=len(data),
+        width=found.width,
+        height=found.height,
+        pages=found.pages,
+        estimate=ViewMessage.parse(0, "prompt", sent).blocks[0].tokens,
+        data_id=digest,
+    )
+
+
+def attach(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
+    """Give files to a conversation, and their content blocks; raises AttachmentError.
+
+    Those that wait, and those it has: a repeated send, an edited message. In the transaction of the
+    prompt, behind the owner's lock. A file that is just being removed is not waited for.
+    """
+    if len(ids) > conf.max_attachments:
+        raise AttachmentError(
+            "too_many", f"A message takes at most {conf.max_attachments} files; remove some."
+        )
+    there = Q(conversation=None) | Q(conversation=conversation)
+    rows = Attachment.objects.filter(there, owner_id=conversation.owner_id, public_id__in=ids)
+    found = {row.public_id: row for row in rows.select_for_update(skip_locked=True, no_key=True)}
+    if any(key not in found for key in ids):
+        raise AttachmentError(
+            "gone", "A file of this message is not there any more; attach it again."
+        )
+    new = [row.pk for row in found.values() if row.conversation_id is None]
+    if new:
+        Attachment.objects.filter(pk__in=new).update(conversation=conversation)
+        _demand_room(conversation)
+    chosen = [found[key] for key in dict.fromkeys(ids)]
+    return [attachment_refs.block(row.media_type, row.data_id, row.name) for row in chosen]
+
+
+def let_wait(*, conversation: Conversation, content: str) -> None:
+    """Let the files of a message that is not sent after all wait again, but for those of others."""
+    for digest in {one.digest for one in attachment_refs.named(content)}:
+        sent = conversation.messages.filter(kind="prompt", content__contains=digest)
+        queued = conversation.queued_prompts.filter(content__contains=digest)
+        if not sent.exists() and not queued.exists():
+            conversation.attachments.filter(data=digest).update(conversation=None)
+
+
+def first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:
+    """Name the first of the files; "" when it is not there."""
+    rows = Attachment.objects.filter(owner_id=owner_id, public_id__in=ids[:1])
+    return rows.values_list("name", flat=True).first() or ""
+
+
+def _demand_room(conversation: Conversation) -> None:
+    """Refuse more files than one request takes."""
+    rows = Attachment.objects.filter(conversation=conversation)
+    facts = list(rows.values_list("media_type", "size", "width", "height", "pages"))
+    carried = sum(size * 4 // 3 if kind != media.TEXT else size for kind, size, *_ in facts)
+    if carried > media.MOST_CARRIED:
+        raise AttachmentError(
+            "carried",
+            f"With these this chat would carry {carried / 1_000_000:.0f} MB of files in every"
+            f" request; at most {media.MOST_CARRIED // 1_000_000} MB fit."
+            " Start a new chat for them.",
+        )
+    sides = [max(wide or 0, high or 0) for kind, _, wide, high, _ in facts if kind in IMAGES]
+    if len(sides) > media.FEW_IMAGES and max(sides) > media.MOST_SIDE_OF_MANY:
+        raise AttachmentError(
+            "many_images",
+            f"A chat with more than {media.FEW_IMAGES} images takes none with a side of more than"
+            f" {media.MOST_SIDE_OF_MANY:,} pixels, and one here has {max(sides):,}. Scale it down,"
+            " or start a new chat.",
+        )
+    window = ApiModel.objects.filter(pk=conversation.model).values_list("window", flat=True).first()
+    is_small = (window or 0) <= media.SMALL_WINDOW
+    most = media.MOST_IN_SMALL if is_small else media.MOST_IN_LARGE
+    pages = sum(count or 0 for *_, count in facts)
+    if max(pages, len(sides)) > most:
+        raise AttachmentError(
+            "pages",
+            f"This chat would have {len(sides)} images and {pages} pages of PDF;"
+            f" {conversation.model} takes at most {most} of each in a request.",
+        )
+
+
+def prompt_tokens(*, conversation_id: int, content: str) -> int:
+    """Estimate a prompt as it is sent, its files included."""
+    return ViewMessage.parse(0, "prompt", whole(conversation_id, content)).tokens
+
+
+def take_in(*, conversation: Conversation, content: str) -> str:
+    """Keep the files of an imported prompt once, and give its content with their names."""
+    kept: set[str] = set()
+    for media_type, title, text in attachment_refs.sources(content):
+        try:
+            data = (
+                text.encode() if media_type == media.TEXT else base64.b64decode(text, validate=True)
+            )
+            found = media.look(data, is_typed=True)
+        except (MediaError, ValueError):
+            continue
+        is_same = found.media_type == media_type
+        if is_same and (found.text or base64.b64encode(data).decode()) == text:
+            digest = wire.digest(text)
+            if not conversation.attachments.filter(data=digest).exists():
+                name = display_name(title, media_type)
+                _created(conversation.owner_id, conversation, name, data, found)
+            kept.add(digest)
+    return attachment_refs.collapse(content, kept.__contains__)
+
+
+def drop_attachment(*, attachment: Attachment) -> bool:
+    """Remove a file that was not sent; one that was is part of its conversation."""
+    return _drop(Attachment.objects.filter(pk=attachment.pk)) > 0
+
+
+def drop_unsent(*, owner_id: int) -> int:
+    """Remove all files of a user that were not sent; give how many."""
+    return _drop(Attachment.objects.filter(owner_id=owner_id))
+
+
+def sweep_unsent(*, now: datetime | None = None) -> int:
+    """Remove the files that have waited too long; give how many."""
+    before = (now or timezone.now()) - UNSENT_FOR
+    rows = Attachment.objects.filter(conversation=None, created_at__lt=before)
+    keys = list(rows.order_by("created_at").values_list("pk", flat=True)[:MOST_SWEPT])
+    return _drop(Attachment.objects.filter(pk__in=keys)) if keys else 0
+
+
+def _drop(rows: QuerySet[Attachment]) -> int:
+    with transaction.atomic():
+        # One that is just being sent is left alone.
+        waiting = rows.filter(conversation=None).select_for_update(skip_locked=True)
+        facts = dict(waiting.values_list("pk", "data_id"))
+        claim_texts()
+        Attachment.objects.filter(pk__in=facts).delete()
+        erase_texts(digests=set(facts.values()))
+        return len(facts)

@@ -1,0 +1,55 @@
+"""What people are told of their files, and how a file's name may look."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from conversations.context.tokens import media
+from conversations.context.tokens.media import MediaError
+
+MOST_NAME = 120
+_ENDINGS = {"image/jpeg": "jpg", "text/plain": "txt"}
+#: Control and formatting characters: what turns a line around or is not seen at all.
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def sentence(error: MediaError) -> str:
+    """Say why a file was not taken."""
+    match error.code:
+        case "empty":
+            return "The file is empty."
+        case "large":
+            return f"The file is too big: of this kind at most {megabytes(error.number)} are taken."
+        case "pixels":
+            return (
+                f"The image has a side of {error.number:,} pixels;"
+                f" at most {media.MOST_SIDE:,} are taken."
+            )
+        case "pages":
+            return f"The PDF has {error.number:,} pages; at most {media.MOST_IN_LARGE} are taken."
+        case "locked":
+            return "The PDF is encrypted; save it without a password first."
+        case "broken":
+            return "The file begins like an image but its size cannot be read; it may be damaged."
+        case "markup":
+            return f"Pages of HTML, SVG or XML are not taken; {media.TAKEN} are."
+        case _:
+            return f"Files of this kind are not taken; {media.TAKEN} (UTF-8) are."
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
+
+
+def display_name(name: str, media_type: str) -> str:
+    """Give a name to be shown: no path, nothing unseen, not too long, never empty."""
+    last = re.split(r"[/\\]", name)[-1]
+    seen = "".join(c for c in last if unicodedata.category(c) not in _UNSEEN)
+    clean = " ".join(seen.split()).strip(". ")
+    if len(clean) > MOST_NAME:
+        stem, dot, ending = clean.rpartition(".")
+        keeps = bool(dot) and len(ending) <= 8
+        clean = f"{stem[: MOST_NAME - 10]}….{ending}" if keeps else clean[: MOST_NAME - 1] + "…"
+    ending = _ENDINGS.get(media_type, media_type.rpartition("/")[2])
+    return clean or f"file.{ending}"

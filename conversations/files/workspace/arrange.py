@@ -1,0 +1,105 @@
+"""Files are moved, put into the trash and brought back: paths change, bytes stay where they are."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from django.utils import timezone
+
+from conversations.files.workspace.shelf import Shelf, let_go, shelf
+from conversations.files.workspace.sweep import sweep_gone
+from conversations.files.workspace.write import free_path
+from conversations.models import FileState, WorkspaceFile
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileRefusedError
+from tools.workspace.paths import split
+from tools.workspace.workspace import below, file_path, missing, moved_paths
+
+
+def move_files(*, owner_id: int, path: str, to: str, key: str = "") -> int:
+    """Give a file, or all files of a folder, another path; give how many. Raises ToolError."""
+    with shelf(owner_id) as held:
+        done = [row for row in held.live.values() if key and row.done_by == key]
+        if done:
+            return len(done)
+        new = moved_paths(held.held, path, to)
+        # Away first: among the new paths may be one that another of them leaves.
+        for old in new:
+            _put(held.live[old], f"\n{held.live[old].pk}", key)
+        for old, path_ in new.items():
+            _put(held.live[old], path_, key)
+        return len(new)
+
+
+def _put(row: WorkspaceFile, path: str, key: str) -> None:
+    row.path, row.done_by = path, key
+    row.save(update_fields=["path", "done_by"])
+
+
+def delete_files(*, owner_id: int, path: str, key: str = "", is_folder: bool = False) -> UUID:
+    """Put a file, or with `is_folder` all of a folder, into the trash; give what brings it back."""
+    with shelf(owner_id) as held:
+        done = [row for row in held.trash if key and row.done_by == key]
+        if done and done[0].batch:
+            return done[0].batch
+        rows = _chosen(held, path, is_folder)
+        batch, now = uuid4(), timezone.now()
+        for row in rows:
+            row.state, row.batch, row.done_by, row.changed_at = FileState.TRASH, batch, key, now
+            row.save(update_fields=["state", "batch", "done_by", "changed_at"])
+        return batch
+
+
+def _chosen(held: Shelf, path: str, is_folder: bool) -> list[WorkspaceFile]:
+    path = "/".join(split(path)) if is_folder else file_path(path)
+    inside = below(held.held, path)
+    if path in held.live:
+        return [held.live[path]]
+    if inside and not is_folder:
+        raise FileRefusedError(f"{quote(path)} is a folder; delete its files one by one.")
+    if not inside:
+        raise missing(path)
+    return [held.live[each] for each in inside]
+
+
+def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
+    """Bring back what was deleted together; a path that is taken gets a number."""
+    with shelf(owner_id) as held:
+        taken, back = dict(held.live), []
+        for row in held.trash:
+            if row.batch == batch:
+                row.path = _free(taken, row.path)
+                row.state, row.batch = FileState.LIVE, None
+                row.save(update_fields=["state", "batch", "path"])
+                taken[row.path] = row
+                back.append(row.path)
+        return sorted(back)
+
+
+def _free(taken: dict[str, WorkspaceFile], path: str) -> str:
+    """Give a free path; where a file has taken the place of a folder, the folder gets a number."""
+    names = path.split("/")
+    for depth in range(1, len(names)):
+        folder = "/".join(names[:depth])
+        if folder in taken:
+            return _free(taken, "/".join([f"{folder} (2)", *names[depth:]]))
+    return free_path(taken, path)
+
+
+def empty_file_trash(*, owner_id: int) -> int:
+    """Let go of all that is in the trash; give how many files."""
+    with shelf(owner_id) as held:
+        for row in held.trash:
+            let_go(row)
+    sweep_gone(owner_id=owner_id)
+    return len(held.trash)
+
+
+def clear_workspace(*, owner_id: int) -> None:
+    """Remove every file of a person and the trash; what is being written finds no place."""
+    with shelf(owner_id) as held:
+        for row in (*held.live.values(), *held.trash):
+            let_go(row)
+        for row in held.pending:
+            _put(row, "", "")
+    sweep_gone(owner_id=owner_id)

@@ -1,0 +1,48 @@
+"""Stored bytes: put under a new name, read and compared, deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import Storage, storages
+
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileRefusedError
+from tools.workspace.workspace import digest_of
+
+if TYPE_CHECKING:
+    from conversations.models import WorkspaceFile
+
+ALIAS = "workspace"
+
+
+def storage() -> Storage:
+    return storages[ALIAS]
+
+
+def new_name(owner_id: int) -> str:
+    return f"{owner_id}/{uuid4().hex}"
+
+
+def put_object(name: str, data: bytes) -> None:
+    kept = storage().save(name, ContentFile(data))
+    if kept != name:
+        storage().delete(kept)
+        raise RuntimeError(f"the storage kept {name} under another name")
+
+
+def read_object(file: WorkspaceFile) -> bytes:
+    """Give the bytes of a file; raises FileNotFoundError, and FileRefusedError for other bytes."""
+    with storage().open(file.object) as stored:
+        data: bytes = stored.read(file.bytes + 1)
+    if digest_of(data) != file.digest:
+        raise FileRefusedError(
+            f"{quote(file.path)} was changed from outside or is damaged; it is not read."
+        )
+    return data
+
+
+def drop_object(name: str) -> None:
+    storage().delete(name)

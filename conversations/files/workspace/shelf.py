@@ -1,0 +1,79 @@
+"""The index of one owner, held still: who changes it holds the lock, and sees it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.conf import conf
+from conversations.models import FileState, User, WorkspaceFile
+from tools.framework.errors import QuotaError
+from tools.workspace.workspace import Quota, demand_place
+
+
+def quota() -> Quota:
+    return Quota(conf.workspace_bytes, conf.workspace_files, conf.workspace_file_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The rows of one owner that hold room, by state; locked until the transaction ends."""
+
+    owner_id: int
+    live: dict[str, WorkspaceFile]
+    pending: tuple[WorkspaceFile, ...]
+    #: the oldest first
+    trash: tuple[WorkspaceFile, ...]
+
+    @property
+    def held(self) -> dict[str, int]:
+        return {path: row.bytes for path, row in self.live.items()}
+
+    def demand(self, path: str, size: int) -> None:
+        """Refuse a file that has no place beside what is there and what is being written."""
+        most = quota()
+        writing = sum(row.bytes for row in self.pending)
+        if writing > most.max_bytes or len(self.pending) >= most.max_files:
+            raise QuotaError("Too much is being written at once; try again in a moment.")
+        room = Quota(
+            most.max_bytes - writing, most.max_files - len(self.pending), most.max_file_bytes
+        )
+        demand_place(self.held, path, size, room)
+
+    def make_room(self, path: str, size: int) -> None:
+        """Let go of the oldest of the trash until what is kept is within the quota."""
+        most = quota()
+        replaced = self.live.get(path)
+        kept = [*self.live.values(), *self.pending, *self.trash]
+        total = sum(row.bytes for row in kept) + size - (replaced.bytes if replaced else 0)
+        count = len(kept) + (replaced is None)
+        for row in self.trash:
+            if total <= most.max_bytes and count <= most.max_files:
+                return
+            let_go(row)
+            total, count = total - row.bytes, count - 1
+
+
+@contextmanager
+def shelf(owner_id: int) -> Iterator[Shelf]:
+    """Lock an owner's index and give it; what is changed is changed in this transaction."""
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+        rows = WorkspaceFile.objects.filter(owner_id=owner_id).exclude(state=FileState.GONE)
+        found = list(rows.order_by("changed_at", "pk"))
+        yield Shelf(
+            owner_id,
+            {row.path: row for row in found if row.state == FileState.LIVE},
+            tuple(row for row in found if row.state == FileState.PENDING),
+            tuple(row for row in found if row.state == FileState.TRASH),
+        )
+
+
+def let_go(row: WorkspaceFile) -> None:
+    """Give a row up; the sweep takes its object and then the row."""
+    row.state, row.changed_at = FileState.GONE, timezone.now()
+    row.save(update_fields=["state", "changed_at"])

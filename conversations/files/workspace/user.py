@@ -1,0 +1,99 @@
+"""One person's workspace as the tools and the exports have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from django.db import connection
+
+from conversations.files.workspace.arrange import clear_workspace, delete_files, move_files
+from conversations.files.workspace.browse import live_file, live_files
+from conversations.files.workspace.objects import read_object
+from conversations.files.workspace.write import write_file
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileMissingError, FileRefusedError
+from tools.workspace.paths import split
+from tools.workspace.workspace import Entry, file_path, missing
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _connected(
+    method: Callable[Concatenate[UserWorkspace, P], T],
+) -> Callable[Concatenate[UserWorkspace, P], T]:
+    """Leave no connection behind in a thread that is not ours, so that none is ever stale."""
+
+    @wraps(method)
+    def call(self: UserWorkspace, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            if not connection.in_atomic_block:
+                connection.close()
+
+    return call
+
+
+@dataclass(frozen=True, slots=True)
+class UserWorkspace:
+    """The Workspace port over the index and the storage."""
+
+    owner_id: int
+
+    @_connected
+    def entries(self, path: str = "") -> list[Entry]:
+        names = split(path)
+        folder = "/".join(names)
+        rows = live_files(self.owner_id)
+        inside = [row for row in rows if not folder or row.path.startswith(f"{folder}/")]
+        if folder and not inside:
+            inside = [row for row in rows if row.path == folder]
+            if not inside:
+                raise FileMissingError(
+                    f"There is no folder {quote(folder)} in the workspace; list_files shows what"
+                    " there is."
+                )
+        return [Entry(row.path, row.bytes, row.changed_at) for row in inside]
+
+    @_connected
+    def read(self, path: str) -> bytes:
+        path = file_path(path)
+        row = live_file(self.owner_id, path)
+        while row is not None:
+            try:
+                return read_object(row)
+            except FileNotFoundError as error:
+                again = live_file(self.owner_id, path)  # replaced since the index was read
+                if again is not None and again.object == row.object:
+                    raise FileMissingError(f"The content of {quote(path)} is lost.") from error
+                row = again
+        if any(each.path.startswith(f"{path}/") for each in live_files(self.owner_id)):
+            raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
+        raise missing(path)
+
+    @_connected
+    def write(self, path: str, data: bytes, *, key: str = "", over: str | None = None) -> bool:
+        _, is_new = write_file(owner_id=self.owner_id, path=path, data=data, key=key, over=over)
+        return is_new
+
+    @_connected
+    def move(self, path: str, to: str, *, key: str = "") -> int:
+        return move_files(owner_id=self.owner_id, path=path, to=to, key=key)
+
+    @_connected
+    def delete(self, path: str, *, key: str = "") -> None:
+        delete_files(owner_id=self.owner_id, path=path, key=key)
+
+    @_connected
+    def is_done(self, path: str, key: str) -> bool:
+        row = live_file(self.owner_id, file_path(path))
+        return row is not None and row.done_by == key
+
+    @_connected
+    def clear(self) -> None:
+        """Remove everything."""
+        clear_workspace(owner_id=self.owner_id)

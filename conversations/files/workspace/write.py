@@ -1,0 +1,103 @@
+"""A file is written: room is kept, bytes are stored, the path is theirs."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from conversations.files.workspace.objects import new_name, put_object
+from conversations.files.workspace.shelf import let_go, shelf
+from conversations.files.workspace.sweep import sweep_gone
+from conversations.models import FileState, WorkspaceFile
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileChangedError
+from tools.workspace.workspace import demand_free_name, digest_of, file_path
+
+
+def write_file(
+    *,
+    owner_id: int,
+    path: str,
+    data: bytes,
+    key: str = "",
+    over: str | None = None,
+    is_numbered: bool = False,
+) -> tuple[WorkspaceFile, bool]:
+    """Create or replace a file; give its row, and whether it is new. Raises ToolError.
+
+    `over`: only a file with this digest is replaced. `is_numbered`: nothing is replaced, a path
+    that is taken gets a number.
+    """
+    path = file_path(path)
+    row = _kept_room(owner_id, path, data, key, over, is_numbered)
+    if row.state == FileState.LIVE:
+        return row, False
+    try:
+        put_object(row.object, data)
+        is_new = _placed(row, over, is_numbered)
+    except BaseException:
+        let_go(row)
+        raise
+    finally:
+        sweep_gone(owner_id=owner_id)
+    return row, is_new
+
+
+def _kept_room(
+    owner_id: int, path: str, data: bytes, key: str, over: str | None, is_numbered: bool
+) -> WorkspaceFile:
+    """Give a new row that holds the room, or the live one that has these bytes already."""
+    with shelf(owner_id) as held:
+        if is_numbered:
+            path = free_path(held.live, path)
+        _demand_unchanged(held.live.get(path), path, over)
+        held.demand(path, len(data))
+        digest = digest_of(data)
+        old = held.live.get(path)
+        if old is not None and old.digest == digest:
+            old.done_by = key
+            old.save(update_fields=["done_by"])
+            return old
+        held.make_room(path, len(data))
+        return WorkspaceFile.objects.create(
+            owner_id=owner_id,
+            path=path,
+            object=new_name(owner_id),
+            bytes=len(data),
+            digest=digest,
+            done_by=key,
+            changed_at=timezone.now(),
+        )
+
+
+def _placed(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bool:
+    with shelf(row.owner_id) as held:
+        if not any(each.pk == row.pk and each.path == row.path for each in held.pending):
+            raise FileChangedError("The workspace was cleared while the file was written.")
+        if is_numbered:
+            row.path = free_path(held.live, row.path)
+        old = held.live.get(row.path)
+        _demand_unchanged(old, row.path, over)
+        demand_free_name(held.held, row.path)
+        if old is not None:
+            let_go(old)
+        row.state, row.changed_at = FileState.LIVE, timezone.now()
+        row.save(update_fields=["state", "path", "changed_at"])
+        return old is None
+
+
+def _demand_unchanged(old: WorkspaceFile | None, path: str, over: str | None) -> None:
+    if over is not None and (old is None or old.digest != over):
+        raise FileChangedError(f"{quote(path)} was changed meanwhile; read it again.")
+
+
+def free_path(taken: dict[str, WorkspaceFile], path: str) -> str:
+    """Give the path, or the first of "name (2).txt", "name (3).txt" that nothing has."""
+    folder, slash, name = path.rpartition("/")
+    stem, dot, ending = name.rpartition(".")
+    if not stem:
+        stem, dot, ending = name, "", ""
+    number, found = 1, path
+    while found in taken or any(each.startswith(f"{found}/") for each in taken):
+        number += 1
+        found = file_path(f"{folder}{slash}{stem} ({number}){dot}{ending}")
+    return found

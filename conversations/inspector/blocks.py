@@ -1,0 +1,112 @@
+"""Blocks for people: what each is, in a word and a line, and its text as far as a page holds it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from conversations.context.steps.meter_parts import part_of
+from conversations.context.steps.recall_list import HEADER
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.blocks import SERVER_CALLS, answers_server
+from conversations.context.view.view import Block, Kind
+from conversations.reductions.reduction import block_text
+
+#: Characters of a line about a block, and of a text shown as a whole; more is cut and said.
+BRIEF, SHOWN = 140, 60_000
+
+
+def tool_names(blocks: Iterable[Block]) -> dict[str, str]:
+    """Map the ids of calls to the names of their tools."""
+    return {
+        block.id: str(block.value.get("name", "")) for block in blocks if block.type == "tool_use"
+    }
+
+
+def label(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
+    """Say what a block is."""
+    if block.by in OURS or block.type == "compaction":
+        return _ours(block)
+    match block.type:
+        case "text":
+            return _("Answer") if kind == "answer" else _("Message")
+        case "thinking" | "redacted_thinking":
+            return _("Thinking")
+        case "tool_use":
+            return _("Call of %(tool)s") % {"tool": block.value.get("name", "")}
+        case "tool_result":
+            words = _("Error of %(tool)s") if block.is_error else _("Result of %(tool)s")
+            return words % {"tool": names.get(block.id, _("a tool"))}
+        case "image":
+            return _("Image")
+        case "document":
+            return _("Document")
+        case name if name in SERVER_CALLS:
+            return _("Call of %(tool)s, by the API") % {"tool": block.value.get("name", "")}
+        case name if answers_server(name):
+            return _("Result of a tool of the API")
+        case name:
+            return name
+
+
+def _ours(block: Block) -> str:
+    if block.type == "compaction":
+        return _("Compaction by the API")
+    words = {"summary": _("Summary"), "rounds": _("Working memory"), "trim": _("Notice")}
+    is_list = str(block.value.get("text", "")).startswith(HEADER)
+    return _("List for recall") if is_list else words.get(block.by, _("Notice"))
+
+
+def icon(kind: Kind, block: Block) -> str:
+    """Name the icon of a block."""
+    icons = {
+        "summary": "archive", "thinking": "thought", "results": "tools", "attachments": "file",
+        "answers": "send", "prompts": "pen",
+    }  # fmt: skip
+    return "tool" if block.type == "tool_use" else icons[part_of(kind, block)]
+
+
+def brief(block: Block) -> str:
+    """Give the beginning of a block on one line."""
+    line = " ".join(words(block)[: 4 * BRIEF].split())
+    return line if len(line) <= BRIEF else line[: BRIEF - 1] + "…"
+
+
+def words(block: Block) -> str:
+    """Give a whole block as text; data that nobody reads is named by its length."""
+    value = block.value
+    if block.type in ("image", "document", "container_upload", "search_result"):
+        return _described(value)
+    if block.type == "redacted_thinking":
+        return _("Encrypted by the API, %(n)s characters") % {"n": f"{len(block.text):,}"}
+    if block.type in SERVER_CALLS or answers_server(block.type):
+        return json.dumps(value, ensure_ascii=False, indent=2)
+    if block.type == "thinking" and not value.get("thinking"):
+        return _("Not shown by the API; its signature has %(n)s characters") % {
+            "n": f"{len(str(value.get('signature', ''))):,}"
+        }
+    return block_text(value)
+
+
+def cut(text: str, most: int = SHOWN) -> tuple[str, int]:
+    """Give a text within a length, and how many characters are left out."""
+    return (text, 0) if len(text) <= most else (text[:most], len(text) - most)
+
+
+def _described(value: Mapping[str, Any]) -> str:
+    """Describe an attachment; a document that is a text is that text."""
+    source = value.get("source")
+    held = source if isinstance(source, dict) else {}
+    data = str(held.get("data") or held.get("url") or held.get("file_id") or "")
+    title = str(value.get("title") or "")
+    if held.get("type") == "text":
+        return "\n".join(filter(None, [title, data]))
+    about = [title, str(held.get("media_type") or held.get("type") or value.get("type"))]
+    if held.get("type") == "base64":
+        about.append(_("%(n)s bytes") % {"n": f"{len(data) * 3 // 4:,}"})
+    elif data:
+        about.append(data)
+    return " · ".join(filter(None, about))

@@ -1,0 +1,249 @@
+"""One call as the model got it: the blocks in order, each with its state, and what was not sent.
+
+What is no longer in view stands where it stood, as one row for each step that took it; its blocks
+are read only when somebody opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from conversations.context.steps.meter_parts import part_of
+from conversations.context.steps.pinned import Pin
+from conversations.context.view.provenance import Fate, Gone, Provenance, Sent
+from conversations.inspector.blocks import brief, icon, label, tool_names, words
+from conversations.models import Conversation, Message
+from conversations.rendering.numbers import tokens
+
+#: Rows of a page; characters of a block that stands in its row and need not be asked for.
+PAGE, INLINE = 150, 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One block as it was sent; `text` is "" where it is only read when asked for."""
+
+    index: int
+    seq: int
+    turn: int | None
+    role: str
+    part: str
+    icon: str
+    label: str
+    brief: str
+    tokens: int
+    state: str
+    chip: str
+    step: int
+    is_pinned: bool
+    text: str
+    is_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Originals that one step took; thinking of all steps together has no step of its own (0)."""
+
+    step: int
+    fate: Fate
+    words: str
+    messages: int
+    blocks: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A page of rows and gaps; `start` is the place of the first of them, of `total`."""
+
+    rows: tuple[Row | Absent, ...]
+    start: int
+    total: int
+    blocks: int
+    tokens: int
+    #: States of blocks and how many are in each.
+    states: tuple[tuple[str, str, int], ...]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.rows)
+
+    @property
+    def before(self) -> int | None:
+        return max(0, self.start - PAGE) if self.start else None
+
+    @property
+    def after(self) -> int | None:
+        return self.end if self.end < self.total else None
+
+    @property
+    def last(self) -> int:
+        return (self.total - 1) // PAGE * PAGE if self.total else 0
+
+
+def turns_of(conversation: Conversation) -> dict[int, int | None]:
+    """Map the numbers of messages to those of their turns; one query."""
+    rows = Message.objects.filter(conversation=conversation)
+    return dict(rows.values_list("seq", "turn__number"))
+
+
+def projection(
+    found: Provenance,
+    turns: Mapping[int, int | None],
+    pins: frozenset[Pin],
+    *,
+    start: int = 0,
+    is_own: bool = False,
+) -> Projection:
+    """List what was sent and what was not, from one place on."""
+    every = _merged(found)
+    start = start if 0 < start < len(every) else 0
+    names = names_in(found)
+    page = [
+        row_of(one[0], one[1], names, turns, pins, is_own=is_own)
+        if isinstance(one, tuple)
+        else _absent(one, turns)
+        for one in every[start : start + PAGE]
+    ]
+    return Projection(
+        tuple(page),
+        start,
+        len(every),
+        len(found.sent),
+        found.view.tokens,
+        _states(found, is_own=is_own),
+    )
+
+
+def group_of(one: Gone) -> tuple[int, Fate]:
+    """Say with what else an original is listed: what the same step took, or all thinking."""
+    return 0 if one.fate == "thinking" else one.step, one.fate
+
+
+def _merged(found: Provenance) -> list[tuple[int, Sent] | list[Gone]]:
+    """Put each group of what is gone before the first block sent that stood behind it."""
+    groups: dict[tuple[int, Fate], list[Gone]] = {}
+    for one in found.gone:
+        groups.setdefault(group_of(one), []).append(one)
+    waiting = sorted(groups.values(), key=lambda group: group[0].original.key, reverse=True)
+    merged: list[tuple[int, Sent] | list[Gone]] = []
+    for index, sent in enumerate(found.sent):
+        place = sent.original.key if sent.original else (sent.seq, 0)
+        while waiting and waiting[-1][0].original.key < place:
+            merged.append(waiting.pop())
+        merged.append((index, sent))
+    return [*merged, *reversed(waiting)]
+
+
+def names_in(found: Provenance) -> dict[str, str]:
+    gone = (one.original.block for one in found.gone)
+    return tool_names([*(one.block for one in found.sent), *gone])
+
+
+def row_of(
+    index: int,
+    one: Sent,
+    names: Mapping[str, str],
+    turns: Mapping[int, int | None],
+    pins: frozenset[Pin],
+    *,
+    is_own: bool,
+) -> Row:
+    state, chip = _state(one, is_own=is_own)
+    text = words(one.block) if len(one.block.text) <= INLINE and not _differs(one) else ""
+    return Row(
+        index,
+        one.seq,
+        turns.get(one.seq),
+        "assistant" if one.kind == "answer" else "user",
+        part_of(one.kind, one.block),
+        icon(one.kind, one.block),
+        label(one.kind, one.block, names),
+        brief(one.block),
+        one.block.tokens,
+        state,
+        chip,
+        one.step,
+        bool({one.seq, one.block.id} & pins),
+        text,
+        one.at == 0,
+    )
+
+
+def _differs(one: Sent) -> bool:
+    return one.original is not None and one.original.block.text != one.block.text
+
+
+def _state(one: Sent, *, is_own: bool) -> tuple[str, str]:
+    """Give the state of a block as a name for the page's style and in words."""
+    if is_own:
+        return "own", _("written for this call")
+    match one.state:
+        case "shortened" | "changed":
+            before = len(words(one.original.block)) if one.original else 0
+            sizes = {"before": tokens(before), "after": tokens(len(words(one.block)))}
+            if one.state == "changed":
+                return "changed", _("changed")
+            return "shortened", _("shortened %(before)s → %(after)s characters") % sizes
+        case "restored":
+            return "restored", _("sent in full again")
+        case "put in":
+            return "put-in", _("put in")
+        case "cleared":
+            return "cleared", _("cleared by the API")
+        case _:
+            return "verbatim", _("verbatim")
+
+
+def _states(found: Provenance, *, is_own: bool) -> tuple[tuple[str, str, int], ...]:
+    """Count the blocks in each state, those that are gone too."""
+    if is_own:
+        return (("own", _("written for this call"), len(found.sent)),)
+    names = {
+        "verbatim": _("verbatim"),
+        "shortened": _("shortened"),
+        "changed": _("changed"),
+        "cleared": _("cleared by the API"),
+        "restored": _("sent in full again"),
+        "put in": _("put in"),
+        "summary": _("in summary"),
+        "left out": _("left out"),
+        "thinking": _("thinking removed"),
+    }
+    every = [*(str(one.state) for one in found.sent), *(str(one.fate) for one in found.gone)]
+    counts = {state: every.count(state) for state in names}
+    return tuple(
+        (state.replace(" ", "-"), name, counts[state])
+        for state, name in names.items()
+        if counts[state]
+    )
+
+
+def _absent(group: Sequence[Gone], turns: Mapping[int, int | None]) -> Absent:
+    first = group[0]
+    seqs = {one.original.seq for one in group}
+    known = sorted({turn for seq in seqs if (turn := turns.get(seq)) is not None})
+    count = sum(one.original.block.tokens for one in group)
+    heads = {
+        "summary": _("In summary"),
+        "left out": _("Left out"),
+        "thinking": _("Thinking removed"),
+    }
+    parts = [
+        *_turn_words(known),
+        ngettext("%(n)s message", "%(n)s messages", len(seqs)) % {"n": f"{len(seqs):,}"},
+        _("%(n)s tokens") % {"n": tokens(count)},
+    ]
+    said = f"{heads[first.fate]}: {', '.join(parts)}"
+    return Absent(group_of(first)[0], first.fate, said, len(seqs), len(group), count)
+
+
+def _turn_words(known: Sequence[int]) -> Iterator[str]:
+    if len(known) > 1:
+        yield _("turns %(first)s–%(last)s") % {"first": known[0], "last": known[-1]}
+    elif known:
+        yield _("turn %(n)s") % {"n": known[0]}

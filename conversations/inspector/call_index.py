@@ -1,0 +1,188 @@
+"""The course of a conversation: its calls and transformations as numbers, in four queries.
+
+A call is named by its place among all calls of the conversation, from 1 on: calls are only ever
+added, so the name stays. It belongs to the path that is shown when the entry it was made on lies
+there, and its answer too if it gave one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from conversations.models import LIVE, ApiCall, Conversation, Message, Transformation
+
+_CALL = (
+    "pk", "turn__number", "number", "purpose", "model", "tip", "sent_at", "estimated_tokens",
+    "envelope_id", "turn__state", "result__status", "result__stop_reason", "result__error_type",
+    "result__input_tokens", "result__output_tokens", "result__cache_read_tokens",
+    "result__cache_write_tokens", "result__cost_micros", "result__cost_basis",
+    "result__first_event_ms", "result__duration_ms", "result__answer__seq",
+)  # fmt: skip
+_CHANGE = (
+    "seq", "parent", "turn__number", "kind", "outcome", "note", "tokens_before", "tokens_after",
+    "number", "threshold", "source", "summary_call_id", "created_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """One call; counts are None where nothing was reported, `status` says so when it has none."""
+
+    n: int
+    id: int
+    turn: int
+    number: int
+    purpose: str
+    model: str
+    tip: int
+    sent_at: datetime
+    estimated: int
+    envelope: str
+    status: str
+    stop_reason: str
+    error: str
+    fresh: int | None
+    written: int | None
+    cache_read: int | None
+    cache_write: int | None
+    cost_micros: int | None
+    cost_basis: str
+    first_ms: int | None
+    duration_ms: int | None
+    answer: int | None
+    is_on_path: bool
+
+    @property
+    def tokens_in(self) -> int | None:
+        """Tokens of the request as reported, however they were billed."""
+        if self.fresh is None:
+            return None
+        return self.fresh + (self.cache_read or 0) + (self.cache_write or 0)
+
+    @property
+    def cached_percent(self) -> int | None:
+        total = self.tokens_in
+        return (self.cache_read or 0) * 100 // total if total else None
+
+    @property
+    def is_reply(self) -> bool:
+        return self.purpose == "reply"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One transformation; `call` is the number of the call that wrote its summary."""
+
+    seq: int
+    turn: int | None
+    kind: str
+    outcome: str
+    note: str
+    before: int
+    after: int
+    number: int
+    threshold: int
+    source: str
+    call: int | None
+    created_at: datetime
+    is_on_path: bool
+
+    @property
+    def freed(self) -> int:
+        """Estimated tokens it took from the context; negative when it put some back."""
+        return self.before - self.after if self.outcome == "applied" else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Spine:
+    """Calls by number and transformations by entry, of all branches; `path` is the one shown."""
+
+    calls: tuple[Called, ...]
+    changes: tuple[Changed, ...]
+    path: frozenset[int]
+    #: Each entry's parent.
+    parents: dict[int, int]
+    #: The way from the tip does not lead to the first entry: rows are missing.
+    is_broken: bool = False
+
+    def call(self, n: int) -> Called | None:
+        return self.calls[n - 1] if 0 < n <= len(self.calls) else None
+
+    def before(self, call: Called) -> Called | None:
+        """Give the reply call before another one, on the way that led to it."""
+        way, _ = _way(self.parents, call.tip)
+        earlier = (one for one in reversed(self.calls[: call.n - 1]) if one.is_reply)
+        return next((one for one in earlier if _lies_on(way, one.tip, one.answer)), None)
+
+
+def spine(conversation: Conversation) -> Spine:
+    """Read calls, transformations and the way from the first entry to the tip."""
+    messages = Message.objects.filter(conversation=conversation)
+    changes: list[tuple[Any, ...]] = list(
+        Transformation.objects.filter(conversation=conversation)
+        .order_by("seq")
+        .values_list(*_CHANGE)
+    )
+    parents = dict(messages.values_list("seq", "parent"))
+    parents.update((row[0], row[1]) for row in changes)
+    path, is_broken = _way(parents, conversation.tip)
+    rows: list[tuple[Any, ...]] = list(
+        ApiCall.objects.filter(conversation=conversation).order_by("pk").values_list(*_CALL)
+    )
+    numbers = {row[0]: n for n, row in enumerate(rows, 1)}
+    return Spine(
+        tuple(_called(n, row, path) for n, row in enumerate(rows, 1)),
+        tuple(_changed(row, numbers, path) for row in changes),
+        path,
+        parents,
+        is_broken,
+    )
+
+
+def _way(parents: dict[int, int], tip: int) -> tuple[frozenset[int], bool]:
+    """Walk from the tip to the first entry; a gap ends the walk and is told."""
+    found: set[int] = set()
+    at = tip
+    while at in parents and at not in found:
+        found.add(at)
+        at = parents[at]
+    return frozenset(found), at != 0
+
+
+def _lies_on(path: frozenset[int], tip: int, answer: int | None) -> bool:
+    return (tip in path or not tip) and (answer is None or answer in path)
+
+
+def _changed(row: tuple[Any, ...], numbers: dict[int, int], path: frozenset[int]) -> Changed:
+    seq, _parent, turn, kind, outcome, note, before, after, *rest = row
+    number, threshold, source, call, at = rest
+    return Changed(
+        seq, turn, kind, outcome, note, before, after, number, threshold, source,
+        numbers.get(call), at, seq in path,
+    )  # fmt: skip
+
+
+def _called(n: int, row: tuple[Any, ...], path: frozenset[int]) -> Called:
+    key, turn, number, purpose, model, tip, sent_at, estimated, envelope, state, *result = row
+    status, stopped, error, fresh, written, read, stored, cost, basis, first, took, answer = result
+    return Called(
+        n, key, turn or 0, number, purpose, model, tip, sent_at, estimated, envelope,
+        status or ("running" if state in LIVE else "in doubt"),
+        stopped or "", error or "", fresh, written, read, stored, cost, basis or "", first, took,
+        answer, _lies_on(path, tip, answer),
+    )  # fmt: skip
+
+
+def call_of_answer(conversation: Conversation, seq: int) -> int | None:
+    """Give the number of the call that gave an answer."""
+    calls = ApiCall.objects.filter(conversation=conversation)
+    key = calls.filter(result__answer__seq=seq).values_list("pk", flat=True).first()
+    return None if key is None else calls.filter(pk__lte=key).count()
+
+
+def admin_change(conversation: Conversation, seq: int) -> int | None:
+    """Give the key of a transformation's row."""
+    rows = conversation.transformations.filter(seq=seq)
+    return rows.values_list("pk", flat=True).first()

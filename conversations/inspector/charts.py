@@ -1,0 +1,138 @@
+"""The course in pictures: the size of each request, where it was read from, what it cost.
+
+Made from the spine alone. Only what a context is made of needs the path to be folded (`kinds`): the
+parts are carried along from call to call, and weighed anew where something was changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+from django.utils.translation import gettext as _
+
+from conversations.charts import Chart, Limit, Mark, Series, areas, bars, lines
+from conversations.context.steps.meter_parts import PARTS, Part, Scales
+from conversations.context.view.view import Message, View
+from conversations.inspector.call_index import Called, Changed
+from conversations.inspector.composition import COLOURS, part_names
+from conversations.inspector.forecast import Outlook
+from conversations.log.path import Change, step
+from conversations.rendering.numbers import dollars, tokens
+
+#: Columns of a chart, and columns that can still be told apart and pressed.
+MOST, DENSE = 400, 80
+Address = Callable[[str, int], str]
+
+
+def sampled(calls: Sequence[Called], most: int = MOST) -> list[Called]:
+    """Give at most so many calls: of neighbours the one with the largest request, and the last."""
+    if len(calls) <= most:
+        return list(calls)
+    borders = [at * len(calls) // most for at in range(most + 1)]
+    found = [
+        max(calls[low:high], key=lambda call: call.tokens_in or 0)
+        for low, high in pairwise(borders)
+    ]
+    return [*found[:-1], calls[-1]]
+
+
+def size(
+    calls: Sequence[Called], changes: Iterable[Changed], ahead: Outlook | None, address: Address
+) -> Chart:
+    """Draw the size of each request, with thresholds and what was changed between them."""
+    shown = sampled([call for call in calls if call.is_reply])
+    labels = _labels(shown)
+    found = [Series(_("reported"), tuple(call.tokens_in for call in shown), 0)]
+    limits = _limits(shown, ahead)
+    marks = _marks(shown, changes, address)
+    if len(shown) > DENSE:
+        return areas(labels, found, show=tokens, marks=marks, limits=limits)
+    links = [address("call", call.n) for call in shown]
+    return bars(labels, found, show=tokens, marks=marks, limits=limits, links=links)
+
+
+def cached(calls: Sequence[Called]) -> Chart:
+    """Draw how each request was billed: read from the cache, written to it, fresh."""
+    shown = sampled([call for call in calls if call.is_reply])
+    found = [
+        Series(_("read from the cache"), tuple(call.cache_read for call in shown), 0),
+        Series(_("written to the cache"), tuple(call.cache_write for call in shown), 1),
+        Series(_("neither"), tuple(call.fresh for call in shown), 5),
+    ]
+    draw = areas if len(shown) > DENSE else bars
+    return draw(_labels(shown), found, show=tokens)
+
+
+def cost(calls: Sequence[Called]) -> Chart:
+    """Draw what all calls up to each have cost together."""
+    spent, sums = 0, {}
+    for call in calls:
+        spent += call.cost_micros or 0
+        sums[call.n] = spent
+    shown = sampled(calls)
+    found = [Series(_("cost in all"), tuple(sums[call.n] for call in shown), 0)]
+    return lines(_labels(shown), found, show=dollars)
+
+
+def kinds(entries: Iterable[Message | Change], calls: Sequence[Called]) -> Chart:
+    """Draw what each request was made of, in estimated tokens; raises one of DAMAGE."""
+    wanted = sampled([call for call in calls if call.is_reply])
+    parts = dict(_weights(entries, {call.tip for call in wanted}))
+    shown = [call for call in wanted if call.tip in parts]
+    names = part_names()
+    found = [
+        Series(names[part], tuple(parts[call.tip][part] for call in shown), COLOURS[part])
+        for part in PARTS
+        if part in COLOURS and any(parts[call.tip][part] for call in shown)
+    ]
+    return areas(_labels(shown), found, show=tokens)
+
+
+def _weights(
+    entries: Iterable[Message | Change], tips: set[int]
+) -> Iterable[tuple[int, Counter[Part]]]:
+    scales, view, parts = Scales(), View(), Counter[Part]()
+    for entry in entries:
+        view = step(view, entry)
+        if isinstance(entry, Message):
+            parts.update(scales.message(entry))
+        elif entry.outcome == "applied":
+            parts = scales.messages(view.messages)
+        if entry.seq in tips:
+            yield entry.seq, parts.copy()
+
+
+def _labels(calls: Iterable[Called]) -> list[str]:
+    return [f"#{call.n}" for call in calls]
+
+
+def _limits(shown: Sequence[Called], ahead: Outlook | None) -> list[Limit]:
+    """Give the thresholds that are near enough to be drawn."""
+    most = max((call.tokens_in or 0 for call in shown), default=0)
+    steps = ahead.steps if ahead else ()
+    return [
+        Limit(step.tokens, f"{tokens(step.tokens)}: {step.short}")
+        for step in steps
+        if step.tokens and step.tokens <= 2 * most
+    ]
+
+
+def _marks(shown: Sequence[Called], changes: Iterable[Changed], address: Address) -> list[Mark]:
+    """Stand each change before the first call that came behind it."""
+    found: dict[int, list[Changed]] = {}
+    at = 0
+    for change in changes:
+        if change.outcome != "applied":
+            continue
+        while at < len(shown) and shown[at].tip < change.seq:
+            at += 1
+        found.setdefault(at, []).append(change)
+    return [Mark(at, _told(each), address("change", each[-1].seq)) for at, each in found.items()]
+
+
+def _told(changes: Sequence[Changed]) -> str:
+    first, last = changes[0], changes[-1]
+    names = ", ".join(dict.fromkeys(change.kind for change in changes))
+    return f"{names}: {tokens(first.before)} → {tokens(last.after)}"

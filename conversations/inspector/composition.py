@@ -1,0 +1,142 @@
+"""What fills the context, as one bar: parts by kind of content, and what is free.
+
+The parts are estimated; where the API has reported the whole, they are scaled to add up to it. Of a
+large window that is nearly empty the bar shows the beginning, so that its parts can be told apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from conversations.charts import nice_step
+from conversations.context.steps.meter_parts import PARTS, Part, Scales
+from conversations.context.view.view import View
+from conversations.inspector.forecast import Ahead, Outlook
+
+#: The colour and pattern of each part, as static/charts.css numbers them; the system has its own.
+COLOURS: dict[Part, int] = {
+    "prompts": 0, "summary": 1, "answers": 2, "thinking": 3, "attachments": 4, "results": 5,
+}  # fmt: skip
+#: A bar that would be filled less than one part in so many shows the beginning of the window.
+ZOOMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One part of the bar; `x` and `width` are percent of it, as text for SVG."""
+
+    part: str
+    name: str
+    tokens: int
+    x: str
+    width: str
+    colour: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A threshold: where it stands, as text for SVG; "" when the bar ends before it."""
+
+    tokens: int
+    words: str
+    x: str
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """`source` says how the whole is known: reported, estimated or none."""
+
+    segments: tuple[Segment, ...]
+    tokens: int
+    window: int
+    free: int
+    percent: int
+    source: str
+    cached_percent: int | None
+    lines: tuple[Line, ...]
+    #: Tokens at the end of the bar.
+    end: int
+
+
+def part_names() -> dict[Part, str]:
+    return {
+        "system": _("System and tools"),
+        "summary": _("Summary and notices"),
+        "prompts": _("Messages of people"),
+        "answers": _("Answers and calls"),
+        "thinking": _("Thinking"),
+        "results": _("Tool results"),
+        "attachments": _("Attachments"),
+    }
+
+
+def weighed(view: View, overhead: int) -> Counter[Part]:
+    """Give the parts of a request in estimated tokens."""
+    parts = Scales().messages(view.messages)
+    parts["system"] += overhead
+    return parts
+
+
+def scaled(parts: Mapping[Part, int], total: int) -> dict[Part, int]:
+    """Scale parts so that they add up to the total; what rounding leaves goes to the largest."""
+    whole = sum(parts.values())
+    if not whole:
+        return dict(parts)
+    found = {part: count * total // whole for part, count in parts.items()}
+    largest = max(found, key=lambda part: found[part])
+    found[largest] += total - sum(found.values())
+    return found
+
+
+def composition(
+    parts: Mapping[Part, int],
+    window: int,
+    *,
+    total: int | None,
+    source: str = "reported",
+    cached_percent: int | None = None,
+    ahead: Outlook | None = None,
+) -> Composition:
+    """Lay the parts out on a bar; `total` is what was reported, if it was."""
+    counted = dict(parts) if total is None else scaled(parts, total)
+    tokens = sum(counted.values())
+    steps = [step for step in ahead.steps if step.tokens] if ahead else []
+    end, names, at = _end(tokens, window, steps), part_names(), 0
+    segments = []
+    for part in PARTS:
+        if count := counted.get(part, 0):
+            x, width = _share(at, end), _share(count, end)
+            segments.append(Segment(part, names[part], count, x, width, COLOURS.get(part)))
+            at += count
+    return Composition(
+        tuple(segments),
+        tokens,
+        window,
+        max(0, window - tokens),
+        min(100, tokens * 100 // max(1, window)),
+        source if total is not None else "estimated",
+        cached_percent,
+        tuple(_line(step, end) for step in steps),
+        end,
+    )
+
+
+def _end(tokens: int, window: int, steps: list[Ahead]) -> int:
+    """Say how many tokens the bar is long: those of the window, or a round number below."""
+    first = min((step.tokens or 0 for step in steps), default=0)
+    wanted = max(tokens * 5 // 4, first * 9 // 8)
+    end = 10 * nice_step(wanted, 10) if wanted else window
+    return end if tokens * ZOOMED < window and end < window else max(window, tokens, 1)
+
+
+def _line(step: Ahead, end: int) -> Line:
+    tokens = step.tokens or 0
+    return Line(tokens, step.short, _share(tokens, end) if tokens < end else "")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{round(part * 100 / whole, 2):g}"

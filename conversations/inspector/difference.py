@@ -1,0 +1,202 @@
+"""What changed between two calls: blocks added, removed and altered, parameters, the cached prefix.
+
+Blocks are the same when they stand for the same original; what the engine put in is the same when
+it stands in the same place, so a summary written anew is one altered block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from conversations.context.view.prefix import Kept, kept
+from conversations.context.view.provenance import Sent
+from conversations.inspector.blocks import brief, cut, label, tool_names, words
+from conversations.inspector.parameters import Parameters, parameters
+from conversations.inspector.sent_messages import Traced
+from conversations.models import ApiCall
+from conversations.reductions.word_diff import Piece, Purse, compared
+
+#: Changed blocks that are shown; characters of one that is shown as a whole.
+MOST, SHOWN = 120, 6_000
+#: Rows of one kind in a row that are gathered into one.
+MANY = 8
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """One block that differs; `pieces` is None where both texts are to be shown side by side."""
+
+    what: Literal["added", "removed", "altered"]
+    index: int | None
+    label: str
+    brief: str
+    delta: int
+    pieces: tuple[Piece, ...] | None
+    before: str = ""
+    before_cut: int = 0
+    after: str = ""
+    after_cut: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """A run of blocks that are alike."""
+
+    blocks: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Many blocks in a row that were all added, or all removed."""
+
+    what: Literal["added", "removed"]
+    rows: tuple[Altered, ...]
+
+    @property
+    def delta(self) -> int:
+        return sum(row.delta for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter that differs."""
+
+    name: str
+    pieces: tuple[Piece, ...] | None
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Sums count all blocks; `rows` may end before, then `more` are not shown."""
+
+    rows: tuple[Altered | Same | Run, ...]
+    more: int
+    added: int
+    removed: int
+    altered: int
+    delta: int
+    parameters: tuple[Parameter, ...]
+    prefix: Kept | None
+    #: Blocks of the later call.
+    blocks: int
+
+
+def difference(one: ApiCall, other: ApiCall, before: Traced, after: Traced) -> Difference:
+    """Compare two calls; raises one of DAMAGE."""
+    old, new = before.found, after.found
+    pairs = list(_aligned(old.sent, new.sent))
+    purse = Purse()
+    envelopes = parameters(one.envelope), parameters(other.envelope)
+    changed = tuple(_parameters(*envelopes, purse))
+    names = tool_names([sent.block for sent in (*old.sent, *new.sent)])
+    places = {id(sent): at for at, sent in enumerate(new.sent)}
+    rows: list[Altered | Same] = []
+    counts: Counter[str] = Counter()
+    more = 0
+    for left, right in pairs:
+        if left is not None and right is not None and left.block.text == right.block.text:
+            last = rows.pop() if rows and isinstance(rows[-1], Same) else Same(0, 0)
+            blocks, tokens = getattr(last, "blocks", 0), getattr(last, "tokens", 0)
+            rows.append(Same(blocks + 1, tokens + right.block.tokens))
+            continue
+        counts[_what(left, right)] += 1
+        if counts.total() > MOST:
+            more += 1
+        else:
+            place = places[id(right)] if right is not None else None
+            rows.append(_altered(left, right, place, names, purse))
+    is_bound = one.binding == other.binding
+    return Difference(
+        tuple(_gathered(rows)),
+        more,
+        counts["added"],
+        counts["removed"],
+        counts["altered"],
+        new.view.tokens - old.view.tokens,
+        changed,
+        kept(old.view, new.view) if is_bound else None,
+        len(new.sent),
+    )
+
+
+def _gathered(rows: Sequence[Altered | Same]) -> Iterable[Altered | Same | Run]:
+    for what, group in groupby(rows, key=lambda row: getattr(row, "what", "")):
+        found = list(group)
+        alike = tuple(row for row in found if isinstance(row, Altered))
+        if what == "altered" or len(alike) < MANY:
+            yield from found
+        else:
+            yield Run("added" if what == "added" else "removed", alike)
+
+
+def _key(sent: Sent, seen: Counter[Key]) -> Key:
+    if sent.original is not None:
+        return ("original", *sent.original.key)
+    place: Key = ("put in", sent.seq, sent.kind, sent.block.type, sent.block.by)
+    seen[place] += 1
+    return (*place, seen[place])
+
+
+def _aligned(old: Sequence[Sent], new: Sequence[Sent]) -> Iterable[tuple[Sent | None, Sent | None]]:
+    """Pair what has the same key; what changed places is removed here and added there."""
+    seen: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
+    olds = [(_key(sent, seen[0]), sent) for sent in old]
+    news = [(_key(sent, seen[1]), sent) for sent in new]
+    there = {key: at for at, (key, _) in enumerate(news)}
+    at = 0
+    for key, sent in olds:
+        place = there.get(key, -1)
+        if place < at:
+            yield sent, None
+            continue
+        for _, added in news[at:place]:
+            yield None, added
+        yield sent, news[place][1]
+        at = place + 1
+    for _, added in news[at:]:
+        yield None, added
+
+
+def _what(left: Sent | None, right: Sent | None) -> Literal["added", "removed", "altered"]:
+    if left is None:
+        return "added"
+    return "removed" if right is None else "altered"
+
+
+def _altered(
+    left: Sent | None, right: Sent | None, place: int | None, names: dict[str, str], purse: Purse
+) -> Altered:
+    shown = right or left
+    assert shown is not None  # noqa: S101
+    before = words(left.block) if left else ""
+    after = words(right.block) if right else ""
+    pieces = compared(before, after, purse) if left and right else None
+    old, old_cut = ("", 0) if pieces else cut(before, SHOWN)
+    new, new_cut = ("", 0) if pieces else cut(after, SHOWN)
+    delta = (right.block.tokens if right else 0) - (left.block.tokens if left else 0)
+    name = label(shown.kind, shown.block, names)
+    what = _what(left, right)
+    return Altered(what, place, name, brief(shown.block), delta, pieces, old, old_cut, new, new_cut)
+
+
+def _parameters(before: Parameters, after: Parameters, purse: Purse) -> Iterable[Parameter]:
+    old, new = _flat(before), _flat(after)
+    for name in dict.fromkeys([*old, *new]):
+        left, right = old.get(name, ""), new.get(name, "")
+        if left != right:
+            both = left and right
+            pieces = compared(left, right, purse) if both else None
+            yield Parameter(name, pieces, left[:SHOWN], right[:SHOWN])
+
+
+def _flat(found: Parameters) -> dict[str, str]:
+    tools = {f"tool {tool.name}": f"{tool.description}\n{tool.schema}" for tool in found.tools}
+    return {"system": found.system, **tools, **dict(found.rest)}

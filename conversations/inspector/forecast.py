@@ -1,0 +1,123 @@
+"""What will be reduced next, from the policy in force: in the order in which it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from conversations.context.policy.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """One step; `tokens` is the threshold of the context, None where it is another figure."""
+
+    words: str
+    tokens: int | None = None
+    short: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The steps of a policy; `first` is the least threshold of the context, if there is one."""
+
+    policy: str
+    steps: tuple[Ahead, ...]
+    first: int | None
+
+
+def outlook(policy: Policy, window: int) -> Outlook:
+    """Say what the policy will do to a context of a model with this window."""
+    steps = tuple(
+        step for step in _steps(policy, window) if step.tokens is None or step.tokens < window
+    )
+    limits = [step for step in steps if step.tokens]
+    return Outlook(
+        policy.name,
+        steps,
+        min((step.tokens for step in limits if step.tokens), default=None),
+    )
+
+
+def _steps(policy: Policy, window: int) -> Iterator[Ahead]:
+    if policy.name == "off":
+        yield Ahead(
+            _("Nothing is reduced. What does not fit the model ends the turn with an error.")
+        )
+        return
+    if policy.max_tool_result_chars:
+        yield Ahead(
+            _("A tool result of more than %(n)s characters is shortened before it is first sent.")
+            % {"n": f"{policy.max_tool_result_chars:,}"}
+        )
+    if policy.compact_above_percent:
+        room = policy.room(window) * policy.compact_above_percent // 100
+        yield Ahead(
+            _("The context is reduced in one go; earlier, when that costs less than it saves."),
+            room,
+            _("the context is reduced at once"),
+        )
+    if policy.input_token_budget:
+        yield _tool_results(policy)
+    if policy.round_summary_every:
+        yield Ahead(
+            _("After %(n)s tool rounds of one turn, finished rounds become a working memory.")
+            % {"n": policy.round_summary_every}
+        )
+    if policy.compaction_enabled:
+        yield _summary(policy)
+    yield from _trims(policy, window)
+    yield Ahead(
+        _("What would not leave room for an answer is reduced, whatever the other numbers say."),
+        policy.room(window),
+        _("room for the answer"),
+    )
+
+
+def _tool_results(policy: Policy) -> Ahead:
+    if policy.server_side:
+        words = _("The API clears old tool results, all but the newest %(n)s.")
+        return Ahead(
+            words % {"n": policy.clear_keep_results},
+            policy.input_token_budget,
+            _("the API clears tool results"),
+        )
+    words = _("Tool results before the latest are shortened to %(n)s characters.")
+    return Ahead(
+        words % {"n": f"{policy.tool_result_retention_chars:,}"},
+        policy.input_token_budget,
+        _("tool results are compacted"),
+    )
+
+
+def _summary(policy: Policy) -> Ahead:
+    words = _("A summary takes the place of the middle; the last %(n)s messages stay.")
+    if policy.server_side:
+        words = _("The API compacts the beginning; the last %(n)s messages stay.")
+    return Ahead(
+        words % {"n": policy.protected_tail_messages},
+        policy.compaction_threshold_tokens,
+        _("a summary is built"),
+    )
+
+
+def _trims(policy: Policy, window: int) -> Iterator[Ahead]:
+    if policy.max_conversation_tokens:
+        yield Ahead(
+            _("The oldest exchanges are dropped."),
+            policy.max_conversation_tokens,
+            _("the oldest exchanges are dropped"),
+        )
+    if policy.max_conversation_messages:
+        yield Ahead(
+            _("Above %(n)s messages the oldest exchanges are dropped.")
+            % {"n": f"{policy.max_conversation_messages:,}"}
+        )
+    if policy.max_conversation_bytes:
+        gate = window * policy.trim_threshold_percent // 100
+        yield Ahead(
+            _("Above %(gate)s tokens, messages of more than %(n)s bytes lose the oldest exchanges.")
+            % {"gate": f"{gate:,}", "n": f"{policy.max_conversation_bytes:,}"}
+        )

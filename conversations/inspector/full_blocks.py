@@ -1,0 +1,90 @@
+"""Blocks in full: one beside its original, and the originals that a step took from view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from conversations.context.steps.pinned import Pin
+from conversations.context.steps.recall_list import message_id
+from conversations.context.view.block_originals import Original
+from conversations.context.view.provenance import Provenance
+from conversations.inspector.blocks import cut, label, words
+from conversations.inspector.call_blocks import INLINE, Row, group_of, names_in, row_of
+from conversations.reductions.shapes import Keep
+
+#: Originals of one page.
+PAGE = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One original that is not in view any more."""
+
+    seq: int
+    turn: int | None
+    label: str
+    tokens: int
+    text: str
+    cut: int
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A block in full: as it was sent, and beside it the original where that is another text."""
+
+    row: Row
+    sent: str
+    sent_cut: int
+    original: str
+    original_cut: int
+    has_original: bool
+    #: The original as what can be pinned now; None for what the engine put in.
+    keep: Keep | None
+
+
+def whole(
+    found: Provenance,
+    index: int,
+    turns: Mapping[int, int | None],
+    pins: tuple[frozenset[Pin], frozenset[Pin]],
+    *,
+    is_own: bool = False,
+) -> Whole | None:
+    """Give one block in full; None when there is no such block. `pins` are those then, and now."""
+    if not 0 <= index < len(found.sent):
+        return None
+    one = found.sent[index]
+    row = row_of(index, one, names_in(found), turns, pins[0], is_own=is_own)
+    sent, sent_cut = cut(words(one.block))
+    original = one.original
+    if original is None or original.block.text == one.block.text:
+        return Whole(row, sent, sent_cut, "", 0, False, _keep(original, pins[1]))
+    before, before_cut = cut(words(original.block))
+    return Whole(row, sent, sent_cut, before, before_cut, True, _keep(original, pins[1]))
+
+
+def gone_page(
+    found: Provenance, step: int, fate: str, turns: Mapping[int, int | None], start: int
+) -> tuple[list[Side], int | None]:
+    """Give a page of the originals that a step took, and the place of the next."""
+    every = [one.original for one in found.gone if group_of(one) == (step, fate)]
+    names = names_in(found)
+    page = [_side(one, names, turns) for one in every[start : start + PAGE]]
+    after = start + len(page)
+    return page, after if after < len(every) else None
+
+
+def _side(one: Original, names: Mapping[str, str], turns: Mapping[int, int | None]) -> Side:
+    text, left = cut(words(one.block), 4 * INLINE)
+    turn = turns.get(one.seq)
+    return Side(one.seq, turn, label(one.kind, one.block, names), one.block.tokens, text, left)
+
+
+def _keep(original: Original | None, pins: frozenset[Pin]) -> Keep | None:
+    """Name an original as recall does, and say whether it is pinned."""
+    if original is None:
+        return None
+    is_result = original.block.type == "tool_result"
+    name = original.block.id if is_result else message_id(original.seq)
+    return Keep(name, bool({name, original.seq} & pins))

@@ -1,0 +1,76 @@
+"""A conversation as reviewers read it: every message of the log as text, nothing rendered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from conversations.context.view import wire
+from conversations.files.attachments_shown import spelled
+from conversations.log.rebuild import DAMAGE
+from conversations.models import ApiCall, Conversation, Draft
+from conversations.reductions.reduction import block_text
+
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One content block: its type, and its text."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One message; `turn` is the key of its turn."""
+
+    seq: int
+    kind: str
+    created_at: datetime
+    turn: int | None
+    parts: tuple[Part, ...]
+
+
+def messages(conversation: Conversation, after: int) -> list[Reading]:
+    """Give a page of messages behind a number."""
+    rows = conversation.messages.filter(seq__gt=after).order_by("seq")[:PAGE]
+    return [
+        Reading(
+            row.seq,
+            row.kind,
+            row.created_at,
+            row.turn_id,
+            parts(row.content, conversation if row.kind == "prompt" else None),
+        )
+        for row in rows
+    ]
+
+
+def unsent(conversation: Conversation) -> list[tuple[str, str]]:
+    """Give what is not in the log yet: the answer under way, and the messages that wait for it."""
+    drafts = Draft.objects.filter(turn__conversation=conversation).values_list("thinking", "text")
+    waiting = conversation.queued_prompts.values_list("content", flat=True)
+    return [
+        *(
+            pair
+            for draft in drafts
+            for pair in zip(("draft thinking", "draft"), draft, strict=True)
+        ),
+        *(("waiting", part.text) for content in waiting for part in parts(content, conversation)),
+    ]
+
+
+def parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...]:
+    """Give content blocks as text, of a prompt with its files; what is damaged as it stands."""
+    try:
+        blocks = wire.decode(content) if prompted is None else spelled(prompted, content)
+        return tuple(Part(block["type"], block_text(block)) for block in blocks)
+    except DAMAGE:
+        return (Part("damaged", content),)
+
+
+def inspected(call: ApiCall) -> int:
+    """Give the number by which the inspector names a call: its place among the conversation's."""
+    return ApiCall.objects.filter(conversation=call.conversation_id, pk__lte=call.pk).count()

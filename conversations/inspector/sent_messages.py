@@ -1,0 +1,105 @@
+"""One call's messages as they were sent, each block with where it came from.
+
+A reply is the view at its tip, so its path is folded with provenance. Other calls keep their own
+messages: those have no originals in the log, and are listed as they were written. What was damaged
+gives a problem in words, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from conversations.context.errors import RuleError
+from conversations.context.view import edits, rules, wire
+from conversations.context.view.provenance import Provenance, Sent, Step, trace
+from conversations.context.view.view import Kind, Message, View
+from conversations.log.path import Change, path
+from conversations.log.rebuild import DAMAGE, Rebuilt, rebuilt
+from conversations.models import ApiCall, Conversation
+
+T = TypeVar("T")
+_KINDS: dict[str, Kind] = {"user": "prompt", "assistant": "answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """What a call sent; `is_own` when its messages are no view of the log."""
+
+    found: Provenance
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was checked just now: the body against its digest, the messages against the rules."""
+
+    rebuilt: Rebuilt
+    is_same: bool
+    #: The first rule of the API that the messages break, in words; "" when they keep all.
+    broken: str = ""
+
+
+def unless_damaged(read: Callable[[], T]) -> tuple[T | None, str]:
+    """Give what is read, or the problem with the rows it is read from."""
+    try:
+        return read(), ""
+    except DAMAGE as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
+def steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
+    """Give the entries that count; what was rejected or vetoed changed nothing."""
+    found: list[Message | Step] = []
+    for entry in entries:
+        if isinstance(entry, Message):
+            found.append(entry)
+        elif entry.outcome == "expected":
+            found.append(Step(entry.seq, entry.kind, cleared=tuple(entry.reason.split())))
+        elif entry.outcome == "applied":
+            found.append(Step(entry.seq, entry.kind, edits.load(entry.edits)))
+    return found
+
+
+def traced(call: ApiCall) -> Traced:
+    """Trace the messages of a call; raises one of DAMAGE."""
+    if call.messages is not None:
+        return Traced(_own(call.messages.text), is_own=True)
+    return Traced(trace(steps(path(call.conversation, call.tip))))
+
+
+def present(conversation: Conversation) -> Provenance:
+    """Trace what would be sent now; raises one of DAMAGE."""
+    return trace(steps(path(conversation)))
+
+
+def proof(call: ApiCall, found: Provenance) -> Proof:
+    """Rebuild the body and hold it against the record."""
+    body = rebuilt(call, None if call.messages is not None else found.view)
+    is_same = not body.problem and (body.digest, body.size) == (call.body_digest, call.body_bytes)
+    try:
+        if found.view.length and found.view.messages[-1].kind == "answer":
+            # What the API is asked to compact ends with an answer.
+            rules.check_head(found.view)
+        else:
+            rules.check(found.view)
+    except RuleError as error:
+        return Proof(body, is_same, str(error))
+    return Proof(body, is_same)
+
+
+def _own(text: str) -> Provenance:
+    """List the messages of a call that are no view, numbered from 1."""
+    view = View()
+    for seq, value in enumerate(wire.decode(text), start=1):
+        content = value["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        view = view.append(Message.parse(seq, _KINDS[value["role"]], wire.encode(blocks)))
+    return Provenance(view, tuple(_written(view.messages)), (), view.length)
+
+
+def _written(messages: Sequence[Message]) -> Iterable[Sent]:
+    for message in messages:
+        for at, block in enumerate(message.blocks):
+            yield Sent(message.seq, message.kind, at, block, None, 0, "put in")

@@ -1,0 +1,149 @@
+"""The timeline: turns, newest first, each with its calls and what was changed between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.inspector.call_index import Called, Changed, Spine
+
+#: Calls of one page.
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A call or a transformation; one of the two is None."""
+
+    call: Called | None = None
+    change: Changed | None = None
+
+    @property
+    def turn(self) -> int:
+        return self.call.turn if self.call else (self.change.turn or 0) if self.change else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What happened in one turn, newest first; 0 is what happened outside any turn."""
+
+    turn: int
+    events: tuple[Event, ...]
+
+    @property
+    def calls(self) -> int:
+        return sum(event.call is not None for event in self.events)
+
+    @property
+    def cost_micros(self) -> int:
+        return sum((event.call.cost_micros or 0) for event in self.events if event.call)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over what is shown; `freed` and `used` count the transformations that were applied."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cached_percent: int | None
+    cost_micros: int
+    changes: int
+    freed: int
+    summaries_micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A page; `earlier` is the number of its oldest call when there are older ones."""
+
+    groups: tuple[Group, ...]
+    totals: Totals
+    earlier: int | None
+    #: Calls and transformations of other branches than the one shown.
+    elsewhere: int
+    is_all: bool = False
+    is_broken: bool = False
+
+    @property
+    def most(self) -> int:
+        """The largest request of the page, to scale the others by."""
+        events = (event for group in self.groups for event in group.events)
+        return max((event.call.tokens_in or 0 for event in events if event.call), default=0)
+
+
+def timeline(found: Spine, *, before: int | None = None, is_all: bool = False) -> Timeline:
+    """Give the page of the newest calls, or of those before one."""
+    calls = [call for call in found.calls if is_all or call.is_on_path]
+    changes = [change for change in found.changes if is_all or change.is_on_path]
+    older = [call for call in calls if before is None or call.n < before]
+    shown = older[-PAGE:]
+    events = [Event(call=call) for call in shown]
+    events += [Event(change=change) for change in _between(changes, calls, shown, is_all)]
+    events.sort(key=_by_time if is_all else _by_path, reverse=True)
+    elsewhere = sum(not call.is_on_path for call in found.calls)
+    return Timeline(
+        tuple(_groups(events)),
+        totals(calls, changes),
+        shown[0].n if len(older) > PAGE else None,
+        elsewhere + sum(not change.is_on_path for change in found.changes),
+        is_all,
+        found.is_broken,
+    )
+
+
+def totals(calls: list[Called], changes: list[Changed]) -> Totals:
+    read = sum(call.cache_read or 0 for call in calls)
+    tokens_in = sum(call.tokens_in or 0 for call in calls)
+    applied = [change for change in changes if change.outcome == "applied"]
+    return Totals(
+        len(calls),
+        tokens_in,
+        sum(call.written or 0 for call in calls),
+        read * 100 // tokens_in if tokens_in else None,
+        sum(call.cost_micros or 0 for call in calls),
+        len(applied),
+        sum(max(0, change.freed) for change in applied),
+        sum(call.cost_micros or 0 for call in calls if call.purpose == "summary"),
+    )
+
+
+def _between(
+    changes: list[Changed], calls: list[Called], shown: list[Called], is_all: bool
+) -> list[Changed]:
+    """Give the changes that stand on the page of these calls: behind the calls before it."""
+    if not shown:
+        return changes if not calls else []
+    is_first, is_last = shown[0] is calls[0], shown[-1] is calls[-1]
+    place = _by_time if is_all else _by_path
+    low, high = place(Event(call=shown[0])), place(Event(call=shown[-1]))
+    behind = next((c for c in calls if c.n > shown[-1].n), None)
+    until = place(Event(call=behind)) if behind is not None else high
+    return [
+        change
+        for change in changes
+        if (is_first or place(Event(change=change)) > low)
+        and (is_last or place(Event(change=change)) < until)
+    ]
+
+
+def _by_path(event: Event) -> tuple[float, ...]:
+    """A call comes behind the entry it was made on."""
+    if event.call is not None:
+        return event.call.tip, 1, event.call.n
+    return (event.change.seq, 0, 0) if event.change else (0, 0, 0)
+
+
+def _by_time(event: Event) -> tuple[float, ...]:
+    if event.call is not None:
+        return event.call.sent_at.timestamp(), 1, event.call.n
+    return (event.change.created_at.timestamp(), 0, 0) if event.change else (0, 0, 0)
+
+
+def _groups(events: list[Event]) -> list[Group]:
+    found: list[list[Event]] = []
+    for event in events:
+        if found and found[-1][0].turn == event.turn:
+            found[-1].append(event)
+        else:
+            found.append([event])
+    return [Group(group[0].turn, tuple(group)) for group in found]

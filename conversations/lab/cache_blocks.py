@@ -1,0 +1,171 @@
+"""A request as the line of blocks that the prompt cache and the bill see: tools, system, messages.
+
+Each place has a key that names everything up to it, and the tokens up to it. The messages' part is
+learned on the view's trail, so a call costs what was appended since the last one, also here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+
+from conversations.context.view import cache_marks, wire
+from conversations.context.view.envelope import Envelope
+from conversations.context.view.view import Message, View
+from conversations.lab.tokens import Tokenizer
+
+Lifetime = Literal["5m", "1h"]
+#: A key, the tokens up to its place, and the lifetime that a mark on it asks for.
+Place = tuple[bytes, int, Lifetime | None]
+
+
+@dataclass(slots=True)
+class Places:
+    """Places in order; `key` and `tokens` are those of the last one."""
+
+    key: bytes = b""
+    tokens: int = 0
+    found: list[Place] = field(default_factory=list)
+    #: Where each message begins.
+    starts: list[int] = field(default_factory=list)
+    marks: list[int] = field(default_factory=list)
+    has_image: bool = False
+
+    def add(self, text: str, tokens: int, mark: Lifetime | None) -> None:
+        self.key = blake2b(self.key + text.encode(), digest_size=16).digest()
+        self.tokens += tokens
+        if mark:
+            self.marks.append(len(self.found))
+        self.found.append((self.key, self.tokens, mark))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The head (tools and system prompt) and the messages behind it, as two lists of places.
+
+    `again` is the place of the body that is marked because the request before ended there.
+    """
+
+    head: Places
+    body: Places
+    automatic: Lifetime | None
+    again: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.head.found) + len(self.body.found)
+
+    @property
+    def tokens(self) -> int:
+        return self.head.tokens + self.body.tokens
+
+    def key(self, at: int) -> bytes:
+        """Name everything up to this place; an image anywhere changes the messages' keys."""
+        behind = at - len(self.head.found)
+        if behind < 0:
+            return self.head.found[at][0]
+        image = b"i" if self.body.has_image else b"-"
+        return self.head.key + image + self.body.found[behind][0]
+
+    def size(self, at: int) -> int:
+        behind = at - len(self.head.found)
+        if behind < 0:
+            return self.head.found[at][1]
+        return self.head.tokens + self.body.found[behind][1]
+
+    def marks(self) -> dict[int, Lifetime]:
+        """Give the marked places, the automatic mark on the last one included."""
+        first = len(self.head.found)
+        marked = {at: _life(self.head, at) for at in self.head.marks}
+        marked |= {first + at: _life(self.body, at) for at in self.body.marks}
+        if self.again is not None:
+            marked[first + self.again] = "5m"
+        if self.automatic and len(self):
+            marked.setdefault(len(self) - 1, self.automatic)
+        return marked
+
+
+def _life(places: Places, at: int) -> Lifetime:
+    return places.found[at][2] or "5m"
+
+
+class Liner:
+    """Lays requests out as lines under one tokenizer, remembering what it has laid out."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._heads: dict[str, tuple[Places, Lifetime | None]] = {}
+        self._known: dict[tuple[str, str], list[tuple[str, int, Lifetime | None, bool]]] = {}
+
+    def line(self, envelope: Envelope, view: View) -> Line:
+        head, automatic = self._head(envelope)
+        body = view.learn("lab line", Places, self._read)
+        place = cache_marks.place(view.messages)
+        again = None if place is None else body.starts[place.message] + place.block
+        return Line(head, body, automatic, again)
+
+    def answer_tokens(self, message: Message) -> int:
+        return sum(tokens for _, tokens, _, _ in self._blocks(message))
+
+    def _head(self, envelope: Envelope) -> tuple[Places, Lifetime | None]:
+        if envelope.text not in self._heads:
+            given = dict(envelope.parameters)
+            self._heads[envelope.text] = self._lay_head(given), _mark(given)
+        return self._heads[envelope.text]
+
+    def _lay_head(self, given: dict[str, Any]) -> Places:
+        tools = given.get("tools", ())
+        extra = self._tokenizer.request + (self._tokenizer.tools if tools else 0)
+        choices = [given.get(name) for name in ("model", "thinking", "tool_choice")]
+        places = Places(wire.encode(choices).encode(), extra)
+        for tool in tools:
+            places.add("tools" + _plain(tool), self._tokenizer.tool(tool), _mark(tool))
+        system = given.get("system", "")
+        texts = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        for block in texts:
+            if block["text"]:
+                places.add("system" + _plain(block), self._tokenizer.block(block), _mark(block))
+        return places
+
+    def _read(self, places: Places, message: Message) -> None:
+        places.starts.append(len(places.found))
+        for text, tokens, mark, is_image in self._blocks(message):
+            places.add(text, tokens, mark)
+            places.has_image = places.has_image or is_image
+
+    def _blocks(self, message: Message) -> list[tuple[str, int, Lifetime | None, bool]]:
+        name = (message.kind, message.content)
+        if name not in self._known:
+            frame, found = self._tokenizer.message, []
+            for block in message.blocks:
+                value = block.value
+                count = frame + self._tokenizer.block(value)
+                frame = 0
+                text = message.role + (_plain(value) if _mark(value) else block.text)
+                found.append((text, count, _mark(value), _has_image([value])))
+            self._known[name] = found
+        return self._known[name]
+
+
+def _plain(value: dict[str, Any]) -> str:
+    return wire.encode({key: item for key, item in value.items() if key != "cache_control"})
+
+
+def _mark(value: dict[str, Any]) -> Lifetime | None:
+    control = value.get("cache_control")
+    if not isinstance(control, dict):
+        return None
+    return "1h" if control.get("ttl") == "1h" else "5m"
+
+
+def _has_image(blocks: Iterable[Any]) -> bool:
+    return any(
+        block["type"] == "image"
+        or (
+            block["type"] == "tool_result"
+            and isinstance(block.get("content"), list)
+            and _has_image(block["content"])
+        )
+        for block in blocks
+    )

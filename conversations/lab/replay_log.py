@@ -1,0 +1,26 @@
+"""What the log of a replay would tell: the view after each change, and how summaries went."""
+
+from __future__ import annotations
+
+from conversations.context.view import edits
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import View
+
+
+def folded_in(view: View, change: Transformation) -> View:
+    """Give the view after a change as storage would tell it."""
+    if change.outcome == "expected":
+        return view.expecting(tuple(change.reason.split()))
+    if change.outcome != "applied":
+        return view
+    return edits.apply(view, change.kind, edits.load(edits.dump(change.edits)))
+
+
+def refused_in(outcomes: list[str]) -> int:
+    """Count the summaries refused in a row, the latest last."""
+    count = 0
+    for outcome in filter(None, reversed(outcomes)):
+        if outcome == "applied":
+            break
+        count += 1
+    return count

@@ -1,0 +1,53 @@
+"""What a replay is played against: a model with its window and prices, a policy, the stand-ins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from conversations.agent.prices import PriceList
+from conversations.context.policy.policy import Policy
+from conversations.context.view.cost_decision import Rates
+from conversations.context.view.envelope import Envelope, envelope
+from conversations.lab.records import Record
+from conversations.lab.summarizer import Summarizer, extractive
+from conversations.lab.tokens import Tokenizer, scaled
+
+MOST_OUTPUT = 16_000
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """`recall_tools` are the definitions that our agent has and a recorded one may lack."""
+
+    model: str
+    window: int
+    policy: Policy
+    prices: PriceList
+    minimum: int
+    summarizer: Summarizer = extractive
+    tokenizer: Tokenizer = field(default_factory=scaled)
+    recall_tools: tuple[dict[str, Any], ...] = ()
+    #: Entries of the log after which a refused summary is forgotten.
+    remembered: int = 60
+    #: Whether the API clears tool results and compacts on demand for this model.
+    clears: bool = False
+    compacts: bool = False
+
+    def envelope(self, record: Record) -> Envelope:
+        """Give the envelope of the record's replies."""
+        known = {tool.get("name") for tool in record.tools}
+        added = (tool for tool in self.recall_tools if tool["name"] not in known)
+        return envelope(
+            model=self.model,
+            max_tokens=MOST_OUTPUT,
+            system=record.system,
+            tools=(*record.tools, *added),
+        )
+
+    @property
+    def rates(self) -> Rates | None:
+        return self.prices.rates
+
+    def summary_envelope(self, system: str, max_tokens: int) -> Envelope:
+        return envelope(model=self.model, max_tokens=max_tokens, system=system, cached=False)

@@ -1,0 +1,66 @@
+"""What the API would do by itself: clear old results, and compact when it is asked to.
+
+The clearing is the one the engine has foreseen; that it foresees rightly is judged against the
+emulator elsewhere. A view that goes on from the one before is not looked at from its beginning.
+"""
+
+from __future__ import annotations
+
+from conversations.context.pipeline import CompactionReply, CompactionWanted, SummaryWanted
+from conversations.context.steps.api_clearing import CLEARED
+from conversations.context.steps.summary_input import fenced, told
+from conversations.context.view import wire
+from conversations.context.view.view import Block, Message, View
+from conversations.lab.summarizer import Summarizer
+
+_MOST_WORDS = 4_096
+
+
+class Editing:
+    """Context editing of one conversation."""
+
+    def __init__(self) -> None:
+        self._of = self._seen = View()
+        self._ids: tuple[str, ...] = ()
+
+    def seen(self, view: View, ids: tuple[str, ...]) -> View:
+        """Give what the model sees of a view when the results of these calls are cleared."""
+        if not ids:
+            return view
+        grows = view.trail is self._of.trail and view.length >= self._of.length
+        if not grows or ids != self._ids:
+            self._of, self._seen, self._ids = view.head(0), View(), ids
+        known = frozenset(ids)
+        for message in view.trail.messages[self._of.length : view.length]:
+            self._seen = self._seen.append(_cleared(message, known))
+        self._of = view
+        return self._seen
+
+
+def _cleared(message: Message, ids: frozenset[str]) -> Message:
+    if not any(result.id in ids for result in message.shape.results):
+        return message
+    blocks = tuple(
+        Block(wire.encode({**block.value, "content": CLEARED}))
+        if block.type == "tool_result" and block.id in ids
+        else block
+        for block in message.blocks
+    )
+    return Message.of(message.seq, message.kind, blocks)
+
+
+def compacted(wanted: CompactionWanted, summarizer: Summarizer) -> CompactionReply | None:
+    """Let the summarizer write what the API would; None when the call gives nothing."""
+    messages = wanted.view.messages
+    before = [
+        str(block.value.get("content") or "")
+        for block in messages[0].blocks
+        if block.type == "compaction"
+    ]
+    parts = [fenced("previous_summary", text) for text in before]
+    parts.append(fenced("transcript", "\n\n".join(one.text for one in told(messages))))
+    reply = summarizer(SummaryWanted("", "\n\n".join(parts), _MOST_WORDS))
+    if reply is None or reply.stop_reason != "end_turn":
+        return None
+    value = {"type": "compaction", "content": reply.text, "signature": "simulated"}
+    return CompactionReply(wire.encode(value), "compaction")

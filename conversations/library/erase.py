@@ -1,0 +1,184 @@
+"""Erasing: the one way by which rows of the log go, in one transaction with the row that says so.
+
+A conversation is erased whole: its log, calls, drafts, pins and index, and the texts that nothing
+else names. The row that says so is a link of the site's chain and keeps the end of the chain that
+went, so that what was anchored of it is accounted for. The money stays: what its calls cost becomes
+one correcting entry in each window, so that every window still says what its entries say, and the
+erasure keeps the cost by day and model. What is in the trash is erased when its time is over; a
+running turn and a call in doubt are waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
+from django.db.models.functions import Greatest, TruncDate
+from django.utils import timezone
+
+from conversations.audit.texts import texts_of
+from conversations.log.chain import append, extend, locked_site
+from conversations.log.erase_functions import erase_log, erase_texts
+from conversations.log.texts import claim_texts
+from conversations.models import (
+    LIVE,
+    ApiCall,
+    Attachment,
+    BudgetWindow,
+    Conversation,
+    Draft,
+    Erasure,
+    LedgerEntry,
+    Proposal,
+    QueuedPrompt,
+    Reservation,
+    SearchText,
+    ToolCall,
+    ToolSwitch,
+    Turn,
+)
+
+logger = logging.getLogger("agentweb.erase")
+
+TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+#: Conversations that one run erases.
+MOST = 1_000
+
+
+def erase_due(*, owner_id: int | None = None, now: datetime | None = None) -> int:
+    """Erase what is due, each in a transaction of its own; give how many went.
+
+    One that cannot be erased is logged and stands in nobody's way; the next run tries it again.
+    """
+    rows = _due(now or timezone.now())
+    if owner_id is not None:
+        rows = rows.filter(owner_id=owner_id)
+    keys = list(rows.order_by("erase_at").values_list("pk", flat=True)[:MOST])
+    return sum(_is_erased(key, now) for key in keys)
+
+
+def _is_erased(conversation_id: int, now: datetime | None) -> bool:
+    try:
+        return erase_conversation(conversation_id=conversation_id, now=now) is not None
+    except Exception:
+        logger.exception("conversation %d could not be erased", conversation_id)
+        return False
+
+
+def _due(now: datetime) -> QuerySet[Conversation]:
+    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    rows = Conversation.objects.filter(erase_at__lte=now).exclude(deleted_at=None)
+    open_calls = ApiCall.objects.filter(conversation=OuterRef("pk"), result=None)
+    return rows.exclude(Exists(live)).exclude(Exists(open_calls))
+
+
+def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:
+    """Erase a conversation that is due, and record it; None when it is not, or not there."""
+    with transaction.atomic():
+        locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
+        if locked is None or not _due(now or timezone.now()).filter(pk=locked.pk).exists():
+            return None
+        claim_texts()
+        texts = {digest for digests in texts_of(locked.pk) for digest in digests}
+        Conversation.objects.filter(forked_from__conversation=locked).update(forked_from=None)
+        record = _record(locked)
+        corrections, site = close_accounts(conversation=locked), locked_site()
+        extend(corrections, site)
+        append(record, site)
+        beside, around = _rows(locked)
+        for rows in beside:
+            _drop(rows)
+        erase_log(conversation_id=locked.pk)
+        for rows in around:
+            _drop(rows)
+        erase_texts(digests=texts)
+        return record
+
+
+def _rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[QuerySet[Any]]]:
+    """Give what belongs to a conversation and is no part of its log: to go before it, and after."""
+    turns = Turn.objects.filter(conversation=conversation)
+    beside: list[QuerySet[Any]] = [
+        SearchText.objects.filter(conversation=conversation),
+        ToolSwitch.objects.filter(conversation=conversation),
+        QueuedPrompt.objects.filter(conversation=conversation),
+        Attachment.objects.filter(conversation=conversation),
+        Draft.objects.filter(turn__in=turns),
+        Proposal.objects.filter(conversation=conversation),
+        ToolCall.objects.filter(turn__in=turns),
+    ]
+    return beside, [turns, Conversation.objects.filter(pk=conversation.pk)]
+
+
+def _drop(rows: QuerySet[Any]) -> None:
+    # `delete` would load them all to ask what they protect; the order above answers that.
+    rows._raw_delete(rows.db)
+
+
+def _record(conversation: Conversation) -> Erasure:
+    """Say what goes, in numbers."""
+    assert conversation.deleted_at is not None  # noqa: S101 - it is due
+    assert conversation.erase_at is not None  # noqa: S101
+    calls = ApiCall.objects.filter(conversation=conversation)
+    sums = {name: Sum(f"result__{name}") for name in (*TOKENS, "cost_micros")}
+    days = calls.annotate(day=TruncDate("sent_at")).values("day", "model")
+    rows = days.annotate(calls=Count("pk"), **sums).order_by("day", "model")
+    usage = [
+        {"day": row.pop("day").isoformat()} | {name: value or 0 for name, value in row.items()}
+        for row in map(dict[str, Any], rows)
+    ]
+    return Erasure(
+        owner_id=conversation.owner_id,
+        conversation=conversation.public_id,
+        begun_at=conversation.created_at,
+        deleted_at=conversation.deleted_at,
+        due_at=conversation.erase_at,
+        messages=conversation.messages.count(),
+        transformations=conversation.transformations.count(),
+        calls=calls.count(),
+        links=conversation.links,
+        tail=conversation.chain,
+        cost_micros=sum(row["cost_micros"] for row in usage),
+        usage=usage,
+    )
+
+
+def close_accounts(*, conversation: Conversation) -> list[LedgerEntry]:
+    """Close what its calls hold; give a correction for each window, which replaces their entries.
+
+    The corrections are still to be entered, and the entries to be erased.
+    """
+    mine = Reservation.objects.filter(call__conversation=conversation)
+    keys = mine.order_by("window_id").values_list("window_id", flat=True).distinct()
+    windows = BudgetWindow.objects.select_for_update().filter(pk__in=list(keys)).order_by("pk")
+    corrections = [_close(window, conversation) for window in list(windows)]
+    mine._raw_delete("default")
+    return corrections
+
+
+def _close(window: BudgetWindow, conversation: Conversation) -> LedgerEntry:
+    final = LedgerEntry.objects.filter(window=window, call__conversation=conversation)
+    costs = dict(final.filter(kind__in=("settle", "release")).values_list("call_id", "amount"))
+    total = held = over = 0
+    rows = Reservation.objects.filter(window=window, call__conversation=conversation)
+    for call_id, amount, is_open in rows.values_list("call_id", "amount", "is_open"):
+        # A call in doubt: what it held stays spent.
+        cost = amount if is_open else costs.get(call_id, 0)
+        total += cost
+        held += amount if is_open else 0
+        over += max(0, cost - amount)
+    BudgetWindow.objects.filter(pk=window.pk).update(
+        spent=F("spent") + held + over,
+        held=F("held") - held,
+        overrun=F("overrun") - over,
+        limit=Greatest("limit", F("spent") + F("held") + over),
+    )
+    return LedgerEntry(
+        window=window,
+        kind=LedgerEntry.Kind.ADJUST,
+        amount=total,
+        reason=f"calls of the erased conversation {conversation.public_id}",
+    )

@@ -1,0 +1,127 @@
+"""The list of conversations: pinned first, then by the day of their last message; archived apart.
+
+A page costs one query, the first one two. The next page goes on under the heading where this one
+ended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.dateformat import format as dated
+from django.utils.translation import gettext as _
+
+from conversations.library.access import owned
+from conversations.models import LIVE, Conversation, Turn, User
+from conversations.models.cursor import Place, place_of
+from conversations.transcript.shapes import ConversationRow, Sidebar
+
+PAGE = 40
+#: Pinned conversations are all on the first page; so many at most.
+MOST_PINNED = 100
+
+
+def listing(
+    user: User, current: Conversation | None = None, *, archived: bool = False, after: str = ""
+) -> Sidebar:
+    """Give a page of the user's conversations, the newest or those after a place."""
+    place = Place.read(after)
+    rows = shown(owned(user).filter(archived_at__isnull=not archived))
+    newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
+    pinned: list[Conversation] = []
+    if place is not None:
+        newest = newest.filter(Q(updated_at__lt=place.at) | Q(updated_at=place.at, id__lt=place.id))
+    else:
+        pinned = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id")[:MOST_PINNED])
+    page = list(newest[: PAGE + 1])
+    more = place_of(page[PAGE - 1].updated_at, page[PAGE - 1].pk) if len(page) > PAGE else ""
+    now = timezone.now()
+    groups: dict[str, list[ConversationRow]] = {}
+    if pinned:
+        groups[_("Pinned")] = [row_of(row, current) for row in pinned]
+    for row in page[:PAGE]:
+        groups.setdefault(heading(row.updated_at, now), []).append(row_of(row, current))
+    return Sidebar(
+        tuple((name, tuple(found)) for name, found in groups.items()),
+        after=more,
+        heading=heading(place.at, now) if place else "",
+        archived=archived,
+    )
+
+
+def shown(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Load what a row of a list shows, and whether it is answering."""
+    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    waiting = live.filter(state="approval_wait")
+    fields = (
+        "public_id",
+        "title",
+        "updated_at",
+        "pinned_at",
+        "archived_at",
+        "deleted_at",
+        "erase_at",
+    )
+    return rows.annotate(live=Exists(live), waiting=Exists(waiting)).only(*fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many conversations the user has: in the list, archived, in the trash."""
+
+    listed: int
+    archived: int
+    trash: int
+
+
+def counts(user: User) -> Counts:
+    kept = Q(deleted_at=None)
+    found = Conversation.objects.filter(owner=user).aggregate(
+        listed=Count("pk", filter=kept & Q(archived_at=None)),
+        archived=Count("pk", filter=kept & Q(archived_at__isnull=False)),
+        trash=Count("pk", filter=~kept),
+    )
+    return Counts(**found)
+
+
+def deleted_for(user: User, public_id: UUID) -> Conversation:
+    """Give one of the user's in the trash; any other is not found."""
+    rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
+    return get_object_or_404(rows, public_id=public_id)
+
+
+def trash(user: User) -> tuple[ConversationRow, ...]:
+    """Give what is in the trash, the last thrown away first."""
+    rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
+    return tuple(row_of(row) for row in shown(rows).order_by("-deleted_at", "-id")[:500])
+
+
+def row_of(row: Conversation, current: Conversation | None = None) -> ConversationRow:
+    return ConversationRow(
+        id=str(row.public_id),
+        title=row.title or _("New chat"),
+        updated_at=row.updated_at,
+        is_live=bool(getattr(row, "live", False)),
+        is_waiting=bool(getattr(row, "waiting", False)),
+        is_current=current is not None and row.pk == current.pk,
+        is_pinned=row.pinned_at is not None,
+        is_archived=row.archived_at is not None,
+        erase_at=row.erase_at,
+    )
+
+
+def heading(at: datetime, now: datetime) -> str:
+    """Name the time of a conversation: days near by, then months."""
+    days = (timezone.localdate(now) - timezone.localdate(at)) / timedelta(days=1)
+    if days < 1:
+        return _("Today")
+    if days < 2:
+        return _("Yesterday")
+    if days < 7:
+        return _("Previous 7 days")
+    return _("Previous 30 days") if days < 30 else dated(timezone.localtime(at), "F Y")

@@ -1,0 +1,184 @@
+"""The socket of a chat: it tells, the page's forms ask.
+
+Sending and stopping are plain POSTs, stored before anything is announced, so a socket carries
+nothing that could be lost. On connect, whenever it fell behind and when another path is shown, the
+page gets a snapshot of everything behind the turn it ends with, then frames as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from channels.auth import get_user
+from channels.consumer import get_handler_name
+from channels.exceptions import DenyConnection
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.http import Http404, HttpRequest
+from django.utils.translation import get_language_from_request
+
+from conversations.conf import conf
+from conversations.db import db_at_door, db_for_page, place_for_page
+from conversations.library.access import conversation_for
+from conversations.live import render
+from conversations.live.hub import Topic, hub
+from conversations.live.publish import come_to, go_from
+from conversations.live.watch import watch
+from conversations.telemetry.ids import tell
+from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
+from conversations.transcript.marks import Mark, marks
+from conversations.transcript.paging import told
+from conversations.transcript.shapes import Bookmark
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation, User
+
+logger = logging.getLogger("agentweb.sockets")
+#: Frames the page may send between two looks of the watch; it has nothing to say.
+MOST_RECEIVED = 200
+#: The question itself; Channels asks it in one thread for all, one after the other.
+_user_of: Any = cast("Any", get_user).func
+#: Why a socket is closed that is one too many; the page says so.
+CROWDED = 4429
+
+
+class ChatConsumer(AsyncWebsocketConsumer):
+    """One tab on one conversation."""
+
+    #: None: the process listens for all its sockets, and Redis may be away when one comes.
+    channel_layer_alias = ""
+    conversation: Conversation
+    session_key = ""
+    topic: Topic | None = None
+    follower: asyncio.Task[None] | None = None
+    received = 0
+    #: What this page was given whole.
+    shown: Mark | None = None
+    #: Whether the watch has ended it.
+    is_ended = False
+
+    async def connect(self) -> None:
+        user, conversation = await db_at_door(self._asked)
+        if conversation is None:
+            raise DenyConnection
+        self.conversation = conversation
+        tell(user=user.pk, conversation=self.conversation.pk)
+        self.session_key = self.scope["session"].session_key or ""
+        self.bookmark = told(self.scope["query_string"])
+        await self.accept()
+        if watch.count(user.pk) >= conf.max_sockets_per_user:
+            await self.close(CROWDED)
+            return
+        self.topic = self._enter()
+        self.follower = asyncio.create_task(self._follow(self.topic))
+
+    def _asked(self) -> tuple[User, Conversation | None]:
+        """Find out who asks for which conversation; None: it is none of theirs."""
+        user = _user_of(self.scope)
+        if not user.is_authenticated:
+            return user, None
+        try:
+            found = conversation_for(user, self.scope["url_route"]["kwargs"]["public_id"])
+        except Http404:
+            return user, None
+        return user, found
+
+    async def dispatch(self, message: Any) -> None:
+        # Channels would look after connections first, in one thread for all, which has none here.
+        await getattr(self, get_handler_name(message))(message)
+
+    def _enter(self) -> Topic:
+        topic = hub.enter(self.conversation.pk)
+        topic.sockets += 1
+        topic.owner = self.conversation.owner_id
+        topic.language = _language(self.scope)
+        if topic.sockets == 1:
+            come_to(self.conversation.pk, topic)
+        watch.add(self)
+        SOCKETS.add()
+        return topic
+
+    async def disconnect(self, code: int) -> None:
+        if self.follower is not None:
+            self.follower.cancel()
+        if self.topic is not None:
+            watch.remove(self)
+            SOCKETS.add(-1)
+            self.topic.sockets -= 1
+            if not self.topic.sockets:
+                go_from(self.conversation.pk)
+            hub.leave(self.conversation.pk)
+            self.topic = None
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        # The page has nothing to say here; one that talks on and on is not the page.
+        self.received += 1
+        if self.received > MOST_RECEIVED:
+            await self.close(4008)
+
+    async def end(self, code: int) -> None:
+        """Tell the page no more, for good."""
+        self.is_ended = True
+        if self.follower is not None:
+            self.follower.cancel()
+        await self.close(code)
+
+    async def say(self, frame: str) -> None:
+        """Send a frame that is about no conversation, unless the page does not keep up anyway."""
+        flow: Any = self.scope.get("flow")
+        if flow is None or not flow.is_blocked:
+            await self.send(text_data=frame)
+
+    async def _follow(self, topic: Topic) -> None:
+        try:
+            position = await self._snapshot(topic)
+            while True:
+                await topic.news(position)
+                position = await self._tell(topic, position)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("a socket failed; the page reconnects")
+            await self.close(1011)
+
+    async def _tell(self, topic: Topic, position: int) -> int:
+        """Send what came after `position`; everything, when some of it is gone."""
+        found = topic.after(position)
+        if found is None:
+            return await self._snapshot(topic)
+        position = topic.position
+        if found:
+            FRAMES.add(len(found))
+            await self.send(text_data="\n".join(found))
+        return position
+
+    async def _snapshot(self, topic: Topic) -> int:
+        """Send the present state, read while no event comes in between."""
+        # Its turn among pages comes first: nothing is told to others of this one meanwhile.
+        async with place_for_page(), topic.lock:
+            # The number first: nothing is published meanwhile, but the pages may be renewed.
+            position = topic.position
+            mark, read = await db_for_page(self._read, topic)
+            topic.begin(mark)
+        self.shown = mark
+        html, self.bookmark = read
+        RESYNCS.add()
+        FRAMES.add()
+        await self.send(text_data="\n".join((html, *topic.said.values())))
+        return position
+
+    def _read(self, topic: Topic) -> tuple[Mark | None, tuple[str, Bookmark]]:
+        key = self.conversation.pk
+        # The mark first: what changes in between is shown once more, and never not at all.
+        mark = marks([key]).get(key)
+        return mark, render.snapshot(key, self.bookmark, topic.live, topic.language)
+
+
+def _language(scope: Any) -> str:
+    """Give the language of the browser, as its pages are in."""
+    request = HttpRequest()
+    request.COOKIES = scope.get("cookies", {})
+    headers = dict(scope["headers"])
+    request.META["HTTP_ACCEPT_LANGUAGE"] = headers.get(b"accept-language", b"").decode("latin1")
+    return get_language_from_request(request)

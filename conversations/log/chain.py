@@ -1,0 +1,164 @@
+"""Hash chains: each append-only row carries the digest of all before it in its chain.
+
+A row's link is SHA-256 over the link before it and the row's own fields as canonical JSON (sorted
+keys, integers and text only). Changing, losing or swapping a row breaks the chain at its place;
+`manage.py verify` names the first one. A field added later counts where it is not empty: so the
+rows from before it keep their links, and emptying it in a row that has it breaks its link.
+
+A row of a conversation is in the conversation's chain and goes with it; what is of none is in the
+site's. The row of a chain's end is locked while it grows: conversations and windows first, then the
+site's end, by everybody.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from conversations.context.view import wire
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Approval,
+    Chained,
+    Conversation,
+    Crossing,
+    Decision,
+    Erasure,
+    Grant,
+    LedgerEntry,
+    McpDecision,
+    Message,
+    Pin,
+    SiteChain,
+    Transformation,
+)
+
+#: The chained rows of a conversation, and by which path they are its own.
+OWNED: dict[type[Chained], str] = {
+    Message: "conversation",
+    Transformation: "conversation",
+    ApiCall: "conversation",
+    ApiResult: "call__conversation",
+    LedgerEntry: "call__conversation",
+    Pin: "conversation",
+    Approval: "conversation",
+    Decision: "conversation",
+}
+#: The chained rows of the site, and which of them.
+SITE: dict[type[Chained], dict[str, Any]] = {
+    LedgerEntry: {"call": None},
+    Grant: {},
+    Crossing: {},
+    McpDecision: {},
+    Erasure: {},
+}
+#: The row that says where a chain ends.
+End = Conversation | SiteChain
+
+_FIELDS: dict[type[Chained], tuple[str, ...]] = {
+    Message: (
+        "conversation_id", "seq", "parent", "turn_id", "kind", "content", "estimate", "created_at",
+    ),
+    Transformation: (
+        "conversation_id", "seq", "parent", "turn_id", "kind", "outcome", "number", "threshold",
+        "source", "setting", "edits", "policy", "tokens_before", "tokens_after", "bytes_before",
+        "bytes_after", "note", "reason", "summary_call_id", "actor_id", "created_at",
+    ),
+    ApiCall: (
+        "conversation_id", "turn_id", "number", "purpose", "model", "envelope_id", "tip",
+        "messages_id", "body_digest", "body_bytes", "estimated_tokens", "view_tokens",
+        "overhead_tokens", "view_edits", "binding", "max_tokens", "sent_at",
+    ),
+    ApiResult: (
+        "call_id", "answer_id", "status", "request_id", "http_status", "error_type",
+        "error_message", "stop_reason", "usage", "input_tokens", "output_tokens",
+        "cache_read_tokens", "cache_write_tokens", "cost_micros", "cost_basis", "first_event_ms",
+        "duration_ms", "ended_at",
+    ),
+    Pin: ("conversation_id", "tool_use_id", "seq", "is_pinned", "actor_id", "created_at"),
+    Approval: (
+        "conversation_id", "call_id", "arguments_digest", "destination", "reason", "sources",
+        "created_at", "expires_at",
+    ),
+    Decision: ("conversation_id", "approval_id", "verdict", "actor_id", "created_at"),
+    LedgerEntry: (
+        "window_id", "call_id", "kind", "amount", "reason", "actor_id", "created_at", "form",
+    ),
+    Grant: (
+        "budget_id", "user_id", "amount", "starts_at", "expires_at", "reason", "actor_id",
+        "created_at", "form",
+    ),
+    Crossing: ("window_id", "percent", "spent", "limit", "created_at"),
+    McpDecision: (
+        "server_id", "tool", "kind", "actor_id", "note", "definition", "digest", "created_at",
+    ),
+    Erasure: (
+        "owner_id", "conversation", "begun_at", "deleted_at", "due_at", "messages",
+        "transformations", "calls", "links", "tail", "cost_micros", "usage", "erased_at",
+    ),
+}  # fmt: skip
+_ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
+
+
+def locked(conversation_id: int) -> Conversation:
+    """Lock the conversation's row: it orders the writers of its log and chain."""
+    return Conversation.objects.select_for_update().get(pk=conversation_id)
+
+
+def locked_site() -> SiteChain:
+    """Lock the end of the site's chain; nothing else is locked behind it."""
+    return SiteChain.objects.select_for_update().get_or_create(pk=1)[0]
+
+
+def append(row: Chained, end: End) -> None:
+    """Save the row as the next link of the chain, whose locked end is saved with it."""
+    _link(row, end)
+    row.save()
+    _save(end)
+
+
+def extend(rows: Sequence[Chained], end: End) -> None:
+    """Save many rows as the next links; the same as `append` for each, in a few statements."""
+    if not rows:
+        return
+    for row in rows:
+        _link(row, end)
+    for kind in dict.fromkeys(type(row) for row in rows):
+        kind._default_manager.bulk_create([row for row in rows if type(row) is kind], 200)
+    _save(end)
+
+
+def _link(row: Chained, end: End) -> None:
+    row.link = end.links + 1
+    row.chain = link_digest(end.chain, row)
+    end.links, end.chain = row.link, row.chain
+
+
+def _save(end: End) -> None:
+    own = ("head", "tip", "updated_at") if isinstance(end, Conversation) else ()
+    end.save(update_fields=["links", "chain", *own])
+
+
+def link_digest(before: str, row: Chained) -> str:
+    """Give the chain value of a row that follows `before`."""
+    kind = type(row)
+    fields = {name: _plain(getattr(row, name)) for name in _FIELDS[kind]}
+    fields |= {name: value for name in _ADDED.get(kind, ()) if (value := getattr(row, name))}
+    text = json.dumps(
+        ["v1", kind.__name__, row.link, fields], sort_keys=True, separators=(",", ":")
+    )
+    return wire.digest(before + "\n" + text)
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="microseconds")
+        case UUID():
+            return str(value)
+        case _:
+            return value

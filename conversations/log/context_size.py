@@ -1,0 +1,121 @@
+"""The figures that a meter is made of, in one statement; a second where no reply has any.
+
+By hand: they are asked for with every state of a turn that a page is shown, and putting such
+statements together by the ORM takes ten times as long as asking.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from conversations.log.tree import ALL, NEAR, upwards
+from conversations.models import Conversation
+
+#: The turns from the end of the shown path, as rows of `way`.
+_WAY = """
+WITH RECURSIVE way(id, key, number, parent, steps) AS (
+  SELECT id, conversation_id, number, parent, 1 FROM conversations_turn
+  WHERE conversation_id = %(key)s AND number = %(leaf)s
+  UNION ALL
+  SELECT turn.id, turn.conversation_id, turn.number, turn.parent, way.steps + 1
+  FROM way JOIN {before} turn ON turn.conversation_id = way.key AND turn.number = way.parent
+  WHERE way.steps < %(most)s
+)"""
+_FIGURES = """, last AS (
+  SELECT r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.answer_id,
+    c.tip, t.number
+  FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
+    JOIN conversations_turn t ON t.id = c.turn_id
+  WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND r.input_tokens IS NOT NULL
+    AND c.turn_id {way}
+  ORDER BY r.id DESC LIMIT 1
+)
+SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
+  (SELECT a."window" FROM conversations_apimodel a WHERE a.id = %(model)s),
+  last.input_tokens, last.output_tokens, last.cache_read_tokens, last.cache_write_tokens,
+  (SELECT SUM(m.estimate) FROM conversations_message m
+   WHERE m.turn_id {since} AND m.seq > last.tip
+     AND (last.answer_id IS NULL OR m.id <> last.answer_id)),
+  (SELECT SUM(x.tokens_before - x.tokens_after) FROM conversations_transformation x
+   WHERE x.turn_id {since} AND x.seq > last.tip AND x.outcome = 'applied')
+FROM (
+  SELECT SUM(r.cost_micros) AS cost, COUNT(*) AS calls
+  FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
+  WHERE c.conversation_id = %(key)s
+) paid LEFT JOIN last ON 1 = 1
+"""
+#: What goes with every request is known as soon as one was sent.
+_ESTIMATE = """
+SELECT
+  (SELECT SUM(m.estimate) FROM conversations_message m WHERE m.turn_id {way}),
+  (SELECT c.overhead_tokens FROM conversations_apicall c
+   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' ORDER BY c.id DESC LIMIT 1)
+"""
+_SINCE = "SELECT id FROM way WHERE number >= last.number"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was paid, the model's window, and the last reply on the shown path with figures.
+
+    `reported` is None where there is none; `context` is what that reply had read, `moved` are the
+    tokens that came and went behind its call and its answer.
+    """
+
+    cost_micros: int
+    calls: int
+    window: int | None
+    reported: int | None
+    context: int = 0
+    cached: int = 0
+    moved: int = 0
+
+
+def figures(conversation: Conversation) -> Figures:
+    """Ask for them; nearly always one of the last turns has a reply, else the path is read whole.
+
+    What was taken back is on no path, but the entry that took it back says so in numbers.
+    """
+    row = _asked(_FIGURES, conversation, NEAR)
+    if row[4] is None and row[2] >= NEAR:
+        row = _asked(_FIGURES, conversation, ALL)
+    cost, calls, _, window, *last = row
+    if last[0] is None:
+        return Figures(int(cost or 0), calls, window, None)
+    read, written, from_cache, to_cache, added, freed = (int(value or 0) for value in last)
+    context, moved = read + from_cache + to_cache, added - freed
+    return Figures(int(cost or 0), calls, window, context + written, context, from_cache, moved)
+
+
+def tokens_in_context(conversation: Conversation) -> int:
+    """Give how full the context is: as reported and moved since, else as estimated."""
+    found = figures(conversation)
+    if found.reported is None:
+        return estimate(conversation)
+    return max(0, found.reported + found.moved)
+
+
+def estimate(conversation: Conversation) -> int:
+    """Estimate the tokens of a conversation that no call has measured."""
+    messages, overhead = _asked(_ESTIMATE, conversation, ALL)
+    return int(messages or 0) + (overhead or 0)
+
+
+def _asked(statement: str, conversation: Conversation, most: int) -> tuple[Any, ...]:
+    # An array is read once; through the rows of a query PostgreSQL may walk again for each other.
+    among = "= ANY(ARRAY({}))" if connection.vendor == "postgresql" else "IN ({})"
+    text = (upwards(_WAY) + statement).format(
+        way=among.format("SELECT id FROM way"), since=among.format(_SINCE)
+    )
+    named: dict[str, int | str] = {
+        "key": conversation.pk,
+        "leaf": conversation.leaf,
+        "model": conversation.model,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(text, named | {"most": most})
+        found: tuple[Any, ...] = cursor.fetchone()
+    return found

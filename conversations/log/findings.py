@@ -1,0 +1,97 @@
+"""Reading rows that may be damaged: what cannot be read is a finding, never the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+from django.db import DatabaseError
+from django.db.models import Model, QuerySet
+
+from conversations.context.errors import ContextError
+
+M = TypeVar("M", bound=Model)
+T = TypeVar("T")
+#: What a damaged row raises while it is read, decoded or applied.
+DAMAGE = (
+    DatabaseError,
+    ContextError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+)
+CHUNK = 200
+
+
+def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[list[T]]:
+    rest = iter(items)
+    while found := list(islice(rest, size)):
+        yield found
+
+
+def read_rows(rows: QuerySet[M], keys: Sequence[Any]) -> dict[Any, M | Exception]:
+    """Give the rows by their keys; one that cannot be read is its error."""
+    try:
+        return {row.pk: row for row in rows.filter(pk__in=keys)}
+    except DAMAGE:
+        return {key: row for key in keys if (row := _read_row(rows, key)) is not None}
+
+
+def _read_row(rows: QuerySet[M], key: Any) -> M | Exception | None:
+    try:
+        return rows.filter(pk=key).first()
+    except DAMAGE as error:
+        return error
+
+
+def words(error: Exception) -> str:
+    """Say on one line what was wrong, without repeating the content it was found in."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:120]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One row that is not what it was, or is not there; `conversation` is a public id or ""."""
+
+    table: str
+    id: str
+    what: str
+    conversation: str = ""
+
+    def __str__(self) -> str:
+        place = f"conversation {self.conversation}: " if self.conversation else ""
+        return f"{place}{self.table} {self.id}: {self.what}"
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one verification, and its problems in the order they were found."""
+
+    conversations: int = 0
+    verified: int = 0
+    mismatches: int = 0
+    broken_chains: int = 0
+    problems: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        return self.problems == 0
+
+    def __str__(self) -> str:
+        chain = f"chain broken in {self.broken_chains}" if self.broken_chains else "chain intact"
+        rest = "" if self.is_clean else f", {_count(self.problems, 'problem')}"
+        checked = f"{_count(self.conversations, 'conversation')}, {_count(self.verified, 'call')}"
+        odd = f"{self.mismatches} mismatch{'' if self.mismatches == 1 else 'es'}"
+        return f"{checked} verified, {odd}, {chain}{rest}"
+
+    def data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

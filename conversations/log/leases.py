@@ -1,0 +1,123 @@
+"""Leases: who may write for a turn.
+
+A worker claims a turn by raising its generation; every write of the worker first renews the lease
+under that generation and so takes the row lock. One that was paused and came back finds another
+generation and stops. A turn that was given back, by a worker that waits for a person or by the
+sweep for one that died, is claimed like a queued one. Times are the database's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from conversations.agent.stop import Stopped
+from conversations.conf import conf
+from conversations.models import ALLOWED, LIVE, Turn
+
+#: Turns that some worker had and that nobody has now.
+GIVEN_BACK = Q(state__in=("running", "tool_wait"), lease_until=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write for one turn, as long as the generation stands."""
+
+    turn_id: int
+    conversation_id: int
+    user_id: int
+    number: int
+    generation: int
+    #: How long the workers before this one ran it.
+    ran_seconds: float = 0.0
+
+    @property
+    def is_first(self) -> bool:
+        """Say whether nobody has run the turn before."""
+        return self.generation == 1
+
+
+def ttl() -> timedelta:
+    """Say how long a worker may be silent before its turn is taken from it."""
+    return timedelta(seconds=conf.lease_seconds)
+
+
+@transaction.atomic
+def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
+    """Take a turn that waits; None when another worker has it or nothing is left to do."""
+    claim = {
+        "lease_owner": owner,
+        "lease_generation": F("lease_generation") + 1,
+        "lease_until": Now() + ttl(),
+        "claimed_at": Now(),
+    }
+    rows, begins = Turn.objects.filter(pk=turn_id), {"state": "running", "started_at": Now()}
+    is_mine = rows.filter(state="queued").update(**claim, **begins)
+    if not (is_mine or rows.filter(GIVEN_BACK).update(**claim)):
+        return None
+    conversation, user, number, generation, ran_ms = rows.values_list(
+        "conversation_id", "conversation__owner_id", "number", "lease_generation", "ran_ms"
+    ).get()
+    return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000)
+
+
+def give_back(turn: Turn, **changes: Any) -> None:
+    """Let the locked turn be claimed by any worker; what ran since its last sign of life counts."""
+    if turn.claimed_at is not None and turn.lease_until is not None:
+        ran = turn.lease_until - ttl() - turn.claimed_at
+        turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
+    turn.lease_generation += 1
+    turn.lease_owner, turn.lease_until, turn.claimed_at = "", None, None
+    for name, value in changes.items():
+        setattr(turn, name, value)
+    turn.save()
+
+
+@transaction.atomic
+def hand_on(*, lease: Lease) -> None:
+    """Leave a turn that stands between two calls to any worker: this one is told to go."""
+    hold(lease, state="running", retry_at=None)
+    give_back(Turn.objects.get(pk=lease.turn_id))
+
+
+def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
+    """Renew the lease inside a transaction, and enter a state; raises Stopped when it is lost."""
+    sources: tuple[str, ...] = LIVE
+    if state is not None:
+        changes["state"] = state
+        sources = tuple(old for old in LIVE if old == state or state in ALLOWED[old])
+    turns = Turn.objects.filter(
+        pk=lease.turn_id, lease_generation=lease.generation, state__in=sources
+    )
+    if not turns.update(lease_until=Now() + ttl(), **changes):
+        raise Stopped("lease")
+
+
+@transaction.atomic
+def renew_lease(*, lease: Lease) -> bool:
+    """Keep the lease alive; gives whether a stop was requested meanwhile."""
+    hold(lease)
+    return Turn.objects.filter(pk=lease.turn_id, stop_requested_at__isnull=False).exists()
+
+
+@transaction.atomic
+def back_off(*, lease: Lease, attempt: int, seconds: float) -> None:
+    """Wait for another attempt, visibly."""
+    hold(
+        lease,
+        state="backoff",
+        attempt=attempt,
+        retry_at=timezone.now() + timedelta(seconds=seconds),
+    )
+
+
+@transaction.atomic
+def go_on(*, lease: Lease, attempt: int) -> None:
+    """Run again after a wait."""
+    hold(lease, state="running", attempt=attempt, retry_at=None)

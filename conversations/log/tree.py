@@ -1,0 +1,159 @@
+"""The tree of turns: a path from one of its turns back to the first, and what lies below a turn.
+
+A turn names the one before it, and its number is greater than that one's. So a path is one
+recursive query, which ends where a page ends: a page costs the same in a long conversation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid5
+
+from django.db import connection
+from django.db.models import F, QuerySet
+from django.db.models.expressions import RawSQL
+from django.db.models.lookups import In
+
+from conversations.models import Conversation, Turn
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
+
+#: More turns than a path can have.
+ALL = 2**31 - 1
+#: Turns from the end of a path that every page of it shows.
+NEAR = 20
+_PATH = """
+WITH RECURSIVE way(id, key, parent, steps) AS (
+  SELECT id, conversation_id, parent, 1 FROM conversations_turn
+  WHERE conversation_id = %s AND number = %s AND number >= %s
+  UNION ALL
+  SELECT turn.id, turn.conversation_id, turn.parent, way.steps + 1
+  FROM way JOIN {before} turn ON turn.conversation_id = way.key AND turn.number = way.parent
+  WHERE way.parent >= %s AND way.steps < %s
+) SELECT id FROM way
+"""
+#: Where the turn before each of `way` is looked for. Where PostgreSQL's statistics are older than a
+#: conversation, as after an import, it takes any index and goes through all turns for each of them;
+#: only one index has them in this order.
+_BEFORE = {
+    "sqlite": "conversations_turn",
+    "postgresql": """LATERAL (
+    SELECT * FROM conversations_turn WHERE (conversation_id, number) <= (way.key, way.parent)
+    ORDER BY conversation_id DESC, number DESC LIMIT 1
+  )""",
+}
+
+
+class _Among(In):
+    """What lies among the rows of a query that is run once, whatever the planner believes.
+
+    Where its statistics are older than a conversation, as after an import, PostgreSQL walks through
+    the rows of `IN (WITH ...)` again for each turn and message: minutes. An array it reads once.
+    """
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
+    ) -> tuple[str, tuple[object, ...]]:
+        """Give the condition with an array in place of a joined query."""
+        left, left_params = self.process_lhs(compiler, connection)
+        right, right_params = compiler.compile(self.rhs)
+        return f"{left} = ANY(ARRAY{right})", (*left_params, *right_params)
+
+
+def on_path(
+    turn: str,
+    conversation: Conversation,
+    *,
+    end: int | None = None,
+    start: int = 0,
+    most: int = ALL,
+) -> _Among:
+    """Give the condition that a field names a turn of the path that ends with turn `end`.
+
+    Without `end` it is the shown path. `start` is the lowest number of interest, `most` how many
+    turns back from the end.
+    """
+    end = conversation.leaf if end is None else end
+    key = conversation.pk
+    ids = RawSQL(upwards(_PATH), (key, end, start, start, most))  # noqa: S611 - no text of others
+    return _Among(F(turn), ids)
+
+
+def upwards(statement: str) -> str:
+    """Complete a statement that goes `way` up, from each turn to the one before it."""
+    return statement.replace("{before}", _BEFORE[connection.vendor])
+
+
+def path_turns(
+    conversation: Conversation, *, end: int | None = None, start: int = 0, most: int = ALL
+) -> QuerySet[Turn]:
+    """Give the turns of a path; see `on_path`."""
+    return conversation.turns.filter(on_path("pk", conversation, end=end, start=start, most=most))
+
+
+def is_shown(conversation: Conversation, number: int) -> bool:
+    """Say whether a turn lies on the shown path."""
+    return path_turns(conversation, start=number).filter(number=number).exists()
+
+
+def is_near(conversation: Conversation, number: int) -> bool:
+    """Say whether a turn is among the last ones of the shown path."""
+    return path_turns(conversation, most=NEAR).filter(number=number).exists()
+
+
+def newest_below(conversation: Conversation, number: int) -> int:
+    """Give the newest turn behind a turn: the end of a path through it; 0 when there is none."""
+    below, newest = set[int](), 0
+    rows = conversation.turns.filter(number__gte=number).order_by("number")
+    for each, parent in rows.values_list("number", "parent"):
+        if each == number or parent in below:
+            below.add(each)
+            newest = each
+    return newest
+
+
+def end_of(conversation: Conversation, number: int) -> int:
+    """Give the last turn of the shown path if a turn lies on it, else of the newest through it."""
+    if not number or is_shown(conversation, number):
+        return conversation.leaf
+    return newest_below(conversation, number)
+
+
+def version_id(public_id: UUID, count: int) -> UUID:
+    """Give the id under which a version of a turn is asked for where so many are known."""
+    return uuid5(public_id, f"version {count + 1}")
+
+
+def versions(conversation: Conversation, parents: set[int]) -> dict[int, list[int]]:
+    """Give the turns that follow each of some turns, in the order they were made."""
+    rows = conversation.turns.filter(parent__in=parents).order_by("number")
+    found: dict[int, list[int]] = {}
+    for parent, number in rows.values_list("parent", "number"):
+        found.setdefault(parent, []).append(number)
+    return found
+
+
+def versions_of(row: Turn, numbers: list[int]) -> Versions | None:
+    """Give the place of a turn among its versions; None when it is the only one."""
+    if len(numbers) < 2:
+        return None
+    at = numbers.index(row.number)
+    return Versions(
+        at + 1,
+        len(numbers),
+        numbers[at - 1] if at else None,
+        numbers[at + 1] if at + 1 < len(numbers) else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Which of the versions of a turn is shown, of how many; the turns to go to by number."""
+
+    position: int
+    count: int
+    previous: int | None
+    next: int | None

@@ -1,0 +1,240 @@
+"""Triggers that make the append-only tables append-only, on PostgreSQL and SQLite alike.
+
+They are (re)installed after every migration, because SQLite drops a table's triggers when a
+migration rebuilds it. What is refused: changing, deleting and emptying, and inserting at a link
+that the chain has passed. The one door is `erasing()`: on PostgreSQL a setting of the session, on
+SQLite an SQL function that only our connections have, so a plain `sqlite3` shell is refused too.
+The application's own role on PostgreSQL has no right to delete either (services/rights.py): it
+comes through the functions of services/doors.py, which the owner's rights open.
+"""
+
+# ruff: noqa: S608 - the names are those of our own tables
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import UniqueConstraint
+
+from conversations import models
+from conversations.log.chain import OWNED, SITE
+from conversations.models import ApiCall, AppendOnly, Chained, Conversation, SiteChain
+
+_DOOR = "agentweb_erasing"
+_PG_FUNCTION = f"""
+CREATE OR REPLACE FUNCTION {_DOOR}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('agentweb.erasing', true) = 'on' THEN
+    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
+    IF TG_OP = 'TRUNCATE' THEN RETURN NULL; END IF;
+  END IF;
+  RAISE EXCEPTION 'table % is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END $$;
+"""
+
+
+def guarded_models() -> list[type[AppendOnly]]:
+    """Give every append-only model, by the name of its table."""
+    classes = (getattr(models, name) for name in models.__all__)
+    kinds = [
+        kind
+        for kind in classes
+        if isinstance(kind, type) and issubclass(kind, AppendOnly) and not kind._meta.abstract
+    ]
+    return sorted(kinds, key=lambda kind: kind._meta.db_table)
+
+
+def guarded_tables() -> list[str]:
+    """Name every append-only table."""
+    return [kind._meta.db_table for kind in guarded_models()]
+
+
+def install_guards(using: str = "default", **_: Any) -> None:
+    """Put the triggers on every append-only table there is; repeating it changes nothing."""
+    if connection.alias != using:
+        return
+    # Between two migrations, forward or back, a table or a column may not be there.
+    kinds = [kind for kind in guarded_models() if _is_whole(kind)]
+    make = _postgresql if connection.vendor == "postgresql" else _sqlite
+    with transaction.atomic(), connection.cursor() as cursor:
+        for kind in kinds:
+            for statement in make(kind):
+                cursor.execute(statement)
+
+
+def lift_places(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
+    """Take the triggers away that name columns, while migrations may drop these; they come back."""
+    if connection.alias != using or not plan:
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        present = set(connection.introspection.table_names(cursor))
+        for table in sorted(present.intersection(guarded_tables())):
+            where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
+            cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_place"{where}')
+
+
+def _is_whole(kind: type[AppendOnly]) -> bool:
+    table = kind._meta.db_table
+    with connection.cursor() as cursor:
+        if table not in connection.introspection.table_names(cursor):
+            return False
+        found = {one.name for one in connection.introspection.get_table_description(cursor, table)}
+    return {field.column for field in kind._meta.concrete_fields} <= found
+
+
+def missing_guards() -> list[str]:
+    """Name the append-only tables whose triggers are not there."""
+    if connection.vendor == "postgresql":
+        sql = (
+            "SELECT c.relname || ':' || t.tgname"
+            " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+            # Those that fire: not switched off, nor kept for a replica.
+            " WHERE t.tgenabled IN ('O', 'A')"
+        )
+    else:
+        sql = "SELECT tbl_name || ':' || name FROM sqlite_master WHERE type = 'trigger'"
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        present = {row[0] for row in cursor.fetchall()}
+    return [
+        table
+        for kind in guarded_models()
+        if not {f"{(table := kind._meta.db_table)}:{table}_keep_{verb}" for verb in verbs(kind)}
+        <= present
+    ]
+
+
+def verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
+    """Name the guards of a table."""
+    if connection.vendor == "sqlite":
+        return ("update", "delete", "insert", "place")
+    return ("update", "delete", "truncate", *(["place"] if issubclass(kind, Chained) else ()))
+
+
+@contextmanager
+def erasing() -> Iterator[None]:
+    """Open the one door through which append-only rows may be deleted."""
+    _open_door(connection, is_open=True)
+    try:
+        yield
+    finally:
+        _open_door(connection, is_open=False)
+
+
+def _open_door(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
+    database.ensure_connection()
+    if database.vendor == "postgresql":
+        with database.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('agentweb.erasing', %s, false)", ["on" if is_open else "off"]
+            )
+    else:
+        database.connection.create_function(_DOOR, 0, lambda: int(is_open))
+
+
+def _postgresql(kind: type[AppendOnly]) -> list[str]:
+    table, rows = kind._meta.db_table, [_PG_FUNCTION]
+    if issubclass(kind, Chained):
+        rows.append(postgresql(kind))
+    for verb in verbs(kind):
+        name, each = f"{table}_keep_{verb}", "STATEMENT" if verb == "truncate" else "ROW"
+        when = "INSERT" if verb == "place" else verb.upper()
+        function = f'"{table}_place"' if verb == "place" else f"{_DOOR}_refuse"
+        rows.append(f'DROP TRIGGER IF EXISTS "{name}" ON "{table}"')
+        rows.append(
+            f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" FOR EACH {each}'
+            f" EXECUTE FUNCTION {function}()"
+        )
+    return rows
+
+
+def _sqlite(kind: type[AppendOnly]) -> list[str]:
+    table, rows = kind._meta.db_table, []
+    refuse = f"RAISE(ABORT, 'table {table} is append-only')"
+    # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which has no
+    # such function, may not insert at all. The place is asked for where the pragma is off. A text
+    # that is there already stays as it is, as those who share it expect.
+    doors = {
+        "update": ("UPDATE", "", refuse),
+        "delete": ("DELETE", f"WHEN {_DOOR}() = 0 ", refuse),
+        "insert": ("INSERT", f"WHEN {_DOOR}() IS NULL ", refuse),
+        "place": (
+            "INSERT",
+            f"WHEN {sqlite(kind)} ",
+            refuse if issubclass(kind, Chained) else "RAISE(IGNORE)",
+        ),
+    }
+    for verb, (when, door, then) in doors.items():
+        name = f"{table}_keep_{verb}"
+        rows.append(f'DROP TRIGGER IF EXISTS "{name}"')
+        rows.append(
+            f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" {door}BEGIN SELECT {then}; END'
+        )
+    return rows
+
+
+def provide_door(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Give a new SQLite connection the function its triggers ask, closed."""
+    if connection.vendor == "sqlite":
+        connection.connection.create_function(_DOOR, 0, lambda: 0)
+        connection.connection.execute("PRAGMA recursive_triggers = ON")
+
+
+_CONVERSATIONS, _CALLS = Conversation._meta.db_table, ApiCall._meta.db_table
+#: Where the conversation of a row says that its chain ends, by the row's path to it.
+_ENDS = {
+    "conversation": f'SELECT links FROM "{_CONVERSATIONS}" WHERE id = NEW.conversation_id',
+    "call__conversation": f'SELECT c.links FROM "{_CONVERSATIONS}" c JOIN "{_CALLS}" a'
+    " ON a.conversation_id = c.id WHERE a.id = NEW.call_id",
+}
+_SITE_END = f'SELECT links FROM "{SiteChain._meta.db_table}" WHERE id = 1'
+
+
+def postgresql(kind: type[Chained]) -> str:
+    """Write the function that refuses a row at a link that its chain has passed."""
+    table = kind._meta.db_table
+    return (
+        f'CREATE OR REPLACE FUNCTION "{table}_place"() RETURNS trigger LANGUAGE plpgsql AS $$'
+        f" BEGIN IF {_passed(kind)} THEN RAISE EXCEPTION 'table % is append-only: its chain has"
+        " passed link %', TG_TABLE_NAME, NEW.link USING ERRCODE = 'restrict_violation'; END IF;"
+        " RETURN NEW; END $$"
+    )
+
+
+def sqlite(kind: type[AppendOnly]) -> str:
+    """Write the condition on which a row has no place: another stands there, or the chain ends
+    behind it.
+    """
+    table = kind._meta.db_table
+    taken = [
+        f'EXISTS (SELECT 1 FROM "{table}" WHERE '
+        + " AND ".join(f'"{column}" = NEW."{column}"' for column in columns)
+        + ")"
+        for columns in _unique(kind)
+    ]
+    if issubclass(kind, Chained):
+        taken.append(_passed(kind))
+    return " OR ".join(taken)
+
+
+def _passed(kind: type[Chained]) -> str:
+    if kind not in OWNED:
+        end = _SITE_END
+    elif kind in SITE:
+        end = f"CASE WHEN NEW.call_id IS NULL THEN ({_SITE_END}) ELSE ({_ENDS[OWNED[kind]]}) END"
+    else:
+        end = _ENDS[OWNED[kind]]
+    return f"NEW.link <= COALESCE(({end}), 0)"
+
+
+def _unique(kind: type[AppendOnly]) -> Iterator[list[str]]:
+    columns = {field.name: str(field.column) for field in kind._meta.concrete_fields}
+    for field in kind._meta.concrete_fields:
+        if field.unique:
+            yield [columns[field.name]]
+    for one in kind._meta.constraints:
+        if isinstance(one, UniqueConstraint) and one.condition is None:
+            yield [columns[name] for name in one.fields]

@@ -1,0 +1,20 @@
+"""What columns of budgets may say, checked where people type it."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+
+from conversations.models.periods import ZoneUnknown, zone_of
+
+
+def demand_zone(name: str) -> None:
+    try:
+        zone_of(name)
+    except ZoneUnknown as error:
+        raise ValidationError(str(error)) from error
+
+
+def demand_percents(text: str) -> None:
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(part.isdecimal() and 1 <= int(part) <= 100 for part in parts):
+        raise ValidationError("Write whole percents from 1 to 100, for example 50,80,95.")

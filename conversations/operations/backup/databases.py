@@ -1,0 +1,211 @@
+"""One moment of the database: copied by SQLite's backup, or by pg_dump in an exported snapshot."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import connection, transaction
+
+from conversations.operations.backup.archive import BackupError
+
+logger = logging.getLogger("agentweb.audit")
+
+#: Looks for others, and the seconds between them.
+_LOOKS, _PAUSE = 20, 0.1
+_KEPT = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
+#: What PostgreSQL's programs may know of our environment: not the keys of others in it.
+_TOLD = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
+_TOLD_KINDS = ("PG", "LC_", "LD_", "KRB5", "SSL_")
+#: Objects of workspaces that are there, and the last anchor, as the snapshot has them.
+_OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
+_MARK = "SELECT number FROM conversations_anchormark"
+#: Left out: with the key of a session alone its owner's account is open, and one that was ended
+#: must not come back.
+_SESSIONS = "django_session"
+_APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+#: Our tables go first, whatever they are: those of a newer version, of which the copy knows
+#: nothing, would hold on to the others and be in the way when they are made again.
+_AWAY = """
+DO $$ DECLARE one text; BEGIN
+  FOR one IN SELECT quote_ident(tablename) FROM pg_tables
+    WHERE schemaname = current_schema() AND tablename LIKE 'conversations\\_%'
+  LOOP EXECUTE 'DROP TABLE ' || one || ' CASCADE'; END LOOP;
+END $$;
+"""
+
+
+@contextmanager
+def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str]]]:
+    """Copy the database; give the copy, the names of its files, its last anchor, its migrations."""
+    if connection.vendor == "sqlite":
+        copy = folder / "database.sqlite3"
+        connection.ensure_connection()
+        with closing(sqlite3.connect(copy)) as target:
+            connection.connection.backup(target)
+        with closing(sqlite3.connect(copy)) as source:
+            source.execute("PRAGMA journal_mode = DELETE")
+            source.execute("PRAGMA secure_delete = ON")
+            source.execute(f"DELETE FROM {_SESSIONS}")  # noqa: S608 - our own table
+            source.commit()
+            rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
+        yield copy, *_facts(rows)
+        return
+    copy = folder / "database.pgdump"
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        cursor.execute("SELECT pg_export_snapshot()")
+        name = str(cursor.fetchone()[0])
+        found = []
+        for sql in (_OBJECTS, _MARK, _APPLIED):
+            cursor.execute(sql)
+            found.append(cursor.fetchall())
+        run_postgres(
+            "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--snapshot={name}",
+            f"--exclude-table-data=*.{_SESSIONS}", f"--file={copy}",
+        )  # fmt: skip
+    yield copy, *_facts(found)
+
+
+def _facts(rows: list[list[tuple[object, ...]]]) -> tuple[list[str], int, dict[str, str]]:
+    objects, marks, applied = rows
+    number = int(str(marks[0][0])) if marks else 0
+    return [str(row[0]) for row in objects], number, {str(app): str(name) for app, name in applied}
+
+
+def put_sqlite(copy: Path) -> Path | None:
+    """Put the copy in the database's place; give where the one before was moved."""
+    target = Path(connection.settings_dict["NAME"])
+    _demand_whole(copy)
+    connection.close()
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    before = _aside(target)
+    for rest in ("-wal", "-shm"):
+        if before is not None and target.with_name(target.name + rest).exists():
+            # Of a damaged one: what can be saved of it may lie in its log.
+            target.with_name(target.name + rest).replace(before.with_name(before.name + rest))
+        target.with_name(target.name + rest).unlink(missing_ok=True)
+    shutil.move(copy, target)
+    target.chmod(0o600)
+    return before
+
+
+def _aside(target: Path) -> Path | None:
+    """Move the database that is there away, unless it is empty; give where it is now."""
+    if not target.exists():
+        return None
+    try:
+        # What its log holds goes into it first, so that it is one file.
+        with closing(sqlite3.connect(target)) as old:
+            old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if not old.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return None
+    except sqlite3.OperationalError as error:
+        raise BackupError(f"the database {target} cannot be moved away: {error}") from error
+    except sqlite3.DatabaseError as error:
+        logger.warning("the database that was there is damaged: %s", error)
+    before = target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    target.replace(before)
+    return before
+
+
+def _demand_whole(copy: Path) -> None:
+    try:
+        with closing(sqlite3.connect(copy)) as database:
+            said = database.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        said = str(error)
+    if said != "ok":
+        raise BackupError(f"the database in the backup is damaged: {said}")
+
+
+def put_postgres(copy: Path) -> None:
+    """Replace what there is of the tables by those of the copy, in one transaction."""
+    connection.close()
+    away, script = copy.with_name("away.sql"), copy.with_name("database.sql")
+    away.write_text(_AWAY, encoding="utf-8")
+    # Into a file first: what broke off on its way into psql would be half a database.
+    _run_postgres(
+        "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
+        f"--file={script}", str(copy),
+    )  # fmt: skip
+    run_postgres(
+        "psql", "--no-psqlrc", "--quiet", "--single-transaction", "--set=ON_ERROR_STOP=1",
+        f"--file={away}", f"--file={script}",
+    )  # fmt: skip
+
+
+def sessions() -> int:
+    """Count the sessions of others in the PostgreSQL database."""
+    from psycopg import connect
+
+    given = connection.get_connection_params()
+    connection.close()
+    if "pool" in connection.settings_dict["OPTIONS"]:
+        # Its connections are sessions too.
+        pooled: Any = connection
+        pooled.close_pool()
+    options = {
+        name: value
+        for name, value in given.items()
+        if name in (*_KEPT, "password") or name.startswith("ssl")
+    }
+    sql = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND pid <> pg_backend_pid() AND usesysid IS NOT NULL"
+        # Of another role's session its kind is not told.
+        " AND coalesce(backend_type, 'client backend') = 'client backend'"
+    )
+    with connect(**options, autocommit=True) as link:
+        for _ in range(_LOOKS):
+            if not (count := int(link.execute(sql).fetchall()[0][0])):
+                break
+            # The server may still be ending what was closed just now.
+            time.sleep(_PAUSE)
+    return count
+
+
+def run_postgres(program: str, *options: str) -> None:
+    """Run a program of PostgreSQL on Django's database; raises BackupError."""
+    from psycopg.conninfo import make_conninfo
+
+    given = connection.get_connection_params()
+    known = {
+        name: str(value) for name, value in given.items() if name in _KEPT or name.startswith("ssl")
+    }
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="agentweb-") as file:
+        if password := str(given.get("password") or ""):
+            # Neither arguments nor environments: others may read the ones, children the others.
+            escaped = password.replace("\\", "\\\\").replace(":", "\\:")
+            file.write(f"*:*:*:*:{escaped}\n")
+            file.flush()
+            known["passfile"] = file.name
+        _run_postgres(program, f"--dbname={make_conninfo('', **known)}", *options)
+
+
+def _run_postgres(program: str, *options: str) -> None:
+    path = shutil.which(program)
+    if path is None:
+        raise BackupError(
+            f"{program} is not there: install the PostgreSQL client of the server's version, or"
+            " back the database up with the tools of whoever runs it"
+        )
+    told = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _TOLD or name.startswith(_TOLD_KINDS)
+    }
+    done = subprocess.run([path, *options], check=False, env=told, capture_output=True, text=True)
+    if done.returncode:
+        raise BackupError(f"{program} failed: {done.stderr.strip()[-2_000:]}")

@@ -1,0 +1,134 @@
+"""Making a backup while the site is used, and putting one back where nothing runs."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.core.files.base import ContentFile
+from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
+from django.utils import timezone
+
+from conversations.audit.anchor_file import AnchorError, anchor_path, line_of, read_anchors
+from conversations.audit.anchors import go_back
+from conversations.files.workspace.objects import storage
+from conversations.models import AnchorMark, User
+from conversations.operations.backup import archive, databases
+from conversations.operations.backup.archive import BackupError, Manifest
+
+logger = logging.getLogger("agentweb.audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    files: int
+    #: Files that were deleted for good while the backup was made.
+    gone: int
+    bytes: int
+
+
+def make_backup(*, path: Path) -> Made:
+    """Write an archive of the database, the workspaces' files and the anchors of one moment."""
+    if path.exists():
+        raise BackupError(f"{path} is there already; a backup replaces nothing")
+    files = gone = 0
+    with (
+        tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder,
+        databases.snapshot(Path(folder)) as (copy, objects, anchor, migrations),
+    ):
+        at = timezone.now().isoformat(timespec="seconds")
+        manifest = Manifest(at, connection.vendor, copy.name, migrations, anchor)
+        with archive.writing(path, manifest) as writer:
+            writer.add_path(copy.name, copy)
+            writer.add_bytes(archive.ANCHORS, _anchors(anchor))
+            for name in objects:
+                try:
+                    with storage().open(name) as file:
+                        writer.add_bytes(archive.FILES + name, file.read())
+                    files += 1
+                except FileNotFoundError:
+                    gone += 1
+    logger.info("backup with %d files made at %s", files, at)
+    return Made(files, gone, path.stat().st_size)
+
+
+def _anchors(last: int) -> bytes:
+    """Give the anchors the snapshot knows; later ones say what it does not have."""
+    path = anchor_path()
+    if path is None or not path.exists():
+        return b""
+    rows = (anchor for anchor in read_anchors(path) if anchor.number <= last)
+    return "".join(f"{line_of(anchor)}\n" for anchor in rows).encode()
+
+
+def holds_data() -> bool:
+    """Say whether somebody uses the database that a backup would replace; a damaged one counts."""
+    try:
+        is_ours = User._meta.db_table in connection.introspection.table_names()
+        return is_ours and User.objects.exists()
+    except DatabaseError:
+        return True
+
+
+def open_backup(*, path: Path, folder: Path) -> Manifest:
+    """Unpack a backup and see that it is whole and for this site's database and version."""
+    manifest = archive.unpack(path, folder)
+    if manifest.database != connection.vendor:
+        raise BackupError(
+            f"the backup is of {manifest.database} and the site runs on {connection.vendor}: set"
+            " DATABASE_URL to such a database, then export and import the conversations"
+        )
+    known = MigrationLoader(None).disk_migrations
+    newer = [
+        f"{app}.{name}"
+        for app, name in manifest.migrations.items()
+        if app == "conversations" and (app, name) not in known
+    ]
+    if newer:
+        raise BackupError(f"the backup is of a newer version of agentweb ({newer[0]})")
+    return manifest
+
+
+def put_database(*, manifest: Manifest, folder: Path) -> Path | None:
+    """Put the database back; give where the one before is kept, if it is."""
+    copy = folder / manifest.member
+    if connection.vendor == "sqlite":
+        return databases.put_sqlite(copy)
+    databases.put_postgres(copy)
+    return None
+
+
+def put_files(*, folder: Path) -> int:
+    """Put back the workspaces' files that are not there; give how many."""
+    root, count = folder / archive.FILES, 0
+    for path in sorted(root.rglob("*")) if root.is_dir() else ():
+        name = path.relative_to(root).as_posix()
+        if path.is_file() and not storage().exists(name):
+            storage().save(name, ContentFile(path.read_bytes()))
+            count += 1
+    return count
+
+
+def put_anchors(*, manifest: Manifest, folder: Path) -> str:
+    """Bring database and anchors together again; give what was done, in words."""
+    path, kept = anchor_path(), folder / archive.ANCHORS
+    if path is None:
+        return "AGENTWEB_ANCHOR_FILE is off: nothing outside the database vouches for it"
+    if not path.exists():
+        if not kept.stat().st_size:
+            return "there are no anchors yet"
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_bytes(kept.read_bytes())
+        path.chmod(0o600)
+        return f"the anchors of the backup were put into {path}"
+    last = AnchorMark.objects.filter(pk=1).values_list("number", flat=True).first() or 0
+    if max((anchor.number for anchor in read_anchors(path)), default=0) <= last:
+        return f"{path} holds no later anchors"
+    try:
+        go_back(reason=f"the backup of {manifest.made_at} was put back")
+    except AnchorError as error:
+        raise BackupError(str(error)) from error
+    return f"{path} now says that the backup was put back"

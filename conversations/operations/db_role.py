@@ -1,0 +1,113 @@
+"""What the application's own role may do on PostgreSQL: add to the record, never change it.
+
+Where AGENTWEB_MIGRATE_DATABASE_URL names the owner of the tables, migrations run as that role and
+the application as the one of DATABASE_URL. It reads everything, writes what may change, and only
+inserts into append-only tables; it makes, drops and disables nothing, and erases through the
+functions of services/doors.py alone. The rights follow every migration, so a new table has them.
+"""
+
+# ruff: noqa: S608 - the names are those of our own tables
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, connections, transaction
+
+from conversations.log.erase_functions import FUNCTIONS
+from conversations.log.triggers import guarded_tables
+
+_MIGRATIONS = "django_migrations"
+
+
+class RoleMissing(Exception):
+    """The role is not there; the text says what to do."""
+
+    code = "role_missing"
+
+
+def app_role() -> str:
+    """Name the role the application runs as."""
+    return str(settings.DATABASES["default"].get("USER") or "")
+
+
+@contextmanager
+def as_owner() -> Iterator[None]:
+    """Let the default connection be the owner's, where there is one; for one thread, at start."""
+    if not settings.MIGRATE_DATABASE:
+        yield
+        return
+    kept = connections.settings
+    owner = connections.configure_settings({"default": dict(settings.MIGRATE_DATABASE)})
+    _forget_connections()
+    connections.settings = {**kept, **owner}
+    try:
+        yield
+    finally:
+        _forget_connections()
+        connections.settings = kept
+
+
+def _forget_connections() -> None:
+    for one in connections.all(initialized_only=True):
+        one.close()
+        del connections[one.alias]
+
+
+def grant_rights(using: str = "default", **_: Any) -> None:
+    """Give the application's role its rights, where the owner is another one."""
+    if connection.alias != using or connection.vendor != "postgresql":
+        return
+    if not settings.MIGRATE_DATABASE or connection.settings_dict["USER"] == app_role():
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [app_role()])
+        if cursor.fetchone() is None:
+            raise RoleMissing(
+                f"there is no role {app_role()!r}: make it with manage.py roles --apply"
+            )
+        for statement in rights(app_role()):
+            cursor.execute(statement)
+
+
+def rights(role: str) -> list[str]:
+    """Write the rights of the role on what there is now."""
+    name = connection.ops.quote_name(role)
+    present = set(connection.introspection.table_names())
+    guarded = set(guarded_tables()) & present
+    others = present - guarded - {_MIGRATIONS}
+    rows = [
+        f"REVOKE ALL ON ALL TABLES IN SCHEMA {_schema()} FROM {name}",
+        f"REVOKE CREATE ON SCHEMA {_schema()} FROM PUBLIC",
+        f"REVOKE CREATE ON SCHEMA {_schema()} FROM {name}",
+        f"GRANT USAGE ON SCHEMA {_schema()} TO {name}",
+        f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {_schema()} TO {name}",
+    ]
+    for tables, verbs in (
+        (guarded, "SELECT, INSERT"),
+        (others, "SELECT, INSERT, UPDATE, DELETE"),
+        ({_MIGRATIONS} & present, "SELECT"),
+    ):
+        if tables:
+            names = ", ".join(connection.ops.quote_name(table) for table in sorted(tables))
+            rows.append(f"GRANT {verbs} ON {names} TO {name}")
+    if guarded:
+        rows += [f"GRANT EXECUTE ON FUNCTION {function} TO {name}" for function in FUNCTIONS]
+    return rows
+
+
+def make_role(role: str) -> str:
+    """Write what makes the role, unless it is there; its password is set by hand."""
+    name, text = connection.ops.quote_name(role), role.replace("'", "''")
+    return (
+        f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{text}')"
+        f" THEN CREATE ROLE {name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE; END IF; END $$"
+    )
+
+
+def _schema() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT quote_ident(current_schema())")
+        return str(cursor.fetchone()[0])

@@ -1,0 +1,172 @@
+"""Reducing, leaving out, rewording, and taking back: what a person does to the context.
+
+Each is one transformation with its actor, by the steps and edits of the engine. What was previewed
+is applied as it was shown or not at all. Taking back is a branch: an entry without edits whose
+parent is the entry before the change, so the view is the earlier one to the byte, thinking
+included; it works as long as nothing came behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from django.db import transaction
+
+from conversations.context.steps import by_hand
+from conversations.context.steps.exclude import exclude
+from conversations.context.steps.pinned import Pin as Target
+from conversations.context.steps.summary_checks import Flawed
+from conversations.context.steps.summary_versions import EDIT, reworded
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
+from conversations.context.view.edits import Transformation as Change
+from conversations.context.view.view import Block, Message, View
+from conversations.log.chain import locked
+from conversations.log.path import path, step
+from conversations.models import Conversation, Transformation
+from conversations.reductions.pins import append_pin, pins, put_back, targets_of
+from conversations.reductions.record_change import (
+    HandError,
+    demand_rest,
+    demand_seen,
+    policy_for,
+    record,
+)
+from conversations.reductions.taken_out import UNDO
+from conversations.reductions.working_view import desk_of, summarised
+
+_STEPS = {"results": by_hand.results, "turns": by_hand.turns}
+_MOVED = "The conversation went on since then, so this can no longer be taken back."
+_INSTEAD = {
+    "restore": " Unpin what may be reduced again.",
+    "compaction": " What it took can be sent in full again.",
+    "trim": " What it took can be sent in full again.",
+    "summary": " Its words can be edited, and what it took can be sent in full again.",
+}
+
+
+@transaction.atomic
+def compact(
+    *, conversation_id: int, actor_id: int, wanted: Literal["results", "turns"], digest: str
+) -> Transformation:
+    """Reduce now, exactly as it was previewed; raises HandError."""
+    conversation = locked(conversation_id)
+    demand_rest(conversation)
+    change = _STEPS[wanted](desk_of(conversation, policy_for(conversation)))
+    if change is None:
+        raise HandError("moved", "The conversation went on; there is nothing to reduce any more.")
+    demand_seen(change, digest)
+    return record(conversation, change, actor_id)
+
+
+@transaction.atomic
+def leave_out(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
+    """Put a notice in the place of originals; raises HandError."""
+    conversation = locked(conversation_id)
+    wanted = targets_of(_log(conversation), ids)
+    demand_rest(conversation)
+    desk = desk_of(conversation, policy_for(conversation))
+    if _held(desk.view, wanted, pins(conversation)):
+        raise HandError("pinned", "This is pinned, so it is always sent in full. Unpin it first.")
+    change = exclude(desk, wanted)
+    if change is None:
+        raise HandError(
+            "nothing",
+            "Leaving this out would free nothing: it is not sent any more, shorter than the notice"
+            " in its place, or the first message, which stays.",
+        )
+    return record(conversation, change, actor_id)
+
+
+@transaction.atomic
+def include(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation | None:
+    """Put originals back that were left out, without pinning them; None when they are there."""
+    conversation = locked(conversation_id)
+    demand_rest(conversation)
+    return put_back(conversation, targets_of(_log(conversation), ids), actor_id)
+
+
+@transaction.atomic
+def edit_summary(
+    *, conversation_id: int, actor_id: int, seq: int, text: str
+) -> Transformation | None:
+    """Put a person's words in a summary; None when they are the same. Raises HandError."""
+    conversation = locked(conversation_id)
+    demand_rest(conversation)
+    change = rewording(conversation, seq, text, EDIT)
+    return None if change is None else record(conversation, change, actor_id)
+
+
+def rewording(conversation: Conversation, seq: int, text: str, setting: str) -> Change | None:
+    """Make the change that puts other words in the summary whose newest version is `seq`."""
+    found = summarised(conversation)
+    if found is None or found.current != seq:
+        raise HandError("replaced", "This is not the newest version of the summary in use.")
+    if found.zone is None:
+        raise HandError("signed", "The API made and signed this summary; it cannot be changed.")
+    desk = desk_of(conversation, policy_for(conversation))
+    change = reworded(desk, found.before, found.zone, text, setting)
+    if isinstance(change, Flawed):
+        missing = f": {', '.join(change.missing[:5])}" if change.missing else ""
+        raise HandError("flawed", f"These words are not accepted: {change.reason}{missing}.")
+    return change
+
+
+@transaction.atomic
+def take_back(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
+    """Go back to the view before a person's change, as long as nothing came behind it."""
+    conversation = locked(conversation_id)
+    rows = conversation.transformations.filter(seq=seq, outcome="applied").exclude(actor=None)
+    row = rows.exclude(edits="[]").first()
+    if row is None or conversation.tip != seq:
+        kind = row.kind if row is not None else "restore"
+        raise HandError("moved", _MOVED + _INSTEAD[kind])
+    now, before = _view(conversation, seq), _view(conversation, row.parent)
+    size = (now.tokens, before.tokens, now.size, before.size)
+    change = Change("restore", Trigger(1, 0, "counted", UNDO), (), *size, _note(row))
+    undone = record(conversation, change, actor_id, parent=row.parent)
+    if row.kind == "restore":
+        for target in sorted(pins(conversation) & _restored(row), key=str):
+            append_pin(conversation, target, actor_id, is_pinned=False)
+    return undone
+
+
+def _note(row: Transformation) -> str:
+    return f"Took back the {row.kind} of entry {row.seq}"
+
+
+def _log(conversation: Conversation) -> list[Message]:
+    return [entry for entry in path(conversation) if isinstance(entry, Message)]
+
+
+def _held(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> bool:
+    """Say whether something of what is wanted is pinned, itself or as part of a whole."""
+    for message in view.messages:
+        ids = {message.seq, *(result.id for result in message.shape.results)}
+        if message.seq in wanted and ids & held:
+            return True
+        if message.seq in held and ids & wanted:
+            return True
+    return bool(wanted & held)
+
+
+def _view(conversation: Conversation, tip: int) -> View:
+    view = View()
+    for entry in path(conversation, tip):
+        view = step(view, entry)
+    return view
+
+
+def _restored(row: Transformation) -> frozenset[Target]:
+    """Name what a restore put back."""
+    found: set[Target] = set()
+    for edit in edits.load(row.edits):
+        match edit:
+            case SpliceBlocks():
+                found |= {edit.seq, *(Block(text).id for text in edit.blocks)}
+            case SpliceMessages():
+                for seq, kind, content in edit.messages:
+                    blocks = Message.parse(seq, kind, content).blocks
+                    found |= {seq, *(block.id for block in blocks)}
+    return frozenset(found)

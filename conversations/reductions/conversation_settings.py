@@ -1,0 +1,90 @@
+"""What a turn runs with: its model's facts, the effective policy, the instructions, the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.agent.prices import PriceList
+from conversations.budgets.caps import TurnCaps, turn_caps
+from conversations.budgets.prices import price_list
+from conversations.context.errors import ContextError
+from conversations.context.policy.policy import Policy
+from conversations.context.view import wire
+from conversations.context.view.view import Message
+from conversations.log.chain import locked
+from conversations.log.path import path
+from conversations.log.texts import storable
+from conversations.models import ApiModel, Conversation
+from conversations.reductions.pins import demand_room, pins
+from conversations.reductions.policy import effective_policy
+from conversations.toolbox.toolset import known_tools, toolset
+from tools.framework.toolset import Toolset
+
+
+class ModelUnknown(ContextError):
+    code = "model_unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    model: str
+    window: int
+    max_output: int
+    thinking: str
+    policy: Policy
+    prices: PriceList
+    instructions: str
+    clears: bool
+    compacts: bool
+    caps: TurnCaps
+    tools: Toolset
+
+
+def job_facts(conversation_id: int) -> JobFacts:
+    """Read them; raises ModelUnknown or PolicyError with words for the person."""
+    conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
+    model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
+    if model is None:
+        raise ModelUnknown(
+            f"The model {conversation.model} is not in the catalogue or not enabled;"
+            " an administrator can change that."
+        )
+    known = known_tools(conversation)
+    return JobFacts(
+        model.pk,
+        model.window,
+        model.max_output,
+        model.thinking,
+        effective_policy(conversation, known.tools),
+        price_list(model.pk, timezone.now()),
+        conversation.instructions,
+        model.clears,
+        model.compacts,
+        turn_caps(conversation.owner_id),
+        toolset(conversation, known),
+    )
+
+
+@transaction.atomic
+def change_settings(
+    *, conversation_id: int, model: str, instructions: str, policy: Mapping[str, Any]
+) -> Conversation:
+    """Set what the next turns run with; raises HandError when the pins do not fit the model.
+
+    A turn that is on its way keeps what it began with. Every call records its model and parameters,
+    every transformation its policy, so what counted at any moment stays known.
+    """
+    conversation = locked(conversation_id)
+    held = pins(conversation) if model != conversation.model else frozenset()
+    conversation.model, conversation.policy = model, dict(policy)
+    conversation.instructions = storable(wire.clean(instructions))
+    if held:
+        log = [entry for entry in path(conversation) if isinstance(entry, Message)]
+        demand_room(conversation, log, held)
+    conversation.save(update_fields=["model", "instructions", "policy", "updated_at"])
+    return conversation

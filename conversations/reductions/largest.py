@@ -1,0 +1,86 @@
+"""What takes the most room of a request: the largest blocks in view, each with what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from conversations.context.steps.recall_list import message_id
+from conversations.context.steps.shorten_results import calls
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.view import THINKING, Block, Message
+from conversations.log.path import state
+from conversations.models import Conversation
+from conversations.reductions.pins import pins
+from conversations.reductions.shapes import Keep
+
+MOST = 6
+_WORDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A block; `keep` names what can be pinned or left out, None where that is not possible."""
+
+    what: str
+    tokens: int
+    url: str
+    keep: Keep | None
+
+
+def largest(conversation: Conversation) -> tuple[Large, ...]:
+    """Give the largest blocks that the next request would have, the largest first."""
+    view = state(conversation, conversation.model).view
+    found = [
+        (block.tokens, message, block)
+        for message in view.messages
+        for block in message.blocks
+        if block.type not in THINKING
+    ]
+    found.sort(key=lambda row: row[0], reverse=True)
+    labels = {call.id: call.label for call in calls(view).values()}
+    held = pins(conversation)
+    return tuple(
+        Large(
+            _what(message, block, labels),
+            tokens,
+            _url(conversation, message, block),
+            _keep(message, block, held),
+        )
+        for tokens, message, block in found[:MOST]
+    )
+
+
+def _what(message: Message, block: Block, labels: dict[str, str]) -> str:
+    if block.by in OURS:
+        return _("a summary")
+    if block.type == "tool_result":
+        return _("result of %s") % _brief(labels.get(block.id, block.id))
+    if block.type == "tool_use":
+        return _("call of %s") % str(block.value["name"])
+    if block.type == "text":
+        words = _brief(str(block.value["text"]))
+        return (_("answer: %s") if message.kind == "answer" else _("message: %s")) % words
+    return block.type
+
+
+def _brief(text: str) -> str:
+    line = " ".join(text[: _WORDS * 2].split())
+    return line if len(line) <= _WORDS else line[: _WORDS - 1] + "…"
+
+
+def _url(conversation: Conversation, message: Message, block: Block) -> str:
+    if block.type == "tool_result":
+        return reverse("tool_output", args=[conversation.public_id, block.id])
+    place = reverse("chat", args=[conversation.public_id])
+    return f"{place}?m={message.seq}#m-{message.seq}"
+
+
+def _keep(message: Message, block: Block, held: frozenset[str | int]) -> Keep | None:
+    if block.by in OURS or (message.kind == "results" and block.type != "tool_result"):
+        return None
+    if block.type == "tool_result":
+        return Keep(block.id, block.id in held)
+    return Keep(message_id(message.seq), message.seq in held)

@@ -1,0 +1,48 @@
+"""How an original stands now: sent in full, shortened or not at all, and whether it is pinned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from conversations.context.steps.pinned import originals, pin_of
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.view import THINKING, Message, View
+from conversations.log.path import path, step
+from conversations.models import Conversation
+from conversations.reductions.pins import pins
+from conversations.reductions.shapes import Keep
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    keep: Keep
+    #: Whether the model is sent less than the original now.
+    is_reduced: bool
+    text: str
+
+
+def standing(conversation: Conversation, id: str) -> Standing | None:
+    """Say how an original stands; None when the shown path holds nothing of that id."""
+    entries = path(conversation)
+    log = [entry for entry in entries if isinstance(entry, Message)]
+    pin = pin_of(log, id)
+    if pin is None:
+        return None
+    view = View()
+    for entry in entries:
+        view = step(view, entry)
+    present = {message.seq: message for message in view.messages}
+    wanted = originals(view, log, [pin])
+    keep = Keep(id, pin in pins(conversation))
+    if any(message.seq not in present for message in wanted):
+        return Standing(keep, is_reduced=True, text=_("not sent to the model any more"))
+    if any(_words(message) != _words(present[message.seq]) for message in wanted):
+        return Standing(keep, is_reduced=True, text=_("sent to the model shortened"))
+    return Standing(keep, is_reduced=False, text=_("sent to the model in full"))
+
+
+def _words(message: Message) -> list[str]:
+    own = (block for block in message.blocks if block.by not in OURS)
+    return [block.text for block in own if block.type not in THINKING]

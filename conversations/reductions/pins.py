@@ -1,0 +1,136 @@
+"""Keeping originals in full: what a person pins is brought back, if need be, and stays.
+
+One transaction puts the originals back into view (a `restore` with its actor) and pins them, for
+what is not pinned the next reduction may take again. Putting back waits until no answer is on its
+way: a running turn works on the view it has read, and a change that it does not know would part
+what is recorded from what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from conversations import models
+from conversations.conf import conf
+from conversations.context.errors import RuleError
+from conversations.context.steps.pinned import Pin, originals, pin_of, weight
+from conversations.context.steps.restore import restore
+from conversations.context.view.view import Message, View
+from conversations.log.chain import append, locked
+from conversations.log.path import path, step
+from conversations.models import ApiModel, Conversation, Transformation
+from conversations.reductions.record_change import HandError, record
+
+#: What one request may name at most.
+MOST_AT_ONCE = 1_000
+
+
+@transaction.atomic
+def keep_in_full(
+    *, conversation_id: int, actor_id: int, ids: Sequence[str]
+) -> Transformation | None:
+    """Pin originals, and put back those that are not in view as they were; raises HandError."""
+    conversation = locked(conversation_id)
+    log = [entry for entry in path(conversation) if isinstance(entry, Message)]
+    wanted = targets_of(log, ids)
+    held = pins(conversation)
+    demand_room(conversation, log, held | wanted)
+    row = put_back(conversation, wanted, actor_id)
+    for target in sorted(wanted - held, key=str):
+        append_pin(conversation, target, actor_id, is_pinned=True)
+    return row
+
+
+def put_back(
+    conversation: Conversation, wanted: frozenset[Pin], actor_id: int
+) -> Transformation | None:
+    """Bring originals back into view; None when they are there. Raises HandError."""
+    entries = path(conversation)
+    view = View()
+    for entry in entries:
+        view = step(view, entry)
+    log = [entry for entry in entries if isinstance(entry, Message)]
+    try:
+        change = restore(view, *originals(view, log, wanted))
+    except RuleError as error:
+        raise HandError(
+            "illegal", f"The model cannot be given this part without the rest: {error}"
+        ) from error
+    return record(conversation, change, actor_id) if change is not None else None
+
+
+@transaction.atomic
+def release(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
+    """Unpin originals; what is not pinned stays as it is."""
+    conversation = locked(conversation_id)
+    held = pins(conversation)
+    for name in ids:
+        number = name.removeprefix("msg_")
+        is_number = number.isdecimal() and len(number) < 19
+        targets: tuple[Pin, ...] = (int(number) if is_number else name, name)
+        target = next((one for one in targets if one in held), None)
+        if target is not None:
+            append_pin(conversation, target, actor_id, is_pinned=False)
+
+
+def targets_of(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
+    """Read what a request names; raises HandError for what the log does not hold."""
+    if not ids or len(ids) > MOST_AT_ONCE:
+        raise HandError("unknown", "There is nothing of that name in this conversation.")
+    found = [pin_of(log, name) for name in ids]
+    known = frozenset(target for target in found if target is not None)
+    if len(known) < len(set(found)):
+        raise HandError("unknown", "There is nothing of that name in this conversation.")
+    return known
+
+
+def demand_room(conversation: Conversation, log: list[Message], wanted: Iterable[Pin]) -> None:
+    """Refuse more than a share of the window: what cannot be reduced must not fill it."""
+    model = ApiModel.objects.filter(pk=conversation.model).first()
+    most = pinned_room(model.window) if model else 0
+    tokens = weight(log, wanted)
+    if tokens > most:
+        raise HandError(
+            "full",
+            f"Pinned parts would fill about {tokens:,} tokens; at most {most:,} may be kept"
+            f" ({conf.pinned_percent} % of the window of {conversation.model})."
+            " Unpin something first.",
+        )
+
+
+def pinned_room(window: int) -> int:
+    """Give how many tokens pinned originals may fill."""
+    return window * conf.pinned_percent // 100
+
+
+def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pinned: bool) -> None:
+    """Say from now on that a target is pinned, or that it is not."""
+    is_number = isinstance(target, int)
+    row = models.Pin(
+        conversation=conversation,
+        tool_use_id="" if is_number else target,
+        seq=target if is_number else None,
+        is_pinned=is_pinned,
+        actor_id=actor_id,
+    )
+    append(row, conversation)
+
+
+def pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
+    """Give the targets whose latest row, or latest until then, says that they are pinned."""
+    return pins_of(conversation.pk, until)
+
+
+def pins_of(conversation_id: int, until: datetime | None = None) -> frozenset[Pin]:
+    """Give the same of a conversation that was not read."""
+    kept = models.Pin.objects.filter(conversation_id=conversation_id)
+    if until is not None:
+        kept = kept.filter(created_at__lte=until)
+    rows = kept.order_by("link").values_list("tool_use_id", "seq", "is_pinned")
+    latest: dict[Pin, bool] = {}
+    for tool_use_id, seq, is_pinned in rows:
+        latest[tool_use_id if seq is None else seq] = is_pinned
+    return frozenset(target for target, is_pinned in latest.items() if is_pinned)

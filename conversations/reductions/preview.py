@@ -1,0 +1,223 @@
+"""What reducing now would do, before anything is done: figures, changed blocks, costs, the digest.
+
+Nothing is asked of the model for a preview. A summary's words cannot be known, so there the price
+of asking is shown first; what the model then wrote is previewed like everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from conversations.agent.prices import PriceMissing
+from conversations.budgets.prices import price_list
+from conversations.conf import conf
+from conversations.context.errors import ContextError
+from conversations.context.steps import by_hand
+from conversations.context.steps.protocol import SummaryWanted
+from conversations.context.steps.summary_versions import in_view
+from conversations.context.steps.summary_zone import zone_of
+from conversations.context.steps.working_view import Desk
+from conversations.context.view import wire
+from conversations.context.view.edits import Transformation
+from conversations.models import LIVE, ApiCall, Conversation, Proposal
+from conversations.reductions.policy import effective_policy
+from conversations.reductions.proposals import change_of
+from conversations.reductions.record_change import HandError
+from conversations.reductions.reduction import changes
+from conversations.reductions.shapes import Change
+from conversations.reductions.word_diff import Piece, Purse, compared
+from conversations.reductions.working_view import desk_of
+from conversations.rendering.numbers import dollars
+
+#: Changed blocks that a preview shows, and characters of each.
+MOST, SHOWN = 40, 800
+WANTED = ("results", "turns", "summary")
+#: What a summary writes, about, in tokens, and what an estimate may be too low by, in percent.
+_WRITTEN, _MARGIN = 1_000, 25
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """One change that would be made; tokens are those of the whole context, about."""
+
+    note: str
+    tokens_before: int
+    tokens_after: int
+    bytes_before: int
+    bytes_after: int
+    source: str
+    changes: tuple[Change, ...]
+    more: int
+    costs: tuple[tuple[str, str], ...]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What asking for a summary takes; money as text, "" where the model has no price."""
+
+    model: str
+    calls: int
+    reads: int
+    messages: int
+    about: str
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """Words that were asked for: on their way, refused for a reason, or to be decided on.
+
+    `pieces` compares them with the words in use, None where those are too far apart.
+    """
+
+    is_asking: bool
+    reason: str
+    text: str
+    target: int
+    model: str
+    spent_micros: int
+    preview: Preview | None
+    pieces: tuple[Piece, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The page: what was chosen, and what can be done about it; `problem` says why nothing can."""
+
+    wanted: str
+    problem: str = ""
+    preview: Preview | None = None
+    price: Price | None = None
+    proposed: Proposed | None = None
+
+
+def offer(conversation: Conversation, wanted: str) -> Offer:
+    """Give what one choice would do to the conversation as it stands."""
+    try:
+        desk = desk_of(conversation, effective_policy(conversation))
+    except ContextError as error:
+        return Offer(wanted, str(error))
+    made = Offer(wanted)
+    match wanted:
+        case "results":
+            made = _reduced(
+                made, desk, by_hand.results(desk), _("No old tool result is left to shorten.")
+            )
+        case "turns":
+            made = _reduced(made, desk, by_hand.turns(desk), _("There is no older turn to drop."))
+        case _:
+            made = _summary(made, conversation, desk)
+    if conversation.turns.filter(state__in=LIVE).exists():
+        made = replace(made, problem=_("An answer is on its way. Wait until it is done."))
+    return made
+
+
+def _reduced(made: Offer, desk: Desk, change: Transformation | None, nothing: str) -> Offer:
+    if change is None:
+        return replace(made, problem=nothing)
+    return replace(made, preview=previewed(desk, change))
+
+
+def previewed(desk: Desk, change: Transformation) -> Preview:
+    """Show a change that is not made yet."""
+    shown = changes(desk.view, change.edits)
+    gauge = desk.gauge
+    saved = (change.tokens_before - change.tokens_after) * gauge.permille // 1000
+    return Preview(
+        note=change.note,
+        tokens_before=gauge.tokens,
+        tokens_after=max(0, gauge.tokens - saved),
+        bytes_before=change.bytes_before,
+        bytes_after=change.bytes_after,
+        source=gauge.source,
+        changes=tuple(_cut(one) for one in shown[:MOST]),
+        more=max(0, len(shown) - MOST),
+        costs=_costs(desk, change),
+        digest=wire.digest(change.made.body),
+    )
+
+
+def _cut(change: Change) -> Change:
+    before, after = change.before, change.after
+    return replace(
+        change,
+        before=before[:SHOWN] + ("…" if len(before) > SHOWN else ""),
+        after=after[:SHOWN] + ("…" if len(after) > SHOWN else ""),
+    )
+
+
+def _costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str], ...]:
+    """Say what the change does to the prompt cache and to the price of the calls to come."""
+    found = change.decision
+    if found is None:
+        return ()
+    again = by_hand.rewritten(desk, change.made) * desk.gauge.permille // 1000
+    if desk.situation.is_cold:
+        cache = _("nothing: nothing of it is in the cache any more")
+    else:
+        cache = _("about %(n)s cached tokens are written anew") % {"n": f"{again:,}"}
+        if found.saved_each:
+            cache += _(", about %(cost)s once") % {"cost": dollars(found.cost)}
+    saves = _("about %(n)s tokens a call") % {"n": f"{found.saved_tokens:,}"}
+    if found.saved_each:
+        saves += _(", about %(each)s") % {"each": dollars(found.saved_each)}
+    costs = [(_("Prompt cache"), cache)]
+    if found.saved_tokens:
+        costs.append((_("Saves"), saves))
+    if found.saved_tokens and found.saved_each and found.cost:
+        calls = found.pays_back_calls
+        back = ngettext("with the next call", "after about %(n)s calls", calls) % {
+            "n": f"{calls:,}"
+        }
+        costs.append((_("Pays back"), back))
+    return tuple(costs)
+
+
+def _summary(made: Offer, conversation: Conversation, desk: Desk) -> Offer:
+    known = Proposal.objects.filter(conversation=conversation).select_related("call").first()
+    if known is not None:
+        return replace(made, proposed=known_words(conversation, desk, known))
+    asked = by_hand.questions(by_hand.summary(desk))
+    if not asked:
+        return replace(made, problem=_("There is too little to summarise yet."))
+    return replace(made, price=_price(conversation, desk, asked))
+
+
+def _price(conversation: Conversation, desk: Desk, asked: list[SummaryWanted]) -> Price:
+    model = conf.summary_model or conversation.model
+    prices = price_list(model, timezone.now())
+    reads = by_hand.read_by(asked)
+    writes = sum(one.max_tokens for one in asked)
+    padded = reads * (100 + _MARGIN) // 100
+    try:
+        about = dollars(prices.worst(reads, min(writes, _WRITTEN * len(asked))))
+        # One that is not accepted is asked for once more.
+        most = dollars(2 * prices.worst(padded, writes))
+    except PriceMissing:
+        about = most = ""
+    zone = zone_of(desk.view, desk.policy)
+    return Price(model, len(asked), reads, len(zone.messages) if zone else 0, about, most)
+
+
+def known_words(conversation: Conversation, desk: Desk, known: Proposal) -> Proposed:
+    """Show what was asked for; words that came too late say so."""
+    spent = ApiCall.objects.filter(
+        conversation=conversation, purpose="summary", sent_at__gte=known.created_at
+    )
+    micros = sum(spent.values_list("result__cost_micros", flat=True).exclude(result=None))
+    preview, pieces, reason = None, None, known.reason
+    if known.text:
+        try:
+            preview = previewed(desk, change_of(conversation, known))
+        except HandError as error:
+            reason = error.text
+        pieces = compared(in_view(desk.view), known.text, Purse())
+    model = known.call.model if known.call else ""
+    return Proposed(
+        known.is_asking, reason, known.text, known.target, model, micros, preview, pieces
+    )

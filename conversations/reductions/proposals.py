@@ -1,0 +1,213 @@
+"""Summaries that a person asks for: the claim, the calls, and the word that applies or discards.
+
+The model is asked while the conversation is at rest, on a turn that is over, so no lease fences it.
+Nothing is applied before the person's word, and only at the very tip that was summarised: a prompt
+sent meanwhile is answered as ever, and the words then come too late. A rejection is recorded with
+its cost. What a dead process left is closed like any call in doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.agent.ports import Refused, Sending, Sent
+from conversations.conf import conf
+from conversations.context.errors import ContextError
+from conversations.context.steps import by_hand, summary_versions
+from conversations.context.steps.summary import Summarising
+from conversations.context.steps.summary_checks import Flawed
+from conversations.context.view.edits import Transformation as Change
+from conversations.context.view.edits import unapplied
+from conversations.log.append import append_change
+from conversations.log.chain import locked
+from conversations.log.leases import Lease
+from conversations.log.texts import storable
+from conversations.models import Conversation, Proposal, Transformation
+from conversations.reductions.by_hand import rewording
+from conversations.reductions.policy import effective_policy
+from conversations.reductions.record_change import (
+    HandError,
+    demand_rest,
+    demand_seen,
+    policy_for,
+    record,
+)
+from conversations.reductions.working_view import desk_of, summarised
+from conversations.turns import calls
+from conversations.turns.side_calls import GRACE, lock_kept
+
+_LAPSED = "The server stopped while it was being written. Ask again."
+_DISCARDED = "Discarded: these words were not wanted"
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What is to be asked of the model, and for which ended turn."""
+
+    proposal_id: int
+    lease: Lease
+    steps: Summarising
+
+
+@transaction.atomic
+def ask(*, conversation_id: int, actor_id: int, target: int = 0) -> tuple[int, bool]:
+    """Claim the conversation for a summary, or for new words of entry `target`.
+
+    Gives the proposal, and whether it is new: what was asked for and not decided on is not asked
+    for again. Raises HandError.
+    """
+    conversation = locked(conversation_id)
+    demand_rest(conversation)
+    known = Proposal.objects.filter(conversation=conversation).first()
+    if known is not None:
+        is_same = (known.tip, known.target) == (conversation.tip, target)
+        if is_same and not known.reason and not _is_lapsed(known):
+            return known.pk, False
+        if known.is_asking and not _is_lapsed(known):
+            raise HandError("asking", "A summary is being written; wait until it is done.")
+        known.delete()
+    if not by_hand.questions(_steps(conversation, target)):
+        raise HandError("nothing", "There is too little to summarise yet.")
+    made = Proposal.objects.create(
+        conversation=conversation, tip=conversation.tip, target=target, actor_id=actor_id
+    )
+    return made.pk, True
+
+
+def errand(*, proposal_id: int) -> Errand | None:
+    """Give what is to be asked; None when it was decided on meanwhile."""
+    proposal = Proposal.objects.select_related("conversation").filter(pk=proposal_id).first()
+    if proposal is None or not proposal.is_asking:
+        return None
+    conversation = proposal.conversation
+    turn = conversation.turns.filter(number=conversation.leaf).first()
+    if turn is None or conversation.tip != proposal.tip:
+        return None
+    lease = Lease(
+        turn.pk, conversation.pk, conversation.owner_id, turn.number, turn.lease_generation
+    )
+    return Errand(proposal_id, lease, _steps(conversation, proposal.target))
+
+
+@transaction.atomic
+def open_proposed(*, errand: Errand, sending: Sending) -> Sent:
+    """Record a call for it and hold what it can cost; raises Refused."""
+    lock_kept(errand.lease.conversation_id)
+    rows = Proposal.objects.filter(pk=errand.proposal_id, text="", reason="")
+    if not rows.exists():
+        raise Refused("deleted", "Nobody waits for it any more.")
+    sent = calls.admit(lease=errand.lease, sending=sending)
+    rows.update(call=sent.call, asked_at=timezone.now())
+    return sent
+
+
+@transaction.atomic
+def answer(*, proposal_id: int, text: str = "", reason: str = "", change: Change | None) -> None:
+    """Keep the accepted words for the person's word, or say why there are none."""
+    proposal = Proposal.objects.filter(pk=proposal_id).first()
+    if proposal is None:
+        return
+    conversation = locked(proposal.conversation_id)
+    rows = Proposal.objects.filter(pk=proposal_id, text="", reason="")
+    if not rows.update(text=storable(text), reason="" if text else storable(reason)):
+        return
+    if not text and change is not None and proposal.call_id is not None:
+        _reject(conversation, proposal, change)
+
+
+@transaction.atomic
+def apply(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
+    """Apply the proposed words, exactly as they were shown; raises HandError."""
+    conversation = locked(conversation_id)
+    demand_rest(conversation)
+    proposal = _ready(conversation)
+    change = change_of(conversation, proposal)
+    demand_seen(change, digest)
+    row = record(conversation, change, actor_id, summary_call=proposal.call_id)
+    proposal.delete()
+    return row
+
+
+@transaction.atomic
+def discard(*, conversation_id: int) -> None:
+    """Drop what was proposed; accepted words that are not wanted are recorded as rejected."""
+    conversation = locked(conversation_id)
+    proposal = Proposal.objects.filter(conversation=conversation).first()
+    if proposal is None or (proposal.is_asking and not _is_lapsed(proposal)):
+        return
+    if proposal.text:
+        desk = desk_of(conversation, policy_for(conversation))
+        trigger = by_hand.asked(desk)
+        change = unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
+        _reject(conversation, proposal, change)
+    proposal.delete()
+
+
+def change_of(conversation: Conversation, proposal: Proposal) -> Change:
+    """Make the change that these words would be; raises HandError when they came too late."""
+    if proposal.tip != conversation.tip:
+        raise HandError("moved", "The conversation went on, so these words came too late.")
+    if proposal.target:
+        made = rewording(conversation, proposal.target, proposal.text, summary_versions.REBUILD)
+    else:
+        found = by_hand.summary_of(desk_of(conversation, policy_for(conversation)), proposal.text)
+        if isinstance(found, Flawed):
+            raise HandError("flawed", f"The settings changed, and now {found.reason}.")
+        made = found
+    if made is None:
+        raise HandError("same", "The new words are those in use already.")
+    return made
+
+
+def lapse(*, everything: bool = False, now: datetime | None = None) -> int:
+    """Say of what a dead process was asking that it will not come; `everything`: of all."""
+    rows = Proposal.objects.filter(text="", reason="")
+    if not everything:
+        rows = rows.filter(asked_at__lt=(now or timezone.now()) - _patience())
+    return rows.update(reason=_LAPSED)
+
+
+def _patience() -> timedelta:
+    return timedelta(seconds=conf.attempt_seconds) + GRACE
+
+
+def _is_lapsed(proposal: Proposal) -> bool:
+    return proposal.is_asking and proposal.asked_at < timezone.now() - _patience()
+
+
+def _ready(conversation: Conversation) -> Proposal:
+    proposal = Proposal.objects.filter(conversation=conversation).exclude(text="").first()
+    if proposal is None:
+        raise HandError("moved", "There is no summary to apply any more.")
+    return proposal
+
+
+def _steps(conversation: Conversation, target: int) -> Summarising:
+    desk = desk_of(conversation, policy_for(conversation))
+    if not target:
+        return by_hand.summary(desk)
+    found = summarised(conversation)
+    if found is None or found.zone is None or found.current != target:
+        raise HandError("replaced", "This is not the newest version of the summary in use.")
+    return summary_versions.rebuild(found.before, found.zone, desk.gauge, desk.policy)
+
+
+def _reject(conversation: Conversation, proposal: Proposal, change: Change) -> None:
+    """Record that words were asked for and not used; the view stays as it is."""
+    turns = conversation.turns.filter(number=conversation.leaf)
+    try:
+        policy = effective_policy(conversation)
+    except ContextError:
+        return
+    append_change(
+        conversation=conversation,
+        turn_id=turns.values_list("pk", flat=True).first(),
+        change=change,
+        policy=policy,
+        summary_call=proposal.call_id,
+        actor_id=proposal.actor_id,
+    )

@@ -1,0 +1,70 @@
+"""Changes of the context by a person: recorded under the conversation's lock, while it is at rest.
+
+A running turn works on the view it has read, and a change that it does not know would part what is
+recorded from what is sent. So nothing is changed by hand while a turn is live, and what was shown
+before it was confirmed is compared by the digest of the body it makes.
+"""
+
+from __future__ import annotations
+
+from conversations.context.errors import ContextError
+from conversations.context.policy.policy import Policy
+from conversations.context.view import wire
+from conversations.context.view.edits import Transformation as Change
+from conversations.log.append import append_change
+from conversations.models import LIVE, Conversation, Transformation
+from conversations.reductions.policy import effective_policy
+from conversations.signals import veto_of
+
+
+class HandError(Exception):
+    """What was asked for is refused; the text is for the person who asked."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+def demand_rest(conversation: Conversation) -> None:
+    """Refuse while an answer is on its way; the conversation is locked."""
+    if conversation.turns.filter(state__in=LIVE).exists():
+        raise HandError("busy", "An answer is on its way; try again when it is done.")
+
+
+def demand_seen(change: Change, digest: str) -> None:
+    """Refuse a change that does not make the body that the person was shown."""
+    if wire.digest(change.made.body) != digest:
+        raise HandError("moved", "The conversation went on; here is the new preview.")
+
+
+def policy_for(conversation: Conversation) -> Policy:
+    """Give the policy in force, or refuse with its problem."""
+    try:
+        return effective_policy(conversation)
+    except ContextError as error:
+        raise HandError("policy", str(error)) from error
+
+
+def record(
+    conversation: Conversation,
+    change: Change,
+    actor_id: int,
+    *,
+    parent: int | None = None,
+    summary_call: int | None = None,
+) -> Transformation:
+    """Append a person's change to the last turn of the shown path."""
+    demand_rest(conversation)
+    veto = veto_of(conversation.pk, change) if change.outcome == "applied" else ""
+    if veto:
+        raise HandError("vetoed", f"This site does not allow it: {veto}")
+    turns = conversation.turns.filter(number=conversation.leaf)
+    return append_change(
+        conversation=conversation,
+        turn_id=turns.values_list("pk", flat=True).first(),
+        change=change,
+        policy=policy_for(conversation),
+        parent=parent,
+        summary_call=summary_call,
+        actor_id=actor_id,
+    )

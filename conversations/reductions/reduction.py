@@ -1,0 +1,161 @@
+"""One transformation for people: why it happened and each changed block before and after."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, assert_never
+
+from django.http import Http404
+
+from conversations.context.steps.api_compaction import NUMBER
+from conversations.context.steps.pinned import Pin
+from conversations.context.steps.recall_list import message_id
+from conversations.context.tokens.media_words import described, text_of
+from conversations.context.view import wire
+from conversations.context.view.blocks import result_text
+from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, load
+from conversations.context.view.view import Block, Message, View
+from conversations.log.path import path, step
+from conversations.models import Conversation, Transformation
+from conversations.reductions.pins import pins
+from conversations.reductions.shapes import Change, Keep, Reduction
+from conversations.reductions.summary import summary_card
+from conversations.reductions.taken_out import can_restore, can_undo, is_by_hand, replaced
+from conversations.reductions.why import why
+from conversations.reductions.words import decided, explained
+
+#: What the page shows as it is stored.
+COLUMNS = (
+    "seq", "kind", "outcome", "note", "reason", "number", "threshold", "source", "setting",
+    "tokens_before", "tokens_after", "bytes_before", "bytes_after", "created_at",
+)  # fmt: skip
+
+
+def transformation(conversation: Conversation, seq: int) -> Transformation:
+    """Give the row with that number; raises Http404."""
+    rows = Transformation.objects.select_related(
+        "turn", "summary_call", "summary_call__result", "actor"
+    )
+    row = rows.filter(conversation=conversation, seq=seq).first()
+    if row is None:
+        raise Http404("no such transformation")
+    return row
+
+
+def reduction(conversation: Conversation, seq: int) -> Reduction:
+    """Give the transformation with that number as a page; raises Http404."""
+    row = transformation(conversation, seq)
+    call = row.summary_call
+    result = getattr(call, "result", None)
+    edits = load(row.edits)
+    shown = changes(_view_before(conversation, row), edits, row.kind, pins(conversation))
+    known = why(conversation, row)
+    is_left = any(change.keep and not change.keep.is_pinned for change in shown)
+    undoable = can_undo(conversation, row)
+    return Reduction(
+        **{name: getattr(row, name) for name in COLUMNS},
+        kind_label=explained(row.kind),
+        policy=json.dumps(json.loads(row.policy), indent=2),
+        policy_name=json.loads(row.policy)["name"],
+        changes=shown,
+        turn=row.turn.number if row.turn else None,
+        summary_cost_micros=result.cost_micros if result else None,
+        summary_model=call.model if call else "",
+        summary_text=_summary(edits) if row.kind == "summary" else "",
+        extra=decided(row.decision),
+        actor=row.actor.get_username() if row.actor else "",
+        can_restore=can_restore(row) and is_left and not known.is_taken_back,
+        can_undo=undoable,
+        is_settled=is_by_hand(row) and not undoable and not known.is_taken_back,
+        why=known,
+        summary=summary_card(conversation, row),
+    )
+
+
+def _view_before(conversation: Conversation, row: Transformation) -> View:
+    view = View()
+    for entry in path(conversation, row.parent):
+        view = step(view, entry)
+    return view
+
+
+def changes(
+    view: View, edits: tuple[Edit, ...], kind: str = "", held: frozenset[Pin] = frozenset()
+) -> tuple[Change, ...]:
+    """Put each edit's blocks side by side with what they replaced."""
+    found: list[Change] = []
+    messages = {message.seq: message for message in view.messages}
+    for edit in edits:
+        match edit:
+            case SpliceBlocks():
+                found.append(_block_change(messages[edit.seq], edit, kind, held))
+            case SpliceMessages():
+                for message in view.messages:
+                    if edit.first <= message.seq <= edit.last:
+                        keep = _keep(message, held)
+                        found.append(_change(_title(message), _text(message.blocks), "", keep))
+                for put in (Message.parse(*parts) for parts in edit.messages):
+                    messages[put.seq] = put
+                    keep = _keep(put, held)
+                    found.append(_change(_title(put), "", _text(put.blocks), keep))
+            case _:
+                assert_never(edit)
+    return tuple(found)
+
+
+def _keep(message: Message, held: frozenset[Pin]) -> Keep | None:
+    """Give the original of a message; what the API compacted stands in one that has none."""
+    if message.seq == NUMBER:
+        return None
+    return Keep(message_id(message.seq), message.seq in held)
+
+
+def _block_change(message: Message, edit: SpliceBlocks, kind: str, held: frozenset[Pin]) -> Change:
+    dropped = message.blocks[edit.at : edit.at + edit.drop]
+    put = tuple(Block(text) for text in edit.blocks)
+    ids = [block.id for block in (*dropped, *put) if block.id]
+    title = f"{_title(message)}, block {edit.at + 1}" + (f", {ids[0]}" if ids else "")
+    name = replaced(message.seq, put[0], kind) if put else ""
+    keep = Keep(name, bool({name, message.seq} & held)) if name else None
+    return _change(title, _text(dropped), _text(put), keep)
+
+
+def _title(message: Message) -> str:
+    return f"{message.kind} {message.seq}"
+
+
+def _change(title: str, before: str, after: str, keep: Keep | None) -> Change:
+    return Change(title, before, after, len(before), len(after), keep)
+
+
+def _text(blocks: tuple[Block, ...]) -> str:
+    return "\n\n".join(block_text(block.value) for block in blocks)
+
+
+def block_text(block: dict[str, Any]) -> str:
+    """Give a content block as text for people; images and documents by name."""
+    match block["type"]:
+        case "text":
+            return str(block["text"])
+        case "thinking":
+            return str(block.get("thinking", ""))
+        case "compaction":
+            return str(block.get("content") or "")
+        case "tool_result":
+            return result_text(block.get("content", ""))
+        case "tool_use":
+            return f"{block['name']} {json.dumps(block['input'], ensure_ascii=False, indent=2)}"
+        case "document" if (text := text_of(block)) is not None:
+            return f"{described(block)}\n{text}"
+        case _:
+            return described(block)
+
+
+def _summary(edits: tuple[Edit, ...]) -> str:
+    texts: list[str] = []
+    for edit in edits:
+        if isinstance(edit, SpliceBlocks):
+            texts += edit.blocks
+        else:
+            texts += [text for _, _, content in edit.messages for text in wire.split(content)]
+    return "\n".join(block_text(Block(text).value) for text in texts)

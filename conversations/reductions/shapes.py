@@ -1,0 +1,70 @@
+"""A transformation as its page is given it: plain values, ready to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from conversations.reductions.summary import SummaryCard
+from conversations.reductions.why import Why
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One changed block, before and after; one of them is empty where it was dropped or put back.
+
+    `keep` is the original that can be sent in full again, if there is one.
+    """
+
+    title: str
+    before: str
+    after: str
+    characters_before: int
+    characters_after: int
+    keep: Keep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One transformation as a page: why, what, and each change side by side."""
+
+    seq: int
+    kind: str
+    kind_label: str
+    outcome: str
+    note: str
+    reason: str
+    number: int
+    threshold: int
+    source: str
+    setting: str
+    policy: str
+    tokens_before: int
+    tokens_after: int
+    bytes_before: int
+    bytes_after: int
+    changes: tuple[Change, ...]
+    created_at: datetime
+    turn: int | None
+    summary_cost_micros: int | None = None
+    summary_model: str = ""
+    summary_text: str = ""
+    policy_name: str = ""
+    extra: tuple[tuple[str, str], ...] = field(default=())
+    #: Who asked for it, where a person did.
+    actor: str = ""
+    can_restore: bool = False
+    can_undo: bool = False
+    #: Whether a person's change can no longer be taken back, since something came behind it.
+    is_settled: bool = False
+    why: Why | None = None
+    summary: SummaryCard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """An original that can be pinned or left out, by the id that recall takes."""
+
+    id: str
+    is_pinned: bool = False
+    is_left_out: bool = False

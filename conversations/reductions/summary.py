@@ -1,0 +1,172 @@
+"""A summary for people: its words in sections, what it stands for, what it cost, its versions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from conversations.context.steps.api_compaction import puts_block
+from conversations.context.steps.recall_list import carried
+from conversations.context.steps.summary_versions import EDIT, REBUILD, said
+from conversations.context.view import wire
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load
+from conversations.context.view.view import Block, Message
+from conversations.log.path import path
+from conversations.models import LIVE, ApiCall, Conversation, Transformation
+from conversations.reductions.word_diff import Piece, Purse, compared
+from conversations.reductions.working_view import summarised
+
+#: A line that opens a section: a heading, or words in bold alone.
+_HEADING = re.compile(r"(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|__(.+?)__:?)")
+#: Versions that are shown with what changed in them.
+MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Words under a heading; "" for those before the first."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One wording; `pieces` compares it with the one before, None where they are too far apart."""
+
+    seq: int
+    created_at: datetime
+    by: str
+    origin: str
+    pieces: tuple[Piece, ...] | None
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryCard:
+    """`first` and `last` are the numbers of the messages it stands for, of which there are `count`.
+
+    `accepted` says in how many attempts, 0: it is a person's or the API's and was not asked for.
+    """
+
+    sections: tuple[Section, ...]
+    text: str
+    listed: tuple[str, ...]
+    first: int | None
+    last: int | None
+    count: int
+    model: str
+    read_tokens: int | None
+    written_tokens: int | None
+    cost_micros: int | None
+    accepted: int
+    versions: tuple[Version, ...]
+    #: The newest version, where this one has been replaced.
+    newest: int | None
+    can_edit: bool
+
+
+def summary_card(conversation: Conversation, row: Transformation) -> SummaryCard | None:
+    """Give the card of a summary that was applied; None for another change."""
+    if row.kind != "summary" or row.outcome != "applied" or row.edits == "[]":
+        return None
+    block = _block(row)
+    text = said(str(block.value.get("text", ""))) if block else ""
+    before = [e for e in path(conversation, row.parent) if isinstance(e, Message)]
+    covered = _covered(conversation, row, [message.seq for message in before])
+    calls = _calls(row)
+    known = summarised(conversation)
+    is_shown = known is not None and row.seq in {one.seq for one in known.versions}
+    newest = known.current if known is not None and is_shown else None
+    is_editable = known is not None and known.zone is not None and newest == row.seq
+    is_live = conversation.turns.filter(state__in=LIVE).exists()
+    return SummaryCard(
+        sections=sections(text),
+        text=text,
+        listed=tuple(carried([block])[0]) if block else (),
+        first=covered[0] if covered else None,
+        last=covered[-1] if covered else None,
+        count=len(covered),
+        model=calls[-1].model if calls else "",
+        read_tokens=sum(_read(call) for call in calls) if calls else None,
+        written_tokens=sum(call.result.output_tokens or 0 for call in calls) if calls else None,
+        cost_micros=sum(call.result.cost_micros for call in calls) if calls else None,
+        accepted=len(calls),
+        versions=_versions(conversation, row),
+        newest=None if newest == row.seq else newest,
+        can_edit=is_editable and not is_live,
+    )
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """Divide a text at its headings."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for line in text.splitlines():
+        heading = _HEADING.fullmatch(line.strip())
+        if heading:
+            found.append((next(filter(None, heading.groups())), []))
+        else:
+            found[-1][1].append(line)
+    made = (Section(title, "\n".join(lines).strip()) for title, lines in found)
+    return tuple(one for one in made if one.title or one.text)
+
+
+def _block(row: Transformation) -> Block | None:
+    """Give the text block that a summary put in the first message."""
+    for edit in load(row.edits):
+        if isinstance(edit, SpliceBlocks) and edit.blocks:
+            return Block(edit.blocks[0])
+        if isinstance(edit, SpliceMessages) and edit.messages and puts_block([edit]):
+            value = Message.parse(*edit.messages[0]).blocks[0].value
+            return Block(wire.encode({"type": "text", "text": str(value.get("content") or "")}))
+    return None
+
+
+def _covered(conversation: Conversation, row: Transformation, log: list[int]) -> list[int]:
+    """Name the messages a version stands for: those that the first wording of it replaced."""
+    edits = load(row.edits)
+    if row.setting in (EDIT, REBUILD):
+        found = summarised(conversation, row.seq)
+        return [message.seq for message in found.zone.messages] if found and found.zone else []
+    gone = [edit for edit in edits if isinstance(edit, SpliceMessages)]
+    return [seq for seq in log if any(edit.first <= seq <= edit.last for edit in gone)]
+
+
+def _calls(row: Transformation) -> list[ApiCall]:
+    """Give the calls that asked for these words: the attempts and the parts, in order."""
+    call = row.summary_call
+    if call is None:
+        return []
+    calls = ApiCall.objects.filter(turn=call.turn_id, purpose="summary", tip=call.tip)
+    known = calls.filter(number__lte=call.number, result__isnull=False, model=call.model)
+    return list(known.select_related("result").order_by("number"))
+
+
+def _read(call: ApiCall) -> int:
+    result = call.result
+    read, written = result.cache_read_tokens or 0, result.cache_write_tokens or 0
+    return (result.input_tokens or 0) + read + written
+
+
+def _versions(conversation: Conversation, row: Transformation) -> tuple[Version, ...]:
+    """Give every wording up to the newest, oldest first, each compared with the one before it."""
+    on_path = path(conversation)
+    seqs = {entry.seq for entry in on_path} | {row.seq}
+    rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)
+    purse, found, before = Purse(), list[Version](), ""
+    for one in rows.exclude(edits="[]").select_related("actor", "summary_call").order_by("seq"):
+        block = _block(one)
+        text = said(str(block.value.get("text", ""))) if block else ""
+        found.append(
+            Version(
+                one.seq,
+                one.created_at,
+                one.actor.get_username() if one.actor else "",
+                one.setting,
+                compared(before, text, purse) if found else None,
+                one.seq == row.seq,
+            )
+        )
+        before = text
+    return tuple(found[-MOST:])

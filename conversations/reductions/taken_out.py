@@ -1,0 +1,100 @@
+"""What a change took from the view, and what a person may have sent in full again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from django.db.models import Q
+
+from conversations.context.steps.exclude import EXCLUDE
+from conversations.context.steps.recall_list import message_id
+from conversations.context.steps.summary_versions import EDIT, REBUILD
+from conversations.context.steps.summary_zone import OURS
+from conversations.context.view.edits import Edit, SpliceBlocks, load
+from conversations.context.view.view import Block, Message
+from conversations.log.path import path
+from conversations.log.tree import on_path
+from conversations.models import Conversation, Transformation
+
+#: Kinds of transformation that take something a person may want back.
+_TAKING = ("ingest", "compaction", "shrink", *OURS)
+#: What stands as the setting of an entry that takes another one back.
+UNDO = "undo"
+
+
+def can_restore(row: Transformation) -> bool:
+    """Say whether what the change took can be asked for again."""
+    is_taking = row.kind in _TAKING and row.setting not in (EDIT, REBUILD)
+    return row.outcome == "applied" and is_taking
+
+
+def is_by_hand(row: Transformation) -> bool:
+    """Say whether a person made the change, and it changed something."""
+    if row.outcome != "applied" or row.actor_id is None or row.setting == UNDO:
+        return False
+    # Entries from before the setting was written tell a restore taken back by its size.
+    return row.kind != "restore" or row.tokens_after > row.tokens_before
+
+
+def can_undo(conversation: Conversation, row: Transformation) -> bool:
+    """Say whether a person's change can be taken back: nothing came behind it."""
+    return is_by_hand(row) and conversation.tip == row.seq
+
+
+def taken_back(rows: Iterable[Transformation]) -> frozenset[int]:
+    """Name those of a turn's changes that were taken back again."""
+    kept = list(rows)
+    undone = {(row.parent, row.seq) for row in kept if row.setting == UNDO}
+    return frozenset(
+        row.seq
+        for row in kept
+        if row.setting != UNDO and any(row.parent == p and row.seq < seq for p, seq in undone)
+    )
+
+
+def left_out(conversation: Conversation) -> frozenset[str]:
+    """Name what a person left out on the shown path; a query of its own, and one for the path."""
+    rows = conversation.transformations.filter(on_path("turn", conversation), outcome="applied")
+    rows = rows.filter(Q(setting=EXCLUDE) | Q(kind="restore")).order_by("-seq")
+    found: dict[str, bool] = {}
+    bound = conversation.tip
+    for seq, parent, kind, edits in rows.values_list("seq", "parent", "kind", "edits"):
+        if seq > bound:
+            continue
+        if edits == "[]":
+            # What came behind its parent was taken back.
+            bound = parent
+        for name in _named(load(edits)):
+            found.setdefault(name, kind != "restore")
+    return frozenset(name for name, is_out in found.items() if is_out)
+
+
+def _named(edits: Iterable[Edit]) -> Iterator[str]:
+    for edit in edits:
+        if isinstance(edit, SpliceBlocks):
+            yield from (replaced(edit.seq, Block(text), "") for text in edit.blocks)
+            continue
+        for seq, kind, content in edit.messages:
+            yield message_id(seq)
+            yield from (block.id for block in Message.parse(seq, kind, content).blocks)
+
+
+def taken(conversation: Conversation, row: Transformation) -> list[str]:
+    """Name the originals that a change took, as recall names them."""
+    if not can_restore(row):
+        return []
+    log = [entry.seq for entry in path(conversation, row.parent) if isinstance(entry, Message)]
+    found: list[str] = []
+    for edit in load(row.edits):
+        if isinstance(edit, SpliceBlocks):
+            found += [replaced(edit.seq, Block(text), row.kind) for text in edit.blocks]
+        else:
+            found += [message_id(seq) for seq in log if edit.first <= seq <= edit.last]
+    return [name for name in dict.fromkeys(found) if name]
+
+
+def replaced(seq: int, put: Block, kind: str) -> str:
+    """Name the original in whose place a block was put; "" for what the engine added itself."""
+    if kind in OURS:
+        return ""
+    return put.id if put.type == "tool_result" else message_id(seq)

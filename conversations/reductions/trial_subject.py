@@ -1,0 +1,233 @@
+"""A conversation as the policy lab takes it: its messages as they were stored, and what happened.
+
+The record holds the originals of the shown path, the system prompt and tools of its last call, the
+times of its calls and what the API counted. So a replay of the log is judged by the same numbers as
+one of a file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from conversations.agent.prices import PriceList, PriceMissing
+from conversations.agent.usage import Usage
+from conversations.budgets.prices import price_list
+from conversations.context.errors import ContextError
+from conversations.context.policy.policy import PRESETS, Policy, policy_from
+from conversations.context.view import rules, wire
+from conversations.context.view.view import Message, View
+from conversations.lab.cache import minimum_of
+from conversations.lab.records import Reading, Record, calls
+from conversations.lab.replay_setup import World
+from conversations.lab.report import Report, uncached
+from conversations.lab.tokens import scaled
+from conversations.log.entries import tip_path
+from conversations.log.path import REMEMBERED, path
+from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
+from conversations.models import Message as MessageRow
+from conversations.reductions.policy import effective_policy, tool_rules
+from conversations.toolbox.toolset import toolset
+from tools.framework.registry import TOOLS
+from tools.framework.toolset import Toolset
+
+#: What a recorded agent may lack and ours always has.
+RECALL = tuple(Toolset({"recall": TOOLS["recall"]}).definitions())
+#: Limits of the correction by what the API counted, in percent of the estimate.
+_SCALES = (50, 300)
+
+
+class TrialError(Exception):
+    """A conversation cannot be replayed; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a trial replays: the record, the worlds, and what really happened."""
+
+    record: Record
+    worlds: tuple[World, ...]
+    actual: Report | None
+    size: int
+    #: The name of the policy that the conversation has.
+    own: str
+
+
+def length_of(conversation: Conversation) -> int:
+    """Count the characters of the shown path, the least bytes that a replay of it has."""
+    shown = tip_path(conversation)
+    rows = MessageRow.objects.filter(conversation=conversation)
+    lengths = rows.values_list("seq", Length("content"))
+    files: int = conversation.attachments.aggregate(sum=Sum("size"))["sum"] or 0
+    return files + sum(int(length) for seq, length in lengths if seq in shown)
+
+
+def record_of(conversation: Conversation) -> Record:
+    """Make the record of the shown path; raises TrialError when there is nothing to replay."""
+    entries = [entry for entry in path(conversation) if isinstance(entry, Message)]
+    messages = tuple(entries)
+    called = calls(messages)
+    if not called:
+        raise TrialError("There is no answer yet that could be replayed.")
+    view = View()
+    for message in messages[: called[-1]]:
+        view = view.append(message)
+    try:
+        rules.check(view)
+    except ContextError as error:
+        raise TrialError(
+            f"The messages alone make no request that the API takes: {error}"
+        ) from error
+    results = _results(conversation)
+    by_seq = {result.answer.seq: result for result in results if result.answer is not None}
+    system, tools = _head(results[-1].call if results else None, conversation)
+    return Record(
+        str(conversation.public_id),
+        system,
+        tools,
+        messages,
+        readings=tuple(_readings(messages, by_seq)),
+        times=_times(conversation, messages, by_seq),
+    )
+
+
+def subject_of(conversation: Conversation) -> Subject:
+    """Give everything a trial needs, so that it needs no database; raises TrialError."""
+    record = record_of(conversation)
+    model = ApiModel.objects.filter(pk=conversation.model).first()
+    if model is None:
+        raise TrialError(f"The model {conversation.model} is not in the catalogue.")
+    try:
+        own = effective_policy(conversation)
+    except ContextError as error:
+        raise TrialError(str(error)) from error
+    prices = price_list(model.pk, timezone.now())
+    results = _results(conversation)
+    worlds = tuple(
+        World(
+            model=model.pk,
+            window=model.window,
+            policy=policy,
+            prices=prices,
+            minimum=minimum_of(model.pk),
+            tokenizer=scaled(_scale(results)),
+            recall_tools=RECALL,
+            remembered=REMEMBERED,
+            clears=model.clears,
+            compacts=model.compacts,
+        )
+        for policy in _policies(own)
+    )
+    try:
+        for kind in ("input", "output", "cache_write_5m", "cache_read"):
+            prices.rate(kind, 0)
+    except PriceMissing as error:
+        raise TrialError(str(error)) from error
+    actual = _actual(conversation, prices) if results else None
+    size = sum(message.size for message in record.messages)
+    return Subject(record, worlds, actual, size, own.name)
+
+
+def _policies(own: Policy) -> list[Policy]:
+    """Give the conversation's own policy first, then the other presets as such."""
+    # Presets are compared as such, without the numbers of the site, but with the tools' rules.
+    rules = {"tool_policies": tool_rules()}
+    return [own, *(policy_from(name, rules) for name in PRESETS if name != own.name)]
+
+
+def _results(conversation: Conversation) -> list[ApiResult]:
+    """Give the replies that were answered, oldest first."""
+    rows = ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
+    rows = rows.exclude(answer=None).select_related("call", "call__envelope", "answer")
+    return list(rows.defer("answer__content", "usage").order_by("call_id"))
+
+
+def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
+    """Give system prompt and tools as they were last sent."""
+    if call is None:
+        return conversation.instructions, tuple(toolset(conversation).definitions())
+    sent = wire.decode(call.envelope.text)
+    tools = sent.get("tools", [])
+    bare = [{key: tool[key] for key in tool if key != "cache_control"} for tool in tools]
+    system = sent.get("system", "")
+    if isinstance(system, list):
+        system = "\n\n".join(str(block.get("text", "")) for block in system)
+    return system, tuple(bare)
+
+
+def _readings(messages: tuple[Message, ...], by_seq: dict[int, ApiResult]) -> list[Reading]:
+    """Give what was counted of requests that nothing had been taken from."""
+    found = []
+    for at, message in enumerate(messages):
+        result = by_seq.get(message.seq)
+        if result is not None and result.input_tokens is not None and not result.call.view_edits:
+            found.append(Reading(at, _context(result)))
+    return found
+
+
+def _times(
+    conversation: Conversation, messages: tuple[Message, ...], by_seq: dict[int, ApiResult]
+) -> tuple[float, ...]:
+    """Give when each message came, an answer when it was asked for; nothing for imported ones."""
+    if not by_seq:
+        return ()
+    rows = MessageRow.objects.filter(conversation=conversation).values_list("seq", "created_at")
+    made = {seq: at.timestamp() for seq, at in rows}
+    found: list[float] = []
+    for message in messages:
+        result = by_seq.get(message.seq)
+        at = result.call.sent_at.timestamp() if result else made[message.seq]
+        found.append(max(at, found[-1]) if found else at)
+    return tuple(found)
+
+
+def _context(result: ApiResult) -> int:
+    return (
+        (result.input_tokens or 0)
+        + (result.cache_read_tokens or 0)
+        + (result.cache_write_tokens or 0)
+    )
+
+
+def _scale(results: list[ApiResult]) -> int:
+    """Say how the API counted this conversation, in percent of the engine's estimate."""
+    counted = estimated = 0
+    for result in results:
+        if result.input_tokens is not None:
+            counted += _context(result)
+            estimated += result.call.view_tokens + result.call.overhead_tokens
+    lowest, highest = _SCALES
+    return min(highest, max(lowest, counted * 100 // estimated)) if estimated else 100
+
+
+def _actual(conversation: Conversation, prices: PriceList) -> Report:
+    """Sum up what happened, as a report like those of the lab."""
+    report = Report("", conversations=1)
+    rows = ApiResult.objects.filter(call__conversation=conversation).select_related("call")
+    for result in rows.defer("usage").order_by("pk"):
+        usage = Usage(
+            result.input_tokens or 0,
+            result.output_tokens or 0,
+            result.cache_read_tokens or 0,
+            result.cache_write_tokens or 0,
+            0,
+        )
+        report.cost_uncached += prices.cost(uncached(usage))
+        if result.call.purpose == "reply":
+            report.calls += 1
+            report.tokens.add(usage)
+            report.peak = max(report.peak, usage.context)
+            report.cost += result.cost_micros
+        else:
+            report.summary_calls += 1
+            report.summary_cost += result.cost_micros
+    changes = conversation.transformations.filter(outcome="applied")
+    report.applied = Counter(changes.values_list("kind", flat=True))
+    for before, after in changes.values_list("tokens_before", "tokens_after"):
+        report.freed += before - after
+    return report

@@ -1,0 +1,166 @@
+"""Why a change was made, how well its figure was known, and what it has cost and saved since.
+
+What it saved is an estimate: the tokens it took, at the price of reading them from the cache, for
+each call that was made since without them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from conversations.budgets.prices import price_list
+from conversations.conf import PREFIX, site_overrides
+from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
+from conversations.context.view import wire
+from conversations.models import ApiCall, Conversation, Transformation, User
+from conversations.reductions.policy import RULES
+from conversations.reductions.taken_out import UNDO
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """One number of the policy that was in force, and where it came from."""
+
+    name: str
+    value: str
+    origin: str
+    has_fired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """`version` names the policy's numbers as a whole: the same numbers have the same one.
+
+    `counted` is what the provider counted at the next call, where `estimated` was expected, and
+    `error` the difference in percent. Money is in micro-dollars.
+    """
+
+    actor: str
+    role: str
+    version: str
+    policy: tuple[InForce, ...]
+    estimated: int | None = None
+    counted: int | None = None
+    error: float | None = None
+    calls_since: int = 0
+    saved_tokens: int = 0
+    saved_micros: int | None = None
+    asked_micros: int = 0
+    rewritten_micros: int | None = None
+    is_taken_back: bool = False
+
+
+def why(conversation: Conversation, row: Transformation) -> Why:
+    """Give what is known of a change besides its own numbers."""
+    snapshot = json.loads(row.policy)
+    made = Why(
+        actor=row.actor.get_username() if row.actor else "",
+        role=_role(conversation, row),
+        version=wire.digest(row.policy).removeprefix("sha256:")[:8],
+        policy=tuple(_in_force(conversation, snapshot, row.setting)),
+    )
+    if row.outcome != "applied":
+        return made
+    undone = conversation.transformations.filter(
+        setting=UNDO, parent=row.parent, seq__gt=row.seq
+    ).first()
+    calls = ApiCall.objects.filter(
+        conversation=conversation, purpose="reply", tip__gte=row.seq, result__input_tokens__gt=0
+    ).select_related("result")
+    if undone is not None:
+        calls = calls.filter(tip__lt=undone.seq)
+    return _measured(made, row, calls, is_taken_back=undone is not None)
+
+
+def _role(conversation: Conversation, row: Transformation) -> str:
+    if row.actor is None:
+        return _("automatic")
+    if row.actor_id == conversation.owner_id:
+        return _("the person whose chat it is")
+    return _("an administrator")
+
+
+def _measured(made: Why, row: Transformation, calls: Any, *, is_taken_back: bool) -> Why:
+    first = calls.order_by("pk").first()
+    estimated = counted = error = None
+    if first is not None:
+        result = first.result
+        estimated = first.estimated_tokens
+        counted = sum(
+            n or 0
+            for n in (result.input_tokens, result.cache_read_tokens, result.cache_write_tokens)
+        )
+        error = round((estimated - counted) * 100 / counted, 1) if counted else None
+    since, freed = calls.count(), max(0, row.tokens_before - row.tokens_after)
+    rates = price_list(row.conversation.model, timezone.now()).rates
+    saved = since * freed * rates.cache_read // 1_000_000 if rates else None
+    asked = 0
+    if row.summary_call is not None:
+        asked = ApiCall.objects.filter(
+            turn=row.summary_call.turn_id, purpose="summary", tip=row.summary_call.tip
+        ).aggregate(sum=Sum("result__cost_micros"))["sum"]
+    return replace(
+        made,
+        estimated=estimated,
+        counted=counted,
+        error=error,
+        calls_since=since,
+        saved_tokens=since * freed,
+        saved_micros=saved,
+        asked_micros=asked or 0,
+        rewritten_micros=_rewritten(row.decision),
+        is_taken_back=is_taken_back,
+    )
+
+
+def _rewritten(decision: str) -> int | None:
+    """Give what a person's change made the prompt cache cost; others say it with their reasons."""
+    found = json.loads(decision) if decision else {}
+    return found["cost"] if found.get("why") == "asked" and found["saved_each"] else None
+
+
+def _in_force(conversation: Conversation, snapshot: dict[str, Any], setting: str) -> list[InForce]:
+    """Say of each number where it came from; one set elsewhere by now says that it has changed."""
+    owner = User.objects.only("policy").get(pk=conversation.owner_id)
+    levels = (
+        (conversation.policy, _("this chat")),
+        (owner.policy, _("this user")),
+        (site_overrides(), ""),
+    )
+    preset = PRESETS.get(snapshot.get("name", ""))
+    found: list[InForce] = []
+    for name in POLICY_FIELDS:
+        if name not in snapshot:
+            continue
+        value = snapshot[name]
+        origin = ""
+        for level, label in levels:
+            if isinstance(level, dict) and name in level and _same(level[name], value):
+                origin = label or f"{_('site')}, {PREFIX}{name.upper()}"
+                break
+        if not origin and preset is not None and _same(getattr(preset, name), value):
+            origin = f"{_('preset')} {preset.name}"
+        if not origin:
+            origin = _("the tools") if name == RULES else _("changed since")
+        found.append(InForce(name, _shown(value), origin, name == setting))
+    return sorted(found, key=lambda one: not one.has_fired)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return list(one) == list(other)
+    return bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return _("on") if value else _("off")
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(map(str, value)) or "–" if isinstance(value, list | tuple) else str(value)

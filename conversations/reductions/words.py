@@ -1,0 +1,55 @@
+"""Why a reduction was made, in words for people."""
+
+from __future__ import annotations
+
+import json
+
+from django.utils.translation import gettext as _
+
+from conversations.rendering.numbers import dollars
+
+
+def explained(kind: str) -> str:
+    """Say what a kind of transformation does."""
+    words = {
+        "ingest": _("shortened a tool result before it was first sent"),
+        "compaction": _("shortened old tool results"),
+        "rounds": _("summarised finished tool rounds"),
+        "summary": _("replaced messages by a summary"),
+        "trim": _("dropped whole exchanges"),
+        "shrink": _("shortened the largest blocks"),
+        "rebind": _("dropped thinking that another request signed"),
+        "restore": _("brought an original back"),
+        "clearing": _("the API cleared old tool results"),
+    }
+    return f"{kind}: {words[kind]}"
+
+
+def decided(decision: str) -> tuple[tuple[str, str], ...]:
+    """Say by which numbers a reduction was decided, as names and values; () when by none."""
+    if not decision:
+        return ()
+    found = json.loads(decision)
+    reasons = {
+        "share": _("a share of the model's window was passed"),
+        "cliff": _("the next call would have passed a price step"),
+        "cold": _("nothing was in the prompt cache any more, so nothing had to be rewritten"),
+        "pays": _("the calls to come pay for the rewriting"),
+    }
+    saved = _("about %(n)s tokens a call") % {"n": f"{found['saved_tokens']:,}"}
+    if found["why"] == "asked":
+        # A person decided; what it cost stands with what was paid.
+        return ((_("Saves"), saved),) if found["saved_tokens"] else ()
+    if not found["saved_each"]:
+        return ((_("Decided because"), reasons[found["why"]]), (_("Saves"), saved))
+    cost = dollars(found["cost"])
+    if found["cost"]:
+        cost += _(", paid back after %(back)s calls; about %(more)s more were expected") % {
+            "back": f"{found['pays_back_calls']:,}",
+            "more": f"{found['expected_calls']:,}",
+        }
+    return (
+        (_("Decided because"), reasons[found["why"]]),
+        (_("Saves"), f"{saved}, {dollars(found['saved_each'])}"),
+        (_("Costs"), cost),
+    )

@@ -1,0 +1,80 @@
+"""A conversation laid out for a person to work on: its view, its figures, what it may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from django.utils import timezone
+
+from conversations.budgets.prices import price_list
+from conversations.context.policy.gauge import Report
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.by_hand import at_hand
+from conversations.context.steps.protocol import Situation
+from conversations.context.steps.summary_versions import covered
+from conversations.context.steps.summary_zone import Zone
+from conversations.context.steps.working_view import Desk
+from conversations.context.view.edits import SpliceMessages, load
+from conversations.context.view.view import View
+from conversations.log.path import Change, path, state, step
+from conversations.models import ApiModel, Conversation
+from conversations.reductions.pins import pins
+
+#: A model that is not in the catalogue any more.
+_WINDOW = 200_000
+
+
+def desk_of(conversation: Conversation, policy: Policy) -> Desk:
+    """Give the view at the tip with what is known of it; what is pinned may not be touched."""
+    model = ApiModel.objects.filter(pk=conversation.model).first()
+    now = timezone.now()
+    loaded = state(conversation, conversation.model)
+    report: Report | None = loaded.report
+    known = Situation(
+        model=conversation.model,
+        window=model.window if model else _WINDOW,
+        # System prompt and tools, as the last call had them.
+        overhead=report.overhead if report else 0,
+        report=report,
+        bound_to="",
+        binding="",
+        rates=price_list(conversation.model, now).rates,
+        cache_age=max(0, int(now.timestamp() - loaded.called_at)),
+        pins=pins(conversation),
+    )
+    return at_hand(loaded.view, known, policy)
+
+
+@dataclass(frozen=True, slots=True)
+class Summarised:
+    """The summary on the shown path: its versions, and what the first one replaced.
+
+    `before` is the view that one was made of; `zone` is None where it has no words of ours.
+    """
+
+    versions: tuple[Change, ...]
+    before: View
+    zone: Zone | None
+
+    @property
+    def current(self) -> int:
+        return self.versions[-1].seq
+
+
+def summarised(conversation: Conversation, seq: int = 0) -> Summarised | None:
+    """Give the last summary of the path, or the one that entry `seq` is a version of."""
+    view = View()
+    found: Summarised | None = None
+    for entry in path(conversation):
+        if isinstance(entry, Change) and entry.kind == "summary" and entry.outcome == "applied":
+            edits = load(entry.edits)
+            if found is None or any(isinstance(edit, SpliceMessages) for edit in edits):
+                if found is not None and seq in {version.seq for version in found.versions}:
+                    return found
+                found = Summarised((entry,), view, covered(view, edits))
+            else:
+                found = replace(found, versions=(*found.versions, entry))
+        view = step(view, entry)
+    if seq and found is not None and seq not in {version.seq for version in found.versions}:
+        return None
+    return found

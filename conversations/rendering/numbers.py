@@ -1,0 +1,73 @@
+"""Numbers as people read them: money, tokens, durations."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+
+def dollars(micros: int | None) -> str:
+    """Show micro-dollars with as many digits as they are worth."""
+    if micros is None:
+        return ""
+    sign, size = ("-" if micros < 0 else ""), abs(micros)
+    if 0 < size < 50:
+        return f"{sign}<$0.0001"
+    places = 2 if size >= 1_000_000 or size == 0 else 3 if size >= 10_000 else 4
+    unit = 10 ** (6 - places)
+    whole, rest = divmod((size + unit // 2) // unit, 10**places)
+    return f"{sign}${whole:,}.{rest:0{places}d}"
+
+
+def worth(amount: int | None, unit: str) -> str:
+    """Show an amount in the unit of its budget."""
+    if amount is None or unit == "money":
+        return dollars(amount)
+    if unit == "turns":
+        return ngettext("%(number)s turn", "%(number)s turns", amount) % {"number": f"{amount:,}"}
+    return _("%(number)s tokens") % {"number": f"{amount:,}"}
+
+
+def budget_name(period: str) -> str:
+    """Name the budget of a period."""
+    names = {
+        "hour": _("this hour's budget"),
+        "day": _("today's budget"),
+        "week": _("this week's budget"),
+        "month": _("this month's budget"),
+    }
+    return names.get(period, _("the budget"))
+
+
+def tokens(count: int | None) -> str:
+    """Show a count of tokens short: 96301 is 96k."""
+    if count is None:
+        return ""
+    if count < 1_000:
+        return str(count)
+    if count < 9_950:
+        return f"{(count + 50) // 100 / 10:g}k"
+    if count < 999_500:
+        return f"{(count + 500) // 1_000}k"
+    if count < 999_995_000:
+        return f"{(count + 5_000) // 10_000 / 100:g}M"
+    return f"{(count + 5_000_000) // 10_000_000 / 100:g}B"
+
+
+def duration(milliseconds: int | None) -> str:
+    """Show a duration in the unit that fits it."""
+    if milliseconds is None:
+        return ""
+    if milliseconds < 1_000:
+        return _("%(number)d ms") % {"number": milliseconds}
+    if milliseconds < 60_000:
+        return _("%(number)s s") % {"number": f"{milliseconds / 1000:.1f}"}
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": seconds}
+
+
+def seconds(count: int) -> str:
+    """Show a time in whole seconds or, from two minutes on, minutes."""
+    if count < 120 or count % 60:
+        return _("%(number)d s") % {"number": count}
+    return _("%(number)d min") % {"number": count // 60}

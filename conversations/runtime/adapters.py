@@ -1,0 +1,244 @@
+"""The runner's ports over services, tools and the API client."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask
+from conversations.agent.job import Loaded
+from conversations.agent.ports import (
+    NO_HEADERS,
+    Ending,
+    Head,
+    Headers,
+    Piece,
+    Sending,
+    Sent,
+    ToolDone,
+)
+from conversations.agent.resume import WRONG
+from conversations.budgets.admission import demand_next
+from conversations.conf import conf
+from conversations.context.pipeline import Veto
+from conversations.context.policy.policy import Policy
+from conversations.context.view import wire
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import Message
+from conversations.db import db
+from conversations.files.workspace import UserWorkspace
+from conversations.library.access import conversation_by_id
+from conversations.live.tool_progress import Progress
+from conversations.log import append
+from conversations.log.leases import Lease
+from conversations.log.path import state
+from conversations.reductions.pins import pins_of
+from conversations.signals import veto_of
+from conversations.telemetry import spans
+from conversations.telemetry.ids import tell
+from conversations.toolbox.approval_judge import judged
+from conversations.toolbox.approvals import ask_person
+from conversations.toolbox.mail_port import Mailboxes
+from conversations.toolbox.web_search import has_read_privately
+from conversations.transcript.originals import recalled
+from conversations.turns import calls, tool_calls
+from conversations.turns.calls import Timing
+from conversations.turns.metrics import refusals_counted
+from tools.framework.outside_access import WebAccess
+from tools.framework.tool import Tool, ToolContext
+from tools.framework.toolset import NO_TOOLS, Toolset
+from tools.http.page_cache import Shelves
+
+if TYPE_CHECKING:
+    from conversations.claude.client import Claude
+
+#: Pages that people's turns have read in this process.
+PAGES = Shelves()
+
+
+class TurnLog:
+    """The Log port: the conversation of one lease."""
+
+    def __init__(self, lease: Lease, model: str) -> None:
+        self._lease, self._model = lease, model
+
+    async def load(self) -> Loaded:
+        return await db(self._load)
+
+    def _load(self) -> Loaded:
+        return state(conversation_by_id(self._lease.conversation_id), self._model)
+
+    async def pins(self) -> frozenset[str | int]:
+        return await db(pins_of, self._lease.conversation_id)
+
+    async def record(
+        self, transformation: Transformation, policy: Policy, summary_call: int | None
+    ) -> Veto | None:
+        kind, outcome = transformation.kind, transformation.outcome
+        with spans.span("reduction", kind=kind, outcome=outcome):
+            return await db(self._record, transformation, policy, summary_call)
+
+    def _record(
+        self, change: Transformation, policy: Policy, summary_call: int | None
+    ) -> Veto | None:
+        is_asked = change.outcome == "applied" or (change.outcome == "expected" and change.reason)
+        if is_asked:
+            reasons = veto_of(self._lease.conversation_id, change)
+            if reasons:
+                return Veto(reasons)
+        append.record_transformation(
+            lease=self._lease, change=change, policy=policy, summary_call=summary_call
+        )
+        return None
+
+    async def store_results(self, content: str) -> Message:
+        return await db(self._store_results, content)
+
+    def _store_results(self, content: str) -> Message:
+        tokens = Message.parse(0, "results", content).tokens
+        row = append.store_results(lease=self._lease, content=content, estimate=tokens)
+        return Message(row.seq, "results", content, tokens)
+
+
+class TurnCalls:
+    """The Calls and Model ports: one clock tells how long each call took."""
+
+    def __init__(self, lease: Lease, claude: Claude, tools: Toolset = NO_TOOLS) -> None:
+        self._lease, self._claude, self._tools = lease, claude, tools
+        self._opened = 0.0
+        self._first: float | None = None
+        self._span: Any = None
+
+    async def open(self, sending: Sending) -> Sent:
+        with refusals_counted():
+            sent = await db(calls.open_call, lease=self._lease, sending=sending)
+        tell(call=sent.call)
+        self._span = spans.begin("model call", purpose=sending.purpose, model=sent.model)
+        self._begin()
+        return sent
+
+    async def demand(self, sent: Sent) -> None:
+        with refusals_counted():
+            await db(demand_next, lease=self._lease, call_id=sent.call)
+
+    def _begin(self) -> None:
+        self._opened, self._first = time.monotonic(), None
+
+    def _timing(self) -> Timing:
+        first = None if self._first is None else _milliseconds(self._first - self._opened)
+        return Timing(first, _milliseconds(time.monotonic() - self._opened))
+
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        return await self._claude.count(body, headers)
+
+    async def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
+        # Closed with this one, so that a stop ends the connection at once.
+        async with aclosing(self._claude.stream(body, headers)) as stream:
+            async for item in stream:
+                if self._first is None and isinstance(item, Piece):
+                    self._first = time.monotonic()
+                yield item
+
+    async def close(self, sent: Sent, ending: Ending) -> Message | None:
+        failure = ending.failure.code if ending.failure else ""
+        spans.end(self._span, error=failure, status=ending.status)
+        row = await db(
+            calls.close_call,
+            lease=self._lease,
+            call_id=sent.call,
+            ending=ending,
+            timing=self._timing(),
+            effects=self._tools.effects,
+        )
+        tell(call=None)
+        return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
+
+
+class TurnTools:
+    """The Tools port: the conversation's toolset, given the user's own things."""
+
+    def __init__(
+        self, lease: Lease, tools: Toolset, cancelled: partial[bool], progress: Progress
+    ) -> None:
+        self._lease, self._tools, self._progress = lease, tools, progress
+        #: The keys of the calls that have started.
+        self._keys: dict[str, str] = {}
+        self._context = ToolContext(
+            user_id=str(lease.user_id),
+            workspace=workspace_of(lease.user_id),
+            originals=_Originals(lease.conversation_id),
+            web=WebAccess(
+                allowed_private=frozenset(conf.fetch_private),
+                pages=PAGES.of(str(lease.user_id), conf.fetch_cache_bytes),
+            ),
+            now=lambda: datetime.now(UTC),
+            cancelled=cancelled,
+            mail=Mailboxes(lease.user_id),
+        )
+
+    async def judge(self, uses: Sequence[ToolUse]) -> dict[str, Ask | ToolDone]:
+        return await db(judged, self._lease.turn_id, uses, self._tools)
+
+    async def ask(self, asks: Sequence[Ask]) -> None:
+        await db(ask_person, lease=self._lease, asks=asks)
+
+    async def started(self, use: ToolUse) -> None:
+        tool = self._tools.tools.get(use.name)
+        is_private = tool is not None and tool.is_private
+        self._keys[use.id] = await db(
+            tool_calls.start_tool, lease=self._lease, tool_use_id=use.id, is_private=is_private
+        )
+
+    async def run(self, use: ToolUse) -> ToolDone:
+        key, progress = self._keys.pop(use.id, ""), self._progress.begin(use.id)
+        web = await self._reach(self._tools.tools.get(use.name))
+        context = replace(self._context, key=key, progress=progress, web=web)
+        name = use.name if use.name in self._tools.tools else "unknown"
+        try:
+            with spans.span("tool call", tool=name):
+                result = await self._tools.run(use.name, wire.decode(use.input), context)
+        finally:
+            self._progress.end(use.id)
+        content = wire.encode(result.content)
+        is_wrong = result.details.get("code") in WRONG
+        state: Literal["ok", "error"] = "error" if result.is_error else "ok"
+        return ToolDone(content, state, result.details, is_wrong)
+
+    async def _reach(self, tool: Tool | None) -> WebAccess:
+        """Hold a call to the host it was judged by, where it could carry away what is private."""
+        if tool is None or tool.destination is None:
+            return self._context.web
+        return replace(self._context.web, is_held_to_host=await db(self._has_read_privately))
+
+    def _has_read_privately(self) -> bool:
+        return has_read_privately(conversation_by_id(self._lease.conversation_id))
+
+    async def finished(self, use: ToolUse, done: ToolDone) -> None:
+        await db(tool_calls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
+
+
+class _Originals:
+    def __init__(self, conversation_id: int) -> None:
+        self._conversation_id = conversation_id
+
+    async def find(self, id: str) -> str | None:
+        return await db(self._find, id)
+
+    def _find(self, id: str) -> str | None:
+        return recalled(conversation_by_id(self._conversation_id), id)
+
+
+def workspace_of(user_id: int) -> UserWorkspace:
+    return UserWorkspace(user_id)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(0, round(seconds * 1000))

@@ -1,0 +1,102 @@
+"""The MCP servers of a process that runs turns: kept as the settings say, and reported on.
+
+The database is asked regularly and whenever an administrator changed something here, so another
+process's change arrives as well. What a connection tells is stored by the services; this module
+decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from conversations.db import db
+from conversations.toolbox.mcp.approved import asked_checks, pool_servers
+from conversations.toolbox.mcp.servers import check_answered, record_listing, record_standing
+from tools.mcp.connection import Standing
+from tools.mcp.definitions import Listed
+from tools.mcp.pool import Pool, pool
+
+logger = logging.getLogger("agentweb.turns")
+SECONDS = 10.0
+
+
+class _Recorder:
+    def __init__(self) -> None:
+        #: A server that stays away is logged once.
+        self._failing: set[str] = set()
+
+    async def stands(self, server: str, standing: Standing) -> None:
+        if standing.state == "failed" and server not in self._failing:
+            self._failing.add(server)
+            logger.warning("MCP server %s failed", server)
+        elif standing.state in ("connected", "idle"):
+            self._failing.discard(server)
+        await db(record_standing, name=server, standing=standing)
+
+    async def lists(self, server: str, tools: tuple[Listed, ...]) -> None:
+        await db(record_listing, name=server, tools=tools)
+
+
+class Keeper:
+    """Keeps the pool of this process in step with the database."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._woken = asyncio.Event()
+        self._refused: dict[str, str] = {}
+        self._recorder = _Recorder()
+
+    async def start(self) -> None:
+        """Begin to connect; turns that are launched from now on know their servers."""
+        if self._task is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        self._woken = asyncio.Event()
+        await self._try()
+        self._task = asyncio.create_task(self._keep(), name="mcp-keeper")
+
+    def wake(self) -> None:
+        """Look at the settings soon, from any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
+
+    async def stop(self) -> None:
+        """Leave every server."""
+        self._loop = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+        await self._pool.close()
+
+    async def _keep(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SECONDS):
+                    await self._woken.wait()
+            self._woken.clear()
+            await self._try()
+
+    async def _try(self) -> None:
+        try:
+            await self._look()
+        except Exception:
+            logger.exception("the MCP servers could not be looked at; it is tried again")
+
+    async def _look(self) -> None:
+        servers, refused = await db(pool_servers)
+        await self._pool.keep(servers, self._recorder)
+        for name, why in refused.items():
+            if self._refused.get(name) != why:
+                await self._recorder.stands(name, Standing("failed", why))
+        self._refused = refused
+        for server_id, name in await db(asked_checks):
+            self._pool.ask(name)
+            await db(check_answered, server_id=server_id)
+
+
+keeper = Keeper(pool)

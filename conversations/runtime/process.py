@@ -1,0 +1,116 @@
+"""What a process does besides answering requests: it hears others, runs turns, and sweeps.
+
+Embedded, one process does everything. Scaled out, the web processes serve pages and the workers run
+turns; each of them takes what dead ones left, so it does not matter which is left alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from django.db import connection
+
+from conversations.accounts.throttle import sweep_log_ins
+from conversations.audit.anchors import anchor_due
+from conversations.conf import conf
+from conversations.db import db
+from conversations.files.attachments import sweep_unsent
+from conversations.files.workspace import sweep_workspaces
+from conversations.library.erase import erase_due
+from conversations.live.publish import hear
+from conversations.live.relay import Message, relay
+from conversations.live.watch import watch
+from conversations.runtime.supervisor import supervisor
+from conversations.runtime.sweep import sweep
+from conversations.telemetry.event_loop_lag import pulse
+
+logger = logging.getLogger("agentweb.turns")
+#: Seconds between two sweeps; between two of what has time, where no beat does it.
+SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
+#: Seconds beyond the drain of the turns until a process goes in any case.
+GRACE = 15.0
+
+
+class Process:
+    """This process, from its start to its drain."""
+
+    def __init__(self) -> None:
+        self._sweeper: asyncio.Task[None] | None = None
+        self._runs_turns = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self, *, runs_turns: bool) -> None:
+        """Begin; comes back when turns can be run here, if they are to be."""
+        self._runs_turns, self._loop = runs_turns, asyncio.get_running_loop()
+        pulse.start()
+        await relay.start(_hear)
+        if runs_turns:
+            await supervisor.start(is_alone=connection.vendor == "sqlite")
+        self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
+
+    async def drain(self) -> None:
+        """Tell the pages, let turns end or go to others, leave; takes a bounded time."""
+        work = asyncio.create_task(self._drain(), name="drain")
+        _, late = await asyncio.wait([work], timeout=conf.drain_seconds + GRACE)
+        if late:
+            where = io.StringIO()
+            work.print_stack(file=where)
+            logger.error("the process could not be drained in time, and goes\n%s", where.getvalue())
+        else:
+            work.result()
+
+    async def _drain(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        await watch.farewell()
+        if self._runs_turns:
+            await supervisor.drain(conf.drain_seconds)
+        await relay.stop()
+        pulse.stop()
+
+    def do(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something on this process' loop and wait for it, in a thread of a worker."""
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("this process is no worker: start one with manage.py worker")
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def sweep(self) -> None:
+        """Take the turns of dead processes; start those that wait, where turns run here."""
+        if self._runs_turns:
+            await supervisor.sweep()
+        else:
+            await sweep(())
+
+    async def _sweep_regularly(self) -> None:
+        sweeps = 0
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            sweeps += 1
+            try:
+                await self.sweep()
+                if sweeps % TIDY_SWEEPS == 0 and conf.run_turns_in == "web":
+                    await tidy()
+            except Exception:
+                logger.exception("the sweep failed; it is tried again")
+
+
+async def tidy() -> None:
+    """Do what has time: erase what is due, drop what nobody sent, anchor what has grown."""
+    for work in (erase_due, sweep_unsent, sweep_workspaces, sweep_log_ins, anchor_due):
+        await db(work)
+
+
+async def _hear(message: Message) -> None:
+    match message["type"]:
+        case "stop":
+            supervisor.stop(int(message["turn"]))
+        case _:
+            await hear(message)
+
+
+process = Process()

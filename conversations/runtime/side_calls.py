@@ -1,0 +1,58 @@
+"""Errands: calls outside of any turn's run, which belong to the server as turns do.
+
+Nobody has to wait for one: its page may be closed, a stop of the server ends it, and the sweep
+closes what was not written down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+from conversations.agent.ports import Ending, Sent
+from conversations.agent.stop import Switch
+from conversations.context.view.view import Message
+from conversations.db import db
+from conversations.runtime.adapters import TurnCalls
+from conversations.turns.side_calls import close_errand
+
+#: Seconds a stopped call has to write down how it ended.
+LAST_SECONDS = 5
+
+
+class ErrandCalls(TurnCalls):
+    """The Calls and Model ports of a conversation at rest."""
+
+    async def close(self, sent: Sent, ending: Ending) -> Message | None:
+        await db(close_errand, call_id=sent.call, ending=ending, timing=self._timing())
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a call needs."""
+
+    calls: ErrandCalls
+    model: ErrandCalls
+    switch: Switch
+
+
+class Errands:
+    """Those on their way in this process."""
+
+    def __init__(self) -> None:
+        self._running: dict[asyncio.Task[None], Switch] = {}
+
+    def begin(self, name: str, work: Callable[[Switch], Coroutine[None, None, None]]) -> None:
+        switch = Switch()
+        task = asyncio.create_task(work(switch), name=name)
+        self._running[task] = switch
+        task.add_done_callback(lambda done: self._running.pop(done, None))
+
+    async def drain(self) -> None:
+        """Stop what is on its way."""
+        for switch in self._running.values():
+            switch.request("shutdown")
+        if self._running:
+            await asyncio.wait(list(self._running), timeout=LAST_SECONDS)

@@ -1,0 +1,175 @@
+"""Running turns: a turn belongs to the server, not to a socket or a tab.
+
+Every turn is a task of the supervisor of some process, the one that serves the pages or a worker;
+the database's lease says which of them may write. A stop is a row first and a wake-up second. What
+becomes of a turn whose process died says services/takeovers.py; one that is told to go leaves its
+turns to others where they stand between two calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from conversations.conf import conf
+from conversations.db import db
+from conversations.log import leases
+from conversations.runtime.mcp_servers import keeper
+from conversations.runtime.proposals import propose
+from conversations.runtime.side_calls import Errands
+from conversations.runtime.sweep import sweep
+from conversations.runtime.titles import name
+from conversations.runtime.turn import Run
+
+if TYPE_CHECKING:
+    from conversations.claude.client import Claude
+
+logger = logging.getLogger("agentweb.turns")
+OWNER = f"{socket.gethostname()}:{os.getpid()}"
+
+
+class Supervisor:
+    """The turns of this process."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        #: Turns that wait until one of this process ends.
+        self._waiting: deque[int] = deque()
+        self._runs: dict[int, Run] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._claude: Claude | None = None
+        self._errands = Errands()
+        self._is_draining = False
+
+    @property
+    def is_started(self) -> bool:
+        return self._loop is not None
+
+    @property
+    def running(self) -> int:
+        """Count the turns that run here."""
+        return len(self._tasks)
+
+    async def start(self, *, is_alone: bool) -> None:
+        """Begin to run turns; `is_alone` says that no other process can be running any."""
+        # More than half of what a process imports is the SDK's; who runs no turns does without.
+        from conversations.claude.client import Claude, Deadlines
+
+        self._loop = asyncio.get_running_loop()
+        self._claude = Claude(
+            api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",
+            base_url=settings.ANTHROPIC_BASE_URL,
+            deadlines=Deadlines(
+                conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds
+            ),
+        )
+        await keeper.start()
+        await self.sweep(everything=is_alone)
+
+    async def sweep(self, *, everything: bool = False) -> None:
+        """Take the turns of dead workers and start those that wait, as many as there is room."""
+        found = await sweep(self._tasks, everything=everything)
+        for turn_id in found[: max(0, conf.process_turns - len(self._tasks))]:
+            self.launch(turn_id)
+
+    def wake(self, turn_id: int) -> None:
+        """Start a turn that waits soon, from any thread; the sweep finds it if nobody can."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.launch, turn_id)
+
+    def work_off(self, turn_id: int) -> None:
+        """Run a turn and wait for its end, in a thread of a worker."""
+        if self._loop is None:
+            raise RuntimeError("no turns run in this process: start it with manage.py worker")
+        asyncio.run_coroutine_threadsafe(self._work_off(turn_id), self._loop).result()
+
+    async def _work_off(self, turn_id: int) -> None:
+        self.launch(turn_id)
+        while (task := self._tasks.get(turn_id)) is not None:
+            await asyncio.wait([task])
+
+    def propose(self, proposal_id: int) -> None:
+        """Ask the model for a summary that a person wants, from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._propose, proposal_id)
+
+    def _propose(self, proposal_id: int) -> None:
+        if self._claude is not None and not self._is_draining:
+            work = partial(propose, proposal_id, self._claude)
+            self._errands.begin(f"proposal-{proposal_id}", work)
+
+    def stop(self, turn_id: int) -> None:
+        """Wake a turn that was asked to stop, if it runs here; from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._request, turn_id, "user")
+
+    def _request(self, turn_id: int, reason: str) -> None:
+        if (run := self._runs.get(turn_id)) is not None:
+            run.switch.request(reason)
+
+    def launch(self, turn_id: int) -> None:
+        """Start a turn, when there is room; on the loop."""
+        if turn_id in self._tasks:
+            # A question may be answered before the task that asked is over.
+            self._tasks[turn_id].add_done_callback(lambda _: self.launch(turn_id))
+        elif self._is_draining:
+            return
+        elif len(self._tasks) >= conf.process_turns:
+            if turn_id not in self._waiting:
+                self._waiting.append(turn_id)
+        else:
+            task = asyncio.create_task(self._run(turn_id), name=f"turn-{turn_id}")
+            self._tasks[turn_id] = task
+            task.add_done_callback(lambda _: self._ended(turn_id))
+
+    def _ended(self, turn_id: int) -> None:
+        self._tasks.pop(turn_id, None)
+        if self._waiting:
+            self.launch(self._waiting.popleft())
+
+    async def drain(self, seconds: float) -> None:
+        """Let running turns end, or leave them to others between two calls; stop what is left.
+
+        What is queued waits for another process, or for the next start.
+        """
+        self._is_draining = True
+        for run in self._runs.values():
+            run.switch.leave()
+        if tasks := list(self._tasks.values()):
+            await asyncio.wait(tasks, timeout=seconds)
+        for turn_id in list(self._runs):
+            self._request(turn_id, "shutdown")
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=5)
+        await self._errands.drain()
+        await keeper.stop()
+        if self._claude is not None:
+            await self._claude.close()
+
+    async def _run(self, turn_id: int) -> None:
+        if self._claude is None:
+            return
+        lease = await db(leases.claim_turn, turn_id=turn_id, owner=OWNER)
+        if lease is None:
+            return
+        run = self._runs[turn_id] = Run(lease, self._claude)
+        if self._is_draining:
+            run.switch.leave()
+        try:
+            outcome = await run.run()
+        finally:
+            self._runs.pop(turn_id, None)
+        if outcome.following is not None:
+            self.launch(outcome.following)
+        if outcome.is_done and not self._is_draining:
+            self._errands.begin(f"title-{lease.turn_id}", partial(name, lease, self._claude))
+
+
+supervisor = Supervisor()

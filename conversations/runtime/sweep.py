@@ -1,0 +1,37 @@
+"""What every process does now and then for all: turns of dead workers, questions of no answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container
+
+from conversations.agent.events import TurnChanged, TurnClosed
+from conversations.db import db
+from conversations.live.publish import announce
+from conversations.reductions.proposals import lapse
+from conversations.telemetry.metrics import REAPER_RUNS
+from conversations.toolbox.approvals import expire, turns_with_late_questions
+from conversations.turns import takeovers
+from conversations.turns.side_calls import close_lost_errands
+
+logger = logging.getLogger("agentweb.turns")
+
+
+async def sweep(mine: Container[int], *, everything: bool = False) -> list[int]:
+    """Take what dead workers left, and name the turns that wait for one; `mine` are alive."""
+    REAPER_RUNS.add()
+    for turn_id in await db(takeovers.expired_turns, everything=everything):
+        if turn_id in mine:
+            continue
+        turn = await db(takeovers.take_over, turn_id=turn_id, everything=everything)
+        if turn is not None:
+            logger.warning("turn %s lost its worker: %s", turn_id, turn.state)
+            if not turn.is_live:
+                await announce(turn.conversation_id, TurnClosed(turn.number))
+    for turn_id in await db(turns_with_late_questions):
+        turn = await db(expire, turn_id=turn_id)
+        if turn is not None:
+            await announce(turn.conversation_id, TurnChanged(turn.number))
+    await db(close_lost_errands, everything=everything)
+    await db(lapse, everything=everything)
+    return await db(takeovers.claimable_turns)

@@ -1,0 +1,66 @@
+"""Naming conversations: one small call of the model, when the first answer is stored and shown.
+
+An errand that nobody waits for: its failure is nobody's, and its cost is recorded like any other.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from conversations.agent import title as titles
+from conversations.agent.call import ask_for_title
+from conversations.agent.events import MeterMoved, TitleChanged
+from conversations.agent.ports import Sending, Sent
+from conversations.agent.stop import Stopped, Switch
+from conversations.context.view.envelope import envelope
+from conversations.db import db
+from conversations.live.publish import announce
+from conversations.log.leases import Lease
+from conversations.runtime.side_calls import ErrandCalls, Line
+from conversations.turns import titles as services
+from conversations.turns.titles import Opening, opening
+
+if TYPE_CHECKING:
+    from conversations.claude.client import Claude
+
+logger = logging.getLogger("agentweb.turns")
+
+
+class TitleCalls(ErrandCalls):
+    async def open(self, sending: Sending) -> Sent:
+        sent = await db(services.open_title, lease=self._lease, sending=sending)
+        self._begin()
+        return sent
+
+
+async def name(lease: Lease, claude: Claude, switch: Switch) -> None:
+    """Name the conversation of an ended turn, if nobody has."""
+    try:
+        found = await db(opening, lease.turn_id)
+        if found is None:
+            return
+        calls = TitleCalls(lease, claude)
+        title = await _ask(found, Line(calls, calls, switch))
+        is_named = False
+        if title:
+            store, key = services.name_conversation, lease.conversation_id
+            is_named = await db(store, conversation_id=key, title=title)
+        if is_named:
+            await announce(lease.conversation_id, TitleChanged())
+        await announce(lease.conversation_id, MeterMoved())
+    except Stopped:
+        logger.info("turn %s: its title was not waited for", lease.turn_id)
+    except Exception:
+        # The title stays as it was; what was asked for is closed by the sweep.
+        logger.exception("turn %s: the conversation was not named", lease.turn_id)
+
+
+async def _ask(found: Opening, line: Line) -> str:
+    asked = envelope(
+        model=found.model,
+        max_tokens=titles.MAX_TOKENS_THINKING if found.thinks else titles.MAX_TOKENS,
+        system=titles.SYSTEM,
+        cached=False,
+    )
+    return await ask_for_title(line, asked, titles.quoted(found.prompt, found.answer))

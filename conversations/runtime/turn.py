@@ -1,0 +1,163 @@
+"""One run of one turn in this process: from its claim to its end, or to where it is left.
+
+The lease is kept alive meanwhile. Whatever happens, the pages are told what became of the turn;
+what cannot be written down is found by the sweep once the lease is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.db import InterfaceError, OperationalError
+
+from conversations.agent.events import Event, TurnChanged, TurnClosed, TurnOpened
+from conversations.agent.loop import Runner
+from conversations.agent.ports import Finish, Ports
+from conversations.agent.resume import Begun
+from conversations.agent.stop import Stopped, Switch
+from conversations.conf import conf
+from conversations.context.errors import ContextError
+from conversations.db import db, db_in_time
+from conversations.live.turn_stream import TurnStage
+from conversations.log import leases
+from conversations.log.leases import Lease
+from conversations.reductions.conversation_settings import job_facts
+from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
+from conversations.runtime.job import job
+from conversations.turns import turns as services
+from conversations.turns.resume import begun
+
+if TYPE_CHECKING:
+    from conversations.claude.client import Claude
+
+logger = logging.getLogger("agentweb.turns")
+NO_DATABASE = "The database could not be reached during this answer."
+#: Signs of life within one lease, and the part of it after which a turn without any stops itself:
+#: before another process may take it.
+RENEWALS, LAST_SIGN = 3, 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a run: whether the turn is done, and the turn that follows it at once."""
+
+    is_done: bool = False
+    following: int | None = None
+
+
+class Run:
+    """The run of a turn whose lease this process has."""
+
+    def __init__(self, lease: Lease, claude: Claude) -> None:
+        self._lease, self._claude = lease, claude
+        self._stage = TurnStage(lease)
+        self.switch = Switch()
+
+    async def run(self) -> Outcome:
+        """Run to the end, and tell the pages."""
+        keeper = asyncio.create_task(self._keep())
+        finish, following = None, None
+        try:
+            await self._tell(TurnOpened if self._lease.is_first else TurnChanged)
+            finish = await self._finish()
+            await self._stage.settle()
+            if finish.state == "running":
+                await db(leases.hand_on, lease=self._lease)
+            elif finish.state != "approval_wait":
+                following = await db(services.finish_turn, lease=self._lease, finish=finish)
+            logger.info(
+                "turn %s: %s %s %s", self._lease.turn_id, finish.state, finish.reason, finish.code
+            )
+        except Stopped:
+            logger.warning("turn %s lost its lease", self._lease.turn_id)
+        except Exception:
+            # The sweep interrupts it once its lease is over.
+            logger.exception("turn %s could not be finished", self._lease.turn_id)
+        finally:
+            keeper.cancel()
+            is_left = finish is not None and finish.state in ("approval_wait", "running")
+            await self._tell(TurnChanged if is_left else TurnClosed)
+            if following is not None:
+                await self._show(TurnOpened(following.number))
+            self._stage.close()
+        is_done = finish is not None and finish.state == "done"
+        return Outcome(is_done, following.pk if following is not None else None)
+
+    async def _finish(self) -> Finish:
+        lease, switch, stage = self._lease, self.switch, self._stage
+        try:
+            facts = await db(job_facts, lease.conversation_id)
+            work, calls = job(facts), TurnCalls(lease, self._claude, facts.tools)
+            ports = Ports(
+                log=TurnLog(lease, work.model),
+                calls=calls,
+                model=calls,
+                tools=TurnTools(lease, facts.tools, partial(_is_requested, switch), stage.progress),
+                stage=stage,
+                switch=switch,
+                pause=asyncio.sleep,
+                chance=random.random,
+                now=time.time,
+            )
+            # One that nobody has run yet hears of a stop where its first call is opened.
+            done = Begun() if lease.is_first else await self._begun()
+            left = max(0.0, work.caps.seconds - lease.ran_seconds)
+            late = asyncio.get_running_loop().call_later(left, switch.request, "time")
+            try:
+                return await Runner(work, ports, lease.number, done).run()
+            finally:
+                late.cancel()
+        except ContextError as error:
+            return Finish("failed", "", error.code, str(error))
+        except (OperationalError, InterfaceError):
+            # Not the turn's fault, and whether the last write was done nobody knows.
+            logger.exception("turn %s: the database went away", lease.turn_id)
+            return Finish("interrupted", "database", "interrupted", NO_DATABASE)
+        except Exception:
+            logger.exception("turn %s failed", lease.turn_id)
+            text = "Something went wrong on the server; it was logged."
+            return Finish("failed", "", "internal", text)
+
+    async def _begun(self) -> Begun:
+        """Find where the turn stands, and whether it was asked to stop meanwhile."""
+        if await db(leases.renew_lease, lease=self._lease):
+            self.switch.request("user")
+        return await db(begun, self._lease.turn_id)
+
+    async def _keep(self) -> None:
+        """Renew the lease and read stop requests; the turn stops when the lease is all but lost."""
+        lease, switch = self._lease, self.switch
+        pause = usual = conf.lease_seconds / RENEWALS
+        last = time.monotonic()
+        while time.monotonic() - last < conf.lease_seconds * LAST_SIGN:
+            await asyncio.sleep(pause)
+            pause, begun = min(1.0, usual), time.monotonic()
+            try:
+                if await db_in_time(leases.renew_lease, lease=lease):
+                    switch.request("user")
+                pause, last = usual, begun
+            except Stopped:
+                break
+            except Exception:
+                logger.exception("turn %s: the lease was not renewed", lease.turn_id)
+        switch.request("lease")
+
+    async def _tell(self, event: type[TurnOpened | TurnChanged | TurnClosed]) -> None:
+        await self._show(event(self._lease.number))
+
+    async def _show(self, event: Event) -> None:
+        """Show an event; one that cannot be shown must not keep a turn from its end."""
+        try:
+            await self._stage.tell(event)
+        except Exception:
+            logger.exception("%s was not shown", event)
+
+
+def _is_requested(switch: Switch) -> bool:
+    return bool(switch.reason)

@@ -1,0 +1,165 @@
+"""What a person is asked before a tool acts: judged from the path, the site's rules and decisions.
+
+A destination counts as named when the person wrote a URL of that host in a message. What was pasted
+cannot be told from what was typed: a URL in a text that somebody talked them into pasting names its
+host too. Files that they attach name nobody, and are not counted as read privately: the person gave
+them to this conversation. What the model read privately counts wherever it stands on the path, also
+in a call that ran or will run before this one in the same answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from django.db.models import Q
+
+from conversations.agent.answer import ToolUse
+from conversations.agent.approval_rules import Ask, Known, Rule, asks
+from conversations.agent.ports import ToolDone
+from conversations.context.view import wire
+from conversations.models import Approval, ApprovalRule, Conversation, Decision, Message, Turn
+from conversations.toolbox.tool_access import access_of
+from conversations.toolbox.web_search import private_sources
+from tools.framework.errors import AddressRefusedError, InputError
+from tools.framework.execute import checked
+from tools.framework.tool import Tool
+from tools.framework.toolset import Toolset
+from tools.http.targets import read_url, written
+
+logger = logging.getLogger("agentweb.turns")
+NEVER = "Not run: on this site this tool may not be used."
+LOST = "Not run: this person may not use this tool any more."
+DENIED = (
+    "Not run: the person did not allow this call. Do not repeat it; ask what they want instead."
+)
+EXPIRED = "Not run: the person was asked to allow this call and did not answer in time."
+CHANGED = "Not run: what the person allowed is not this call."
+#: A destination that its tool cannot tell is nobody's that the person named.
+UNKNOWN = "an unknown destination"
+_URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
+_PORTS = ("80", "443")
+
+
+def judged(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
+    """Say which of the calls a person has to allow first, and which may not run.
+
+    Among those are calls of a tool that its user has lost since the turn began.
+    """
+    present = {use.id: tools.tools[use.name] for use in uses if use.name in tools.tools}
+    rules = _rules({tool.name for tool in present.values()})
+    calm = all(
+        tool.effect != "write" and tool.destination is None and tool.name not in rules
+        for tool in present.values()
+    )
+    conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
+    access = access_of(conversation)
+    lost = {key for key, tool in present.items() if access.bar(tool.name) == "rule"}
+    found: dict[str, Ask | ToolDone] = {key: _refused(LOST, "lost") for key in lost}
+    if calm:
+        return found
+    decisions, known = _decisions(turn_id), _known(conversation)
+    for use in uses:
+        if use.id not in present or use.id in lost:
+            continue
+        tool = present[use.id]
+        verdict = _verdict(use, tool, known, decisions.get(use.id), rules.get(tool.name, "ask"))
+        if verdict is not None:
+            found[use.id] = verdict
+        if tool.is_private and tool.name not in known.private:
+            known = replace(known, private=(*known.private, tool.name))
+    return found
+
+
+def _verdict(
+    use: ToolUse, tool: Tool, known: Known, decision: Decision | None, rule: Rule
+) -> Ask | ToolDone | None:
+    if rule == "never":
+        return _refused(NEVER, "never")
+    try:
+        arguments = checked(wire.decode(use.input), tool)
+    except InputError:
+        # It cannot run; its result says why.
+        return None
+    if decision is not None:
+        return _decided(use, decision)
+    return asks(
+        use,
+        known,
+        writes=tool.effect == "write",
+        destination=_destination(tool, arguments),
+        rule=rule,
+    )
+
+
+def _decided(use: ToolUse, decision: Decision) -> ToolDone | None:
+    if decision.verdict == Decision.Verdict.EXPIRED:
+        return _refused(EXPIRED, "expired")
+    if not decision.allows:
+        return _refused(DENIED, "denied")
+    is_same = decision.approval.arguments_digest == wire.digest(use.input)
+    return None if is_same else _refused(CHANGED, "changed")
+
+
+def _refused(text: str, code: str) -> ToolDone:
+    return ToolDone(wire.encode(text), "denied", {"code": code})
+
+
+def _destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
+    if tool.destination is None:
+        return None
+    try:
+        return tool.destination(arguments) or None
+    except Exception:
+        logger.exception("the destination of %s is not known", tool.name)
+        return UNKNOWN
+
+
+def _rules(names: set[str]) -> dict[str, Rule]:
+    rows = ApprovalRule.objects.filter(tool__in=names).exclude(rule=ApprovalRule.Rule.ASK)
+    return {tool: cast("Rule", rule) for tool, rule in rows.values_list("tool", "rule")}
+
+
+def _decisions(turn_id: int) -> dict[str, Decision]:
+    rows = Decision.objects.filter(approval__call__turn_id=turn_id)
+    return {row.approval.call.tool_use_id: row for row in rows.select_related("approval__call")}
+
+
+def _known(conversation: Conversation) -> Known:
+    allowed = Approval.objects.filter(
+        conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
+    )
+    private = private_sources(conversation)
+    return Known(
+        private,
+        frozenset(_named(conversation)) if private else frozenset(),
+        frozenset(allowed.values_list("call__name", "destination")),
+    )
+
+
+def _named(conversation: Conversation) -> Iterator[str]:
+    """Give the hosts of the URLs in what the person wrote."""
+    # What goes on from a cut answer has a prompt of ours.
+    theirs = Q(turn=None) | Q(turn__continues=None)
+    prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
+    for content in prompts.values_list("content", flat=True):
+        for block in wire.decode(content):
+            if block.get("type") == "text":
+                for found in _URL.finditer(block["text"]):
+                    yield from _places(found[0])
+
+
+def _places(url: str) -> Iterator[str]:
+    """Name who a URL is asked of, as the tools read it: another reader may mean another host."""
+    try:
+        place = written(read_url(url.rstrip(".,;:!?)]}")))
+    except AddressRefusedError:
+        return
+    host, _, port = place.rpartition(":")
+    if host:
+        yield place
+        if port in _PORTS:
+            yield host

@@ -1,0 +1,132 @@
+"""Questions to a person: put by a worker that then gives the turn back, decided once, by the owner.
+
+While a question is open nobody runs the turn and nothing is held for it, so it may wait for days
+and through restarts. The last decision lets the turn be claimed again. A decision names the digest
+of the arguments that were shown: what was not shown cannot be allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from conversations.agent.approval_rules import Ask
+from conversations.agent.stop import Stopped
+from conversations.conf import conf
+from conversations.context.view import wire
+from conversations.log.chain import append, locked
+from conversations.log.leases import Lease, give_back, hold
+from conversations.log.texts import storable
+from conversations.models import Approval, Conversation, Decision, ToolCall, Turn
+
+
+@dataclass(eq=False)
+class ApprovalError(Exception):
+    """A decision that cannot be taken: unknown, changed, decided, over. The text is for people."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@transaction.atomic
+def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
+    """Put the questions and give the turn back; raises Stopped when a stop came first."""
+    hold(lease, state="approval_wait")
+    turn = Turn.objects.get(pk=lease.turn_id)
+    if turn.stop_requested_at is not None:
+        raise Stopped("user")
+    conversation = locked(lease.conversation_id)
+    calls = {call.tool_use_id: call for call in ToolCall.objects.filter(turn=turn)}
+    expires_at = timezone.now() + timedelta(hours=conf.approval_hours)
+    asked = set(Approval.objects.filter(call__turn=turn).values_list("call_id", flat=True))
+    for ask in asks:
+        call = calls[ask.use.id]
+        if call.pk in asked:
+            continue
+        question = Approval(
+            conversation=conversation,
+            call=call,
+            arguments_digest=wire.digest(call.input),
+            destination=storable(ask.destination),
+            reason=ask.reason,
+            sources=", ".join(ask.sources)[:400],
+            expires_at=expires_at,
+        )
+        append(question, conversation)
+    give_back(turn)
+
+
+@transaction.atomic
+def decide(
+    *, conversation: Conversation, approval_id: int, digest: str, verdict: str, actor_id: int
+) -> Turn:
+    """Decide a question of the conversation, once; gives its turn. Raises ApprovalError."""
+    rows = Approval.objects.filter(pk=approval_id, conversation=conversation)
+    turn = _locked_turn(rows.values_list("call__turn", flat=True).first())
+    question = rows.select_related("call").first()
+    if turn is None or question is None:
+        raise ApprovalError("unknown", "This call was never asked about.")
+    if digest != question.arguments_digest or digest != wire.digest(question.call.input):
+        raise ApprovalError("changed", "These are not the arguments that were asked about.")
+    if Decision.objects.filter(approval=question).exists():
+        raise ApprovalError("decided", "This was decided already.")
+    if turn.state != "approval_wait" or question.expires_at <= timezone.now():
+        raise ApprovalError("over", "This call does not wait for a decision any more.")
+    _record(question, verdict, actor_id)
+    if verdict == Decision.Verdict.CONVERSATION:
+        # The same was asked of the other calls of the answer.
+        place = {"call__name": question.call.name, "destination": question.destination}
+        for other in Approval.objects.filter(call__turn=turn, decision=None, **place):
+            _record(other, verdict, actor_id)
+    _go_on(turn)
+    return turn
+
+
+@transaction.atomic
+def expire(*, turn_id: int) -> Turn | None:
+    """Close the questions of a turn whose time is over; None when there are none."""
+    turn = _locked_turn(turn_id)
+    late = Approval.objects.filter(call__turn_id=turn_id, decision=None, expires_at__lte=Now())
+    if turn is None or turn.state != "approval_wait" or not late:
+        return None
+    for question in late:
+        _record(question, Decision.Verdict.EXPIRED, None)
+    _go_on(turn)
+    return turn
+
+
+def turns_with_late_questions() -> list[int]:
+    """Name the turns that have waited for a person long enough."""
+    late = Approval.objects.filter(
+        decision=None, expires_at__lte=Now(), call__turn__state="approval_wait"
+    )
+    return list(late.order_by("call__turn_id").values_list("call__turn_id", flat=True).distinct())
+
+
+def _locked_turn(turn_id: int | None) -> Turn | None:
+    if turn_id is None:
+        return None
+    return Turn.objects.select_for_update(no_key=True).filter(pk=turn_id).first()
+
+
+def _record(question: Approval, verdict: str, actor_id: int | None) -> None:
+    conversation = locked(question.conversation_id)
+    decision = Decision(
+        conversation=conversation, approval=question, verdict=verdict, actor_id=actor_id
+    )
+    append(decision, conversation)
+
+
+def _go_on(turn: Turn) -> None:
+    """Let a turn be claimed once nothing is asked any more."""
+    if not Approval.objects.filter(call__turn=turn, decision=None).exists():
+        turn.state = "tool_wait"
+        turn.save(update_fields=["state"])

@@ -1,0 +1,153 @@
+"""Mail accounts: added when the connection works, changed, used, removed with their secret.
+
+A secret is sealed together with the account it belongs to, so a sealed text that is copied to
+another account's row cannot be used there.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from conversations.conf import conf
+from conversations.models import Conversation, MailAccount, User
+from conversations.toolbox.secrets import SecretUnreadable, seal, unseal
+from tools.mail.accounts import Account, Auth, Provider, Security, Server
+
+MOST_ACCOUNTS = 10
+
+
+class AccountRefused(Exception):
+    """There is an account of that name, or there are too many."""
+
+    code = "mail_account_refused"
+
+
+@transaction.atomic
+def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
+    """Keep an account with its secret sealed; raises AccountRefused."""
+    # The person's row orders those who add at the same time.
+    User.objects.select_for_update().only("pk").get(pk=owner_id)
+    rows = MailAccount.objects.filter(owner_id=owner_id)
+    if rows.count() >= MOST_ACCOUNTS:
+        raise AccountRefused(f"There can be at most {MOST_ACCOUNTS} mail accounts.")
+    if rows.filter(name=account.name).exists():
+        raise AccountRefused("You have an account of this name already.")
+    row = MailAccount(public_id=uuid4(), owner_id=owner_id, name=account.name)
+    row.address, row.login, row.auth = account.address, account.login, account.auth
+    row.provider = account.provider.name if account.provider else ""
+    row.imap_host, row.imap_port = account.imap.host, account.imap.port
+    row.imap_security, row.folder = account.imap.security, account.folder
+    if account.smtp is not None:
+        row.smtp_host, row.smtp_port = account.smtp.host, account.smtp.port
+        row.smtp_security = account.smtp.security
+    row.sealed_secret = sealed(row, account.secret)
+    row.used_at = timezone.now()
+    row.save()
+    return row
+
+
+@transaction.atomic
+def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> None:
+    """Change an account's name, usual folder and secret; raises AccountRefused."""
+    row = MailAccount.objects.select_for_update().get(owner_id=owner_id, public_id=public_id)
+    row.name, row.folder, row.problem = account.name, account.folder, ""
+    row.sealed_secret = sealed(row, account.secret)
+    try:
+        with transaction.atomic():
+            row.save(update_fields=["name", "folder", "problem", "sealed_secret"])
+    except IntegrityError as error:
+        raise AccountRefused("You have an account of this name already.") from error
+
+
+@transaction.atomic
+def remove_mail_account(*, owner_id: int, public_id: UUID) -> bool:
+    """Delete an account and its secret; say whether it was there."""
+    count, _ = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).delete()
+    return count > 0
+
+
+@transaction.atomic
+def remove_mail_accounts(*, owner_id: int) -> None:
+    """Delete all accounts of a person, as everything of theirs is erased."""
+    MailAccount.objects.filter(owner_id=owner_id).delete()
+
+
+@transaction.atomic
+def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
+    """Keep the refresh token that a provider gave in place of the old one."""
+    rows = MailAccount.objects.select_for_update().filter(owner_id=owner_id, name=name)
+    for row in rows:
+        row.sealed_secret = sealed(row, secret)
+        row.save(update_fields=["sealed_secret"])
+
+
+@transaction.atomic
+def note_mail_use(*, owner_id: int, name: str, problem: str) -> None:
+    """Keep when an account was used last and what went wrong, "" for nothing."""
+    MailAccount.objects.filter(owner_id=owner_id, name=name).update(
+        used_at=timezone.now(), problem=problem[:400]
+    )
+
+
+def sealed(row: MailAccount, secret: str) -> str:
+    return seal(f"{row.public_id}\n{secret}")
+
+
+def opened(row: MailAccount) -> str:
+    """Give an account's secret. Raises SecretUnreadable."""
+    place, _, secret = unseal(row.sealed_secret).partition("\n")
+    if place != str(row.public_id):
+        raise SecretUnreadable("A stored secret belongs to another account; enter it anew.")
+    return secret
+
+
+def mail_accounts(owner_id: int) -> list[MailAccount]:
+    """List the accounts without their secrets."""
+    rows = MailAccount.objects.filter(owner_id=owner_id).defer("sealed_secret")
+    return list(rows.order_by("name"))
+
+
+def mail_account_for(owner_id: int, public_id: UUID) -> Account | None:
+    """Give an account by its id, with no secret where it cannot be opened any more."""
+    row = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).first()
+    if row is None:
+        return None
+    try:
+        return _account(row, opened(row))
+    except SecretUnreadable:
+        return _account(row, "")
+
+
+def mail_account_named(owner_id: int, name: str) -> Account | None:
+    """Give an account with its secret, by its name. Raises SecretUnreadable."""
+    row = MailAccount.objects.filter(owner_id=owner_id, name=name).first()
+    return None if row is None else _account(row, opened(row))
+
+
+def mail_providers() -> dict[str, Provider]:
+    """Give the OAuth providers of the site's settings by name; what is not whole is no provider."""
+    rows = [tuple(each.split()) for each in conf.mail_providers]
+    return {row[0]: Provider(*row) for row in rows if 3 <= len(row) <= 4}
+
+
+def has_mail(conversation: Conversation) -> bool:
+    return MailAccount.objects.filter(owner_id=conversation.owner_id).exists()
+
+
+def _account(row: MailAccount, secret: str) -> Account:
+    smtp = Server(row.smtp_host, row.smtp_port, cast("Security", row.smtp_security))
+    return Account(
+        name=row.name,
+        address=row.address,
+        login=row.login,
+        imap=Server(row.imap_host, row.imap_port, cast("Security", row.imap_security)),
+        smtp=smtp if row.smtp_host else None,
+        auth=cast("Auth", row.auth),
+        provider=mail_providers().get(row.provider),
+        folder=row.folder,
+        secret=secret,
+    )

@@ -1,0 +1,68 @@
+"""The mail tools' port over a person's accounts, and what the site lets them reach."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from conversations.conf import conf
+from conversations.db import db
+from conversations.toolbox.mail_accounts import (
+    mail_account_named,
+    mail_accounts,
+    note_mail_use,
+    renew_mail_secret,
+)
+from conversations.toolbox.secrets import SecretUnreadable
+from tools.mail.accounts import Account, MailAccess
+from tools.mail.errors import LoginError
+
+
+@dataclass(frozen=True, slots=True)
+class Mailboxes:
+    """The accounts of one person."""
+
+    owner_id: int
+
+    @property
+    def access(self) -> MailAccess:
+        return mail_access()
+
+    async def names(self) -> Sequence[str]:
+        return [row.name for row in await db(mail_accounts, self.owner_id)]
+
+    async def find(self, name: str) -> Account | None:
+        try:
+            return await db(mail_account_named, self.owner_id, name)
+        except SecretUnreadable as error:
+            refused = LoginError(
+                "The stored password of this account cannot be opened any more; the user must"
+                " enter it again on the page Settings, Mail."
+            )
+            await self.used(name, str(refused))
+            raise refused from error
+
+    async def renewed(self, name: str, secret: str) -> None:
+        await db(renew_mail_secret, owner_id=self.owner_id, name=name, secret=secret)
+
+    async def used(self, name: str, problem: str) -> None:
+        await db(note_mail_use, owner_id=self.owner_id, name=name, problem=problem)
+
+
+def mail_access() -> MailAccess:
+    """Give what the site's settings let mail reach."""
+    return MailAccess(
+        allowed_private=frozenset(conf.mail_private),
+        tls=_trusting(conf.mail_authorities) if conf.mail_authorities else None,
+        max_bytes=conf.mail_bytes,
+    )
+
+
+@cache
+def _trusting(path: str) -> ssl.SSLContext:
+    """Trust the authorities of a file besides the machine's own."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(cafile=path)
+    return context

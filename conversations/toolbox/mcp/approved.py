@@ -1,0 +1,122 @@
+"""MCP servers as the agent and the pool know them: where they are, and which tools are approved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from django.conf import settings
+
+from conversations.conf import conf
+from conversations.context.errors import ContextError
+from conversations.context.tokens.images import TYPES
+from conversations.context.tokens.media import look
+from conversations.models import Conversation, McpServer, McpTool
+from conversations.toolbox.secrets import SecretUnreadable, unseal
+from tools.framework.outside_access import WebAccess
+from tools.framework.tool import Effect, Tool
+from tools.framework.toolset import Supply
+from tools.mcp.offer import Approved, offer
+from tools.mcp.pool import pool
+from tools.mcp.server import Address, Command, Server
+
+Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
+EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"}
+#: Why a tool that was approved is not there, for the model.
+REASONS: dict[Status, str] = {
+    "changed": "its definition changed; an administrator must approve it again.",
+    "gone": "its server does not list it any more.",
+}
+
+
+def status(tool: McpTool) -> Status:
+    """Say how a tool stands; only what is listed just as it was approved is offered."""
+    if not tool.listed_digest:
+        return "gone"
+    if tool.approved:
+        is_same = tool.listed_digest == tool.approved_digest and not tool.flaw
+        return "offered" if is_same else "changed"
+    if tool.flaw:
+        return "flawed"
+    return "rejected" if tool.listed_digest == tool.rejected_digest else "new"
+
+
+def approved_tools(_conversation: Conversation) -> Supply:
+    """Give the approved tools of the enabled servers: those that are offered, and why others not.
+
+    One query.
+    """
+    found = [(tool, status(tool)) for tool in _approved()]
+    offered = tuple(_offered(tool) for tool, how in found if how == "offered")
+    return Supply(offered, {tool.call_name: REASONS[how] for tool, how in found if how in REASONS})
+
+
+def pool_servers() -> tuple[list[Server], dict[str, str]]:
+    """Give the enabled servers, and of those that cannot be used the reason by name."""
+    found: list[Server] = []
+    refused: dict[str, str] = {}
+    for row in McpServer.objects.filter(is_enabled=True):
+        if row.transport == "stdio" and not conf.mcp_commands:
+            refused[row.name] = "Commands are switched off: AGENTWEB_MCP_COMMANDS."
+            continue
+        try:
+            place = _place(row)
+        except SecretUnreadable as error:
+            refused[row.name] = str(error)
+            continue
+        found.append(Server(row.name, place, float(row.deadline), float(conf.mcp_check_seconds)))
+    return found, refused
+
+
+def asked_checks() -> list[tuple[int, str]]:
+    """Give the servers that somebody wants to be looked at."""
+    rows = McpServer.objects.filter(is_enabled=True).exclude(check_asked_at=None)
+    return list(rows.values_list("pk", "name"))
+
+
+def opened(sealed: str) -> dict[str, str]:
+    """Open a sealed object of names and values. Raises SecretUnreadable."""
+    return json.loads(unseal(sealed)) if sealed else {}
+
+
+def image_type(data: bytes) -> str:
+    """Name the type of an image that the API takes; "" for all else."""
+    try:
+        found = look(data).media_type
+    except ContextError:
+        return ""
+    return found if found in TYPES else ""
+
+
+def _place(row: McpServer) -> Command | Address:
+    if row.transport == "http":
+        access = WebAccess(allowed_private=frozenset(conf.mcp_private))
+        return Address(row.url, tuple(sorted(opened(row.sealed_headers).items())), access)
+    folder = Path(settings.DATA_DIR) / "mcp" / row.name
+    environment = tuple(sorted(opened(row.sealed_environment).items()))
+    return Command(row.command, tuple(row.arguments), environment, folder)
+
+
+def _approved() -> Iterable[McpTool]:
+    rows = McpTool.objects.filter(server__is_enabled=True).exclude(approved="")
+    return [
+        tool
+        for tool in rows.select_related("server")
+        if not tool.server.allowed_tools or tool.name in tool.server.allowed_tools
+    ]
+
+
+def _offered(tool: McpTool) -> Tool:
+    approved = Approved(
+        server=tool.server.name,
+        name=tool.name,
+        call_name=tool.call_name,
+        text=tool.approved,
+        digest=tool.approved_digest,
+        effect=EFFECTS.get(tool.effect, "write"),
+        is_private=tool.server.is_private,
+        deadline=float(tool.server.deadline),
+    )
+    return offer(approved, pool, image_type)

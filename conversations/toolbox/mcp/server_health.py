@@ -1,0 +1,129 @@
+"""How MCP servers do, and their tools as an administrator is shown them: as data, to the letter."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from statistics import median
+
+from django.db.models import Max
+
+from conversations.models import McpServer, McpTool, ToolCall
+from conversations.toolbox.mcp.approved import Status, status
+
+#: Of all tools' calls the newest are looked at, and of a server's the newest of those.
+NEWEST, SAMPLE = 20_000, 1_000
+#: Pairs of lines of two definitions up to which what differs is looked for line by line.
+MOST_MATCHED = 1_000_000
+#: What waits for a decision comes first.
+ORDER: tuple[Status, ...] = ("changed", "new", "flawed", "offered", "gone", "rejected")
+#: Characters that no definition needs to hide something in.
+_PLAIN = "\n\t"
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHealth:
+    server: McpServer
+    offered: int
+    pending: int
+    refused: int
+    calls: int
+    failures: int
+    #: milliseconds
+    middle: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolShown:
+    tool: McpTool
+    status: Status
+    #: the definition as listed, or as approved where it is listed no more
+    words: str
+    #: lines of the difference to what was approved: kind ("+", "-", " ", "@") and text
+    difference: tuple[tuple[str, str], ...]
+    hint: str
+
+
+def health() -> list[ServerHealth]:
+    """Give every server's figures."""
+    return [server_health(row) for row in McpServer.objects.prefetch_related("tools")]
+
+
+def server_health(server: McpServer) -> ServerHealth:
+    found = Counter(status(tool) for tool in server.tools.all())
+    last = ToolCall.objects.aggregate(last=Max("pk"))["last"] or 0
+    rows = ToolCall.objects.filter(
+        pk__gt=last - NEWEST, name__startswith=f"mcp__{server.name}__", ended_at__isnull=False
+    )
+    calls = list(rows.order_by("-pk").values_list("started_at", "ended_at", "state")[:SAMPLE])
+    times = [(end - start).total_seconds() for start, end, _ in calls if start and end]
+    return ServerHealth(
+        server=server,
+        offered=found["offered"],
+        pending=found["new"] + found["changed"],
+        refused=found["flawed"] + found["rejected"],
+        calls=len(calls),
+        failures=sum(state != "ok" for *_, state in calls),
+        middle=round(median(times) * 1000) if times else None,
+    )
+
+
+def shown_tools(server: McpServer) -> list[ToolShown]:
+    """Give a server's tools, those that wait for a decision first."""
+    found = [_shown(tool) for tool in server.tools.all()]
+    return sorted(found, key=lambda each: (ORDER.index(each.status), each.tool.name))
+
+
+def legible(definition: str) -> str:
+    """Write a definition for people; what cannot be seen in it is named."""
+    if not definition:
+        return ""
+    found = json.loads(definition)
+    parts = [f"{name}: {found[name]}" for name in ("name", "title", "description") if name in found]
+    rest = ("inputSchema", "outputSchema", "annotations")
+    parts += [
+        f"{name}: {json.dumps(found[name], ensure_ascii=False, indent=1, sort_keys=True)}"
+        for name in rest
+        if name in found
+    ]
+    return visible("\n".join(parts))
+
+
+def visible(text: str) -> str:
+    """Name each character that would not be seen, or that would change how others are."""
+    return "".join(
+        f"⟦U+{ord(each):04X}⟧"
+        if each not in _PLAIN and unicodedata.category(each) in _UNSEEN
+        else each
+        for each in text
+    )
+
+
+def _shown(tool: McpTool) -> ToolShown:
+    found = status(tool)
+    difference: tuple[tuple[str, str], ...] = ()
+    if found == "changed" and tool.listed:
+        before, after = (legible(text).split("\n") for text in (tool.approved, tool.listed))
+        difference = differing(before, after)
+    return ToolShown(tool, found, legible(tool.listed or tool.approved), difference, _hint(tool))
+
+
+def differing(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:
+    """Give the lines that differ, by kind; of very many all, because to match them takes hours."""
+    if len(before) * len(after) <= MOST_MATCHED:
+        lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
+        return tuple((line[:1], line[1:] if line[:1] != "@" else line) for line in lines)
+    return (*(("-", line) for line in before), *(("+", line) for line in after))
+
+
+def _hint(tool: McpTool) -> str:
+    """Repeat what the server says that its tool does; nobody has to believe it."""
+    hints = json.loads(tool.listed).get("annotations") if tool.listed else None
+    if not isinstance(hints, dict):
+        return ""
+    said = {"readOnlyHint": "it only reads", "idempotentHint": "a repeat changes nothing more"}
+    return "; ".join(words for name, words in said.items() if hints.get(name) is True)

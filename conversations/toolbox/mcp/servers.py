@@ -1,0 +1,184 @@
+"""What is written about MCP servers: their settings, what they list, what was decided about it.
+
+Only an administrator's act changes what a model is told: `approve` takes the digest that was shown,
+so what the server lists in the meantime cannot slip in. What a server changes by itself is written
+down once and takes the tool away until somebody decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.log.chain import append, locked_site
+from conversations.models import McpDecision, McpServer, McpTool, User
+from conversations.toolbox.secrets import seal
+from tools.mcp.connection import Standing
+from tools.mcp.definitions import Listed
+
+#: With another one of these it is another server, and nothing of it is approved any more.
+PLACE = ("transport", "command", "arguments", "url")
+LONGEST_ERROR = 4_000
+Kind = McpDecision.Kind
+
+
+class McpError(Exception):
+    """A decision that cannot be taken; the text says why."""
+
+    code = "mcp_decision"
+
+
+@transaction.atomic
+def save_server(
+    *,
+    server: McpServer,
+    actor: User,
+    changed: Iterable[str],
+    environment: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Store a server's settings; secrets that are None stay as they are."""
+    names, is_new = list(changed), server._state.adding
+    if environment is not None:
+        server.sealed_environment = seal(json.dumps(environment)) if environment else ""
+    if headers is not None:
+        server.sealed_headers = seal(json.dumps(headers)) if headers else ""
+    server.save()
+    kind = Kind.ADDED if is_new else Kind.CHANGED
+    is_other = not is_new and bool(set(names) & set(PLACE))
+    # Locked before the log of decisions is, as everywhere.
+    approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
+    tools = list(approved)
+    if names or is_new:
+        _decide(server, kind, actor, note=", ".join(names)[:300])
+    for tool in tools:
+        _withdraw(tool, actor, "the server is another one now")
+
+
+@transaction.atomic
+def approve(*, tool_id: int, digest: str, effect: str, actor: User) -> McpTool:
+    """Let the model have a tool as it was shown to the administrator. Raises McpError."""
+    tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
+    if not digest or tool.listed_digest != digest:
+        raise McpError("The definition has changed since it was shown. Look at it again.")
+    if tool.flaw:
+        raise McpError(f"It cannot be approved: {tool.flaw}")
+    if effect not in McpTool.Effect.values:
+        raise McpError("Say what the tool does.")
+    tool.approved, tool.approved_digest, tool.effect = tool.listed, digest, effect
+    tool.rejected_digest = ""
+    tool.save(update_fields=["approved", "approved_digest", "effect", "rejected_digest"])
+    note = tool.get_effect_display()
+    _decide(tool.server, Kind.APPROVED, actor, tool.name, note, tool.approved, digest)
+    return tool
+
+
+@transaction.atomic
+def reject(*, tool_id: int, digest: str, actor: User) -> McpTool:
+    """Keep a tool as it is listed now from the model, one that was approved too."""
+    tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
+    if not digest or tool.listed_digest != digest:
+        raise McpError("The definition has changed since it was shown. Look at it again.")
+    if tool.approved:
+        _withdraw(tool, actor)
+    tool.rejected_digest = digest
+    tool.save(update_fields=["rejected_digest"])
+    _decide(tool.server, Kind.REJECTED, actor, tool.name, "", tool.listed, digest)
+    return tool
+
+
+@transaction.atomic
+def withdraw(*, tool_id: int, actor: User) -> McpTool:
+    """Take an approved tool from the model."""
+    tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
+    if not tool.approved:
+        raise McpError("It is not approved.")
+    _withdraw(tool, actor)
+    return tool
+
+
+def ask_check(*, server: McpServer) -> None:
+    """Have whoever is connected look at the server soon."""
+    McpServer.objects.filter(pk=server.pk).update(check_asked_at=timezone.now())
+
+
+def check_answered(*, server_id: int) -> None:
+    McpServer.objects.filter(pk=server_id).update(check_asked_at=None)
+
+
+def record_standing(*, name: str, standing: Standing) -> None:
+    """Store how a server stands; since when only moves with the state."""
+    now = timezone.now()
+    rows = McpServer.objects.filter(name=name)
+    rows.exclude(state=standing.state).update(state_since=now)
+    rows.update(state=standing.state)
+    if standing.state == "connected":
+        rows.update(last_seen_at=now, says=standing.says)
+    if standing.error:
+        rows.update(last_error=standing.error[:LONGEST_ERROR], last_error_at=now)
+
+
+@transaction.atomic
+def record_listing(*, name: str, tools: Iterable[Listed]) -> None:
+    """Store what a server lists; what was approved stays what it was."""
+    server = McpServer.objects.select_for_update().filter(name=name).first()
+    if server is None:
+        return
+    allowed = set(server.allowed_tools)
+    present = {each.name: each for each in tools if not allowed or each.name in allowed}
+    known = {tool.name: tool for tool in server.tools.select_for_update()}
+    for each in present.values():
+        _record(server, known.get(each.name), each)
+    for tool in known.values():
+        if tool.name not in present and tool.listed_digest:
+            tool.listed = tool.listed_digest = tool.flaw = ""
+            tool.save(update_fields=["listed", "listed_digest", "flaw"])
+            if tool.approved:
+                _decide(server, Kind.GONE, None, tool.name)
+
+
+def _record(server: McpServer, tool: McpTool | None, each: Listed) -> None:
+    now = timezone.now()
+    if tool is None:
+        tool = McpTool(server=server, name=each.name)
+    elif tool.listed_digest == each.digest and tool.flaw == each.flaw:
+        McpTool.objects.filter(pk=tool.pk).update(listed_at=now)
+        return
+    tool.call_name, tool.listed, tool.listed_digest = each.call_name, each.text, each.digest
+    tool.flaw, tool.listed_at = each.flaw, now
+    tool.save()
+    if tool.approved and each.digest != tool.approved_digest:
+        _decide(server, Kind.DIFFERS, None, tool.name, "", each.text, each.digest)
+
+
+def _withdraw(tool: McpTool, actor: User, note: str = "") -> None:
+    _decide(
+        tool.server, Kind.WITHDRAWN, actor, tool.name, note, tool.approved, tool.approved_digest
+    )
+    tool.approved = tool.approved_digest = ""
+    tool.effect = McpTool.Effect.WRITE
+    tool.save(update_fields=["approved", "approved_digest", "effect"])
+
+
+def _decide(
+    server: McpServer,
+    kind: McpDecision.Kind,
+    actor: User | None,
+    tool: str = "",
+    note: str = "",
+    definition: str = "",
+    digest: str = "",
+) -> None:
+    row = McpDecision(
+        server=server,
+        tool=tool,
+        kind=kind,
+        actor=actor,
+        note=note,
+        definition=definition,
+        digest=digest,
+    )
+    append(row, locked_site())

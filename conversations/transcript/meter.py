@@ -1,0 +1,55 @@
+"""How full the context is and how much money is left, as the page shows it.
+
+Only what lies on the shown path fills the context.
+"""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from conversations.context.errors import ContextError
+from conversations.log.context_size import estimate, figures
+from conversations.models import Conversation
+from conversations.reductions.policy import effective_numbers
+from conversations.transcript.shapes import Meter, Tick
+
+
+def meter(conversation: Conversation) -> Meter:
+    """Give how full the context is, and what the conversation has cost; two statements at most.
+
+    The figure is that of the last reply, moved by what was appended and reduced since; where no
+    call has measured anything (imported, or at its first answer), it is estimated.
+    """
+    found = figures(conversation)
+    window = found.window or 200_000
+    cached = None
+    if found.reported is None:
+        tokens = estimate(conversation)
+        source = "estimated" if tokens else "none"
+    else:
+        tokens = max(0, found.reported + found.moved)
+        source = "estimated" if found.moved else "reported"
+        cached = found.cached * 100 // found.context if found.context else None
+    percent = min(100, tokens * 100 // window)
+    ticks = _ticks(conversation, window)
+    paid = {"cost_micros": found.cost_micros, "calls": found.calls}
+    return Meter(tokens, window, percent, source, cached, ticks, **paid)
+
+
+def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
+    try:
+        policy = effective_numbers(conversation)
+    except ContextError:
+        return ()
+    share = policy.room(window) * policy.compact_above_percent // 100
+    marks = [
+        (policy.input_token_budget, _("tool results are compacted")),
+        (share, _("the context is reduced at once")),
+    ]
+    if policy.compaction_enabled:
+        marks.append((policy.compaction_threshold_tokens, _("a summary is built")))
+    return tuple(
+        Tick(threshold * 100 // window, f"{threshold:,}: {label}")
+        for threshold, label in marks
+        if 0 < threshold < window
+    )

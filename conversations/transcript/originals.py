@@ -1,0 +1,99 @@
+"""The full text of anything a conversation was shown, by the id a notice names.
+
+People are given what any version has. The model is given what the shown path has, and no more:
+whether it has read something private is judged by that path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import QuerySet
+
+from conversations.context.tokens.media_words import described, text_of
+from conversations.context.view import wire
+from conversations.context.view.blocks import result_images, result_text
+from conversations.files.attachments_shown import spelled
+from conversations.log.tree import on_path
+from conversations.models import Conversation, Message, ToolCall
+
+
+def original(conversation_id: int, id: str) -> str | None:
+    """Give a tool result by its tool_use id, or a message by its number; None when unknown."""
+    return _found(_Rows.of(conversation_id), id)
+
+
+def recalled(conversation: Conversation, id: str) -> str | None:
+    """Give the same of the shown path alone."""
+    rows, path = _Rows.of(conversation.pk), on_path("turn", conversation)
+    return _found(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where originals are looked for."""
+
+    messages: QuerySet[Message]
+    calls: QuerySet[ToolCall]
+
+    @classmethod
+    def of(cls, conversation_id: int) -> _Rows:
+        return cls(
+            Message.objects.filter(conversation_id=conversation_id),
+            ToolCall.objects.filter(turn__conversation_id=conversation_id),
+        )
+
+
+def _found(rows: _Rows, id: str) -> str | None:
+    if "\0" in id:
+        return None  # PostgreSQL cannot even be asked
+    number = id.removeprefix("msg_")
+    if number.isdecimal() and len(number) < 19:
+        message = rows.messages.filter(seq=int(number)).first()
+        return None if message is None else _message_text(message)
+    content = _content(rows.calls, id)
+    return _imported(rows.messages, id) if content is None else result_text(content)
+
+
+def original_images(conversation_id: int, id: str) -> list[str]:
+    """Give the images of a tool result, as data URLs."""
+    if "\0" in id:
+        return []
+    return result_images(_content(_Rows.of(conversation_id).calls, id))
+
+
+def _content(calls: QuerySet[ToolCall], id: str) -> Any:
+    ended = calls.filter(tool_use_id=id).exclude(output=None)
+    call = ended.select_related("output").first()
+    return None if call is None or call.output is None else wire.decode(call.output.text)
+
+
+def _imported(messages: QuerySet[Message], id: str) -> str | None:
+    """Look into the messages themselves: imported tool results have no row of their own."""
+    quoted = wire.encode(id)
+    for message in messages.filter(kind="results", content__contains=quoted):
+        for block in wire.decode(message.content):
+            if block.get("tool_use_id") == id:
+                return result_text(block.get("content", ""))
+    return None
+
+
+def _message_text(message: Message) -> str:
+    is_prompt = message.kind == Message.Kind.PROMPT
+    content = message.content
+    blocks = spelled(message.conversation, content) if is_prompt else wire.decode(content)
+    shown = ("text", "tool_result", "image", "document")
+    return "\n\n".join(_block_text(block) for block in blocks if block["type"] in shown)
+
+
+def _block_text(block: dict[str, Any]) -> str:
+    match block["type"]:
+        case "text":
+            return str(block["text"])
+        case "tool_result":
+            return result_text(block.get("content", ""))
+        case _:
+            # Of what is no text there is no more to read than what it is.
+            text = text_of(block)
+            return described(block) if text is None else f"{described(block)}\n{text}"

@@ -1,0 +1,166 @@
+"""Pages of a transcript that need not end with its newest turn: around a message, and later.
+
+A page asked for by a turn or message of another path than the shown one follows that path, and says
+so. What is running has a place of its own and is on no such page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import parse_qs
+
+from django.utils.translation import gettext as _
+
+from conversations.context.view import wire
+from conversations.log.tree import end_of, path_turns
+from conversations.models import LIVE, Conversation, Message, Transformation, Turn
+from conversations.transcript import transcript
+from conversations.transcript.shapes import Bookmark, Transcript
+from conversations.transcript.shapes import Turn as ShownTurn
+
+#: Characters of a link of the hash chain that tell one history from another.
+MARK = 12
+
+
+def asked(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
+    """Give the turns that an address asks for; None when it asks for none, or for nothing."""
+    pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
+        "before": transcript.transcript,
+        "after": later,
+        "m": around,
+    }
+    for name, page in pages.items():
+        value = str(values.get(name, ""))
+        if value.isdecimal() and len(value) < 10:
+            return page(conversation, int(value))
+    return None
+
+
+def around(conversation: Conversation, seq: int) -> Transcript | None:
+    """Give the turns around that of a message; None when there is no such message."""
+    found = Message.objects.filter(conversation=conversation, seq=seq)
+    number = found.values_list("turn__number", flat=True).first()
+    if number is None:
+        return None
+    end = end_of(conversation, number)
+    ended = path_turns(conversation, end=end, start=number).exclude(state__in=LIVE)
+    behind = ended.order_by("number").values_list("number", flat=True)
+    upto = list(behind[: transcript.PAGE // 2])
+    page = _ended(conversation, upto[-1] if upto else number)
+    shown = page[: transcript.PAGE][::-1]
+    return Transcript(
+        tuple(transcript.turns_of(conversation, shown, None)),
+        shown[0].number if len(page) > transcript.PAGE else None,
+    )
+
+
+def later(conversation: Conversation, after: int) -> Transcript:
+    """Give the page of ended turns behind one; running ones have a place of their own."""
+    end = end_of(conversation, after)
+    rows = path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
+    page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
+    shown = page[: transcript.PAGE]
+    return Transcript(
+        tuple(transcript.turns_of(conversation, shown, None)),
+        None,
+        later=shown[-1].number if len(page) > transcript.PAGE else None,
+    )
+
+
+def whole(conversation: Conversation, page: Transcript) -> Transcript:
+    """Make a page of its own of some turns: with the ways on, and the path it follows."""
+    if not page.turns:
+        return transcript.transcript(conversation)
+    first, last = page.turns[0], page.turns[-1]
+    end = end_of(conversation, last.number)
+    ended = path_turns(conversation, end=end, most=2).exclude(state__in=LIVE)
+    newest = ended.order_by("-number").values_list("number", flat=True).first() or 0
+    return replace(
+        page,
+        earlier=first.number if first.parent else None,
+        later=last.number if last.number < newest else None,
+        newest=newest,
+        branch=None if end == conversation.leaf else last.number,
+    )
+
+
+def halves(
+    conversation: Conversation, page: Transcript
+) -> tuple[Transcript, list[ShownTurn], Bookmark]:
+    """Part what has ended from what runs; the bookmark is where the first part ends.
+
+    What follows it comes by the socket.
+    """
+    ended = [turn for turn in page.turns if not turn.is_live]
+    running = [turn for turn in page.turns if turn.is_live]
+    after = page.newest or (ended[-1].number if ended else 0)
+    return replace(page, turns=tuple(ended)), running, bookmark(conversation, after)
+
+
+def bookmark(conversation: Conversation, after: int) -> Bookmark:
+    """Give the bookmark of an ended turn: a link of its chain stands for all before it.
+
+    What was reduced by hand belongs to its turn, too: a page that did not hear of it is another.
+    """
+    if not after:
+        return Bookmark()
+    rows = [
+        kind.objects.filter(conversation=conversation, turn__number=after)
+        .order_by()
+        .values_list("link", "chain")
+        for kind in (Message, Transformation)
+    ]
+    last = rows[0].union(rows[1]).order_by("-link").first()
+    return Bookmark(after, last[1][-MARK:] if last else "")
+
+
+def told(query: bytes) -> Bookmark:
+    """Read the bookmark of a page; one that makes no sense is none."""
+    values = parse_qs(query.decode("ascii", "replace"))
+    after, mark = (values.get(name, [""]) for name in ("after", "mark"))
+    is_number = len(after) == 1 and after[0].isdecimal() and len(after[0]) < 10
+    return Bookmark(int(after[0]), mark[0]) if is_number else Bookmark()
+
+
+def is_known(conversation: Conversation, found: Bookmark) -> bool:
+    """Say whether this is the history that a page was made of."""
+    return not found.after or found == bookmark(conversation, found.after)
+
+
+def _ended(conversation: Conversation, end: int) -> list[Any]:
+    rows = path_turns(conversation, end=end, most=transcript.PAGE + 2)
+    page = rows.exclude(state__in=LIVE).order_by("-number").select_related("draft")
+    return list(page[: transcript.PAGE + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A block that is no text: its place in the prompt, and a name for it."""
+
+    place: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    number: int
+    text: str
+    parts: tuple[Part, ...]
+
+
+def draft(turn: Turn) -> Draft | None:
+    """Give what there is to edit; None where a person has written nothing."""
+    prompt = turn.messages.filter(kind="prompt").first()
+    if prompt is None or turn.continues_id is not None:
+        return None
+    blocks = list(enumerate(wire.decode(prompt.content)))
+    names = {"image": _("Image"), "document": _("File")}
+    texts = [block["text"] for _place, block in blocks if block["type"] == "text"]
+    parts = tuple(
+        Part(place, str(block.get("title") or names.get(block["type"], block["type"])))
+        for place, block in blocks
+        if block["type"] != "text"
+    )
+    return Draft(turn.number, "\n\n".join(texts), parts)

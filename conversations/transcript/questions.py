@@ -1,0 +1,65 @@
+"""Open questions as a person sees them: which tool, whom it tells, with what exactly, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from conversations.context.view import wire
+from conversations.models import Approval, Conversation, Turn
+from conversations.rendering.visible import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for a person; `arguments` are whole, hidden characters made visible."""
+
+    id: int
+    tool: str
+    digest: str
+    reason: str
+    destination: str
+    arguments: tuple[tuple[str, str], ...]
+    sources: str
+    expires_at: datetime
+
+
+def open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:
+    """Give the open questions of turns that wait, by turn."""
+    waiting = [turn.pk for turn in turns if turn.state == "approval_wait"]
+    found: dict[int, tuple[Question, ...]] = {}
+    if not waiting:
+        return found
+    rows = Approval.objects.filter(call__turn__in=waiting, decision=None)
+    for row in rows.select_related("call").order_by("call__answer_id", "call__position"):
+        turn = row.call.turn_id
+        found[turn] = (*found.get(turn, ()), _question(row))
+    return found
+
+
+def waits_for_person(conversation: Conversation) -> bool:
+    """Say whether the conversation's turn waits for a decision."""
+    return conversation.turns.filter(state="approval_wait").exists()
+
+
+def _question(row: Approval) -> Question:
+    given: dict[str, Any] = wire.decode(row.call.input)
+    return Question(
+        id=row.pk,
+        tool=row.call.name,
+        digest=row.arguments_digest,
+        reason=row.reason,
+        destination=visible(row.destination),
+        arguments=tuple((visible(name), _shown(value)) for name, value in given.items()),
+        sources=row.sources,
+        expires_at=row.expires_at,
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return visible(value)
+    return visible(json.dumps(value, ensure_ascii=False, indent=2))

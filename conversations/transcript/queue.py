@@ -1,0 +1,38 @@
+"""The messages that wait for the end of an answer, as a page shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.context.view import wire
+from conversations.models import LIVE, Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One message; `files` counts those that go with it."""
+
+    id: str
+    text: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """All of them, in their order. They go by themselves while an answer `is_live`."""
+
+    rows: tuple[Waiting, ...] = ()
+    is_live: bool = False
+
+
+def queue(conversation: Conversation) -> Queue:
+    """Give what waits in a conversation; one query where nothing does, else two."""
+    rows = conversation.queued_prompts.values_list("client_id", "content")
+    found = tuple(_waiting(str(client_id), content) for client_id, content in rows)
+    return Queue(found, bool(found) and conversation.turns.filter(state__in=LIVE).exists())
+
+
+def _waiting(id: str, content: str) -> Waiting:
+    blocks = wire.decode(content)
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+    return Waiting(id, "\n\n".join(texts), len(blocks) - len(texts))

@@ -1,0 +1,102 @@
+"""The rounds of a turn as people read them: each answer with its tools, and the one on its way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from conversations import models
+from conversations.context.steps.pinned import Pin
+from conversations.context.view import wire
+from conversations.models import ApiResult, Message, ToolCall
+from conversations.rendering import render
+from conversations.transcript.server_tools import cited, served_cards
+from conversations.transcript.shapes import Live, Marker, Round, ToolCard
+from conversations.transcript.tool_cards import tool_card
+
+
+def rounds_of(
+    held: frozenset[Pin],
+    messages: list[Message],
+    markers: list[Marker],
+    tools: dict[str, ToolCall],
+    results: list[ApiResult],
+) -> list[Round]:
+    """Give the rounds of a turn, each with what was reduced before it."""
+    answers = [m for m in messages if m.kind == "answer"]
+    outputs = _outputs(messages)
+    paid = {result.answer_id: result for result in results}
+    rounds = [
+        _round(held, number, answer, outputs, tools, paid.get(answer.pk))
+        for number, answer in enumerate(answers, 1)
+    ]
+    for marker in markers:
+        at = sum(answer.seq < marker.seq for answer in answers)
+        if at == len(rounds):
+            rounds.append(Round(at + 1))
+        rounds[at] = replace(rounds[at], markers=(*rounds[at].markers, marker))
+    return rounds
+
+
+def _round(
+    held: frozenset[Pin],
+    number: int,
+    answer: Message,
+    outputs: dict[str, dict[str, Any]],
+    tools: dict[str, ToolCall],
+    result: ApiResult | None,
+) -> Round:
+    blocks = wire.decode(answer.content)
+    cards: list[ToolCard] = [
+        tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
+        for block in blocks
+        if block["type"] == "tool_use"
+    ]
+    told = cited(blocks)
+    return Round(
+        number=number,
+        thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
+        html=render(told.text),
+        tools=(*served_cards(blocks), *cards),
+        tokens=result.output_tokens if result else None,
+        cost_micros=result.cost_micros if result else None,
+        call_id=result.call_id if result else None,
+        seq=answer.seq,
+        sources=told.sources,
+    )
+
+
+def live_of(row: models.Turn, live: Live | None, number: int) -> Live | None:
+    """Give the running answer: as the hub has it, else as the last checkpoint has it."""
+    if live is not None:
+        return live
+    draft = getattr(row, "draft", None)
+    if draft is None or not (draft.text or draft.thinking):
+        return None
+    return Live(row.number, number, draft.thinking, "", render(draft.text))
+
+
+def with_live(rounds: list[Round], live: Live | None) -> list[Round]:
+    """Put the text on its way into its round; a round already stored stays as it is."""
+    if live is None or any(row.number == live.round and row.html for row in rounds):
+        return rounds
+    kept = [row for row in rounds if row.number != live.round]
+    marks = next((row.markers for row in rounds if row.number == live.round), ())
+    shown = Round(live.round, marks, live.thinking, live.closed, live.tail, is_live=True)
+    return [*kept, shown]
+
+
+def said(content: str) -> str:
+    """Give what is said in a message, without its other blocks."""
+    return cited(wire.decode(content)).text
+
+
+def _outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:
+    """Map tool_use ids to their tool_result blocks."""
+    return {
+        block["tool_use_id"]: block
+        for message in messages
+        if message.kind == "results"
+        for block in wire.decode(message.content)
+        if block["type"] == "tool_result"
+    }

@@ -1,0 +1,221 @@
+"""What templates are given: plain values, ready to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from conversations.files.shapes import Attached
+from conversations.log.tree import Versions
+from conversations.reductions.shapes import Keep
+from conversations.transcript.questions import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Where a page ends: its last turn (0: it has none), and the mark of that turn's history."""
+
+    after: int = 0
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCard:
+    """One tool call: `brief` is its main input on one line; `output` is cut for display."""
+
+    id: str
+    name: str
+    brief: str
+    input: str
+    state: str
+    output: str
+    is_cut: bool
+    is_error: bool
+    milliseconds: int | None
+    is_pinned: bool = False
+    is_left_out: bool = False
+    #: Since when it runs, as long as it does.
+    running_since: datetime | None = None
+    #: The API ran it: its result is part of the answer.
+    is_served: bool = False
+    #: The file of the workspace that it read or wrote.
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A page that an answer cites; without a `url` none that may be linked."""
+
+    number: int
+    title: str
+    url: str
+    host: str
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Where the context was reduced, in plain words with its numbers.
+
+    `can_restore`: what it took can be sent in full again; `can_undo`: it can be taken back.
+    """
+
+    seq: int
+    kind: str
+    outcome: str
+    note: str
+    tokens_before: int
+    tokens_after: int
+    url: str
+    can_restore: bool = False
+    can_undo: bool = False
+    #: The number that fired, or what a person wanted.
+    setting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One reply: what was reduced before it, its text as safe HTML, its tools.
+
+    While it is on its way (`is_live`), `html` holds the finished blocks and `tail` the rest.
+    """
+
+    number: int
+    markers: tuple[Marker, ...] = ()
+    thinking: str = ""
+    html: str = ""
+    tail: str = ""
+    tools: tuple[ToolCard, ...] = ()
+    is_live: bool = False
+    tokens: int | None = None
+    cost_micros: int | None = None
+    call_id: int | None = None
+    #: The number of its answer, to link to.
+    seq: int | None = None
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A prompt to its last word.
+
+    `chip` says in words how it ended when that was not plainly, `hint` what that means.
+    """
+
+    number: int
+    id: str
+    prompt_html: str
+    #: The files of the prompt.
+    files: tuple[Attached, ...]
+    rounds: tuple[Round, ...]
+    state: str
+    is_live: bool
+    chip: str
+    error: str
+    #: While backing off: which attempt comes next, of how many, and when.
+    attempt: int
+    max_attempts: int
+    retry_at: datetime | None
+    created_at: datetime
+    cost_micros: int
+    #: The source of the answer, for copying.
+    source: str = ""
+    can_retry: bool = False
+    #: The prompt and the last answer as what can be pinned; None while there is none.
+    prompt_keep: Keep | None = None
+    answer_keep: Keep | None = None
+    #: The number of the prompt, to link to.
+    prompt_seq: int | None = None
+    #: The turn before it on its path (0: none); None when it has no other versions.
+    parent: int = 0
+    versions: Versions | None = None
+    #: The id under which another version is asked for.
+    next_id: str = ""
+    #: Whether its prompt is ours and lets the answer before it go on; whether it can go on itself.
+    is_continuation: bool = False
+    can_continue: bool = False
+    hint: str = ""
+    #: It ended because what is to be sent is too long: what takes the most room is listed.
+    is_too_long: bool = False
+    #: What a person is asked while it waits.
+    questions: tuple[Question, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A page of turns; `earlier` is the number of the oldest turn shown when more exist.
+
+    Of a page that is not the newest, `later` is that of the last shown when more have ended, and
+    `newest` that of the last that has. `branch` is a turn of another path than the shown one.
+    """
+
+    turns: tuple[Turn, ...]
+    earlier: int | None
+    later: int | None = None
+    newest: int = 0
+    branch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    id: str
+    title: str
+    updated_at: datetime
+    is_live: bool
+    #: A person is asked something, and nothing goes on before.
+    is_waiting: bool = False
+    is_current: bool = False
+    is_pinned: bool = False
+    is_archived: bool = False
+    #: When it is erased; None while it is not in the trash.
+    erase_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sidebar:
+    """Conversations under date headings: ("Today", rows), newest first.
+
+    `after` is the place of the last row when there are more; `heading` the one the page before
+    ended under.
+    """
+
+    groups: tuple[tuple[str, tuple[ConversationRow, ...]], ...] = ()
+    after: str = ""
+    heading: str = ""
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A threshold on the meter: `percent` of its width, and what happens there."""
+
+    percent: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """How full the context is; `source` is reported, counted, estimated or none (no call yet).
+
+    `cost_micros` and `calls` are those of the whole conversation, whatever they were made for.
+    """
+
+    tokens: int
+    window: int
+    percent: int
+    source: str
+    cached_percent: int | None
+    ticks: tuple[Tick, ...] = ()
+    cost_micros: int = 0
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The answer on its way: finished blocks and unfinished tail as HTML, thinking as text."""
+
+    turn: int
+    round: int
+    thinking: str = ""
+    closed: str = ""
+    tail: str = ""

@@ -1,0 +1,78 @@
+"""One tool call as a card: from the answer that asked, the row that ran, the result that came."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from conversations.context.steps.pinned import Pin
+from conversations.context.view import wire
+from conversations.context.view.blocks import result_images, result_text
+from conversations.models import ToolCall
+from conversations.transcript.shapes import Round, ToolCard, Turn
+
+SHOWN = 4_000
+BRIEF = 120
+FILE_TOOLS = frozenset({"read_file", "write_file", "edit_file", "move_file"})
+
+
+def tool_card(
+    held: frozenset[Pin],
+    use: dict[str, Any],
+    call: ToolCall | None,
+    result: dict[str, Any] | None,
+) -> ToolCard:
+    """Show a call; imported ones have no row, running ones no result yet."""
+    content: Any = result.get("content", "") if result else ""
+    if not result and call is not None and call.output is not None:
+        content = wire.decode(call.output.text)
+    output = result_text(content)
+    is_error = bool(result and result.get("is_error"))
+    state = "error" if is_error else "ok" if result else "planned"
+    return ToolCard(
+        id=use["id"],
+        name=use["name"],
+        brief=brief(use["input"]),
+        input=json.dumps(use["input"], ensure_ascii=False, indent=2),
+        state=call.state if call is not None else state,
+        output=output[:SHOWN],
+        is_cut=len(output) > SHOWN or bool(result_images(content)),
+        is_error=is_error or (call is not None and call.state in ("error", "denied", "unknown")),
+        milliseconds=_milliseconds(call),
+        is_pinned=use["id"] in held,
+        running_since=call.started_at if call is not None and call.state == "started" else None,
+        file=_file(use["name"], call),
+    )
+
+
+def _file(name: str, call: ToolCall | None) -> str:
+    """Give the path of the file that a call was about and that it left there."""
+    details = call.details if call is not None and name in FILE_TOOLS else None
+    path = details.get("path") if isinstance(details, dict) else None
+    return path if isinstance(path, str) else ""
+
+
+def with_left_out(turn: Turn, out: frozenset[str]) -> Turn:
+    """Say on the cards of a turn which results a person left out."""
+    if not any(card.id in out for row in turn.rounds for card in row.tools):
+        return turn
+    return replace(turn, rounds=tuple(round_left_out(row, out) for row in turn.rounds))
+
+
+def round_left_out(row: Round, out: frozenset[str]) -> Round:
+    tools = (replace(card, is_left_out=card.id in out) for card in row.tools)
+    return replace(row, tools=tuple(tools))
+
+
+def brief(value: dict[str, Any]) -> str:
+    """Give the main input on one line."""
+    words = [str(item) for item in value.values() if isinstance(item, str | int | float)]
+    line = " ".join(words[0].split()) if words else ""
+    return line if len(line) <= BRIEF else line[: BRIEF - 1] + "…"
+
+
+def _milliseconds(call: ToolCall | None) -> int | None:
+    if call is None or call.started_at is None or call.ended_at is None:
+        return None
+    return round((call.ended_at - call.started_at).total_seconds() * 1000)

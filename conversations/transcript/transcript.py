@@ -1,0 +1,245 @@
+"""A conversation as people read it: turns, their rounds, tool cards and markers.
+
+People always read the originals; what the model reads is the view. A page costs the same number of
+queries however long the conversation is: turns, messages, transformations, tool calls, results,
+pins, versions, files. It follows one path of turns: the shown one, or that of a turn it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from django.urls import reverse
+
+from conversations import models
+from conversations.agent.finish import can_continue
+from conversations.conf import conf
+from conversations.context.steps.pinned import Pin
+from conversations.context.steps.recall_list import message_id
+from conversations.files.attachments_shown import files_of, shown_files
+from conversations.files.shapes import Attached
+from conversations.log.tree import path_turns, version_id, versions, versions_of
+from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
+from conversations.reductions.pins import pins
+from conversations.reductions.shapes import Keep
+from conversations.reductions.taken_out import can_restore, can_undo, left_out, taken_back
+from conversations.rendering import plain
+from conversations.transcript.questions import open_questions
+from conversations.transcript.rounds import live_of, rounds_of, said, with_live
+from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
+from conversations.transcript.tool_cards import round_left_out, with_left_out
+from conversations.transcript.words import chip, hint
+
+PAGE = 20
+#: Turns behind the one a page ends with, beyond which it is built anew.
+MOST_BEHIND = 200
+#: Behind every place in a log.
+_END = 2**62
+CAN_RETRY = ("failed", "interrupted", "cancelled")
+
+
+def transcript(
+    conversation: Conversation, before: int | None = None, live: Live | None = None
+) -> Transcript:
+    """Give a page of turns: the last ones of the shown path, or those before a turn on its path."""
+    rows = path_turns(conversation, end=before, most=PAGE + 2 if before else PAGE + 1)
+    if before is not None:
+        rows = rows.filter(number__lt=before)
+    page = list(rows.order_by("-number").select_related("draft"))
+    shown = page[:PAGE][::-1]
+    earlier = shown[0].number if len(page) > PAGE else None
+    return Transcript(tuple(turns_of(conversation, shown, live)), earlier)
+
+
+def turns_after(conversation: Conversation, after: int, live: Live | None) -> list[Turn] | None:
+    """Give the turns behind one, with the text of the running answer as the hub has it.
+
+    None when that turn is not on the shown path, or too far back.
+    """
+    rows = path_turns(conversation, start=after, most=MOST_BEHIND + 1)
+    found = list(rows.order_by("number").select_related("draft"))
+    first = found[0] if found else None
+    if after and (first is None or first.number != after):
+        return None
+    if first is not None and not after and first.parent:
+        return None
+    return turns_of(conversation, [row for row in found if row.number > after], live)
+
+
+def turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
+    """Give a turn; one that only begins is its prompt: its rounds are told behind it."""
+    rows = conversation.turns.filter(number=number).select_related("draft")
+    return turns_of(conversation, list(rows), None, is_begun=is_begun)[0]
+
+
+def round_of(conversation: Conversation, turn: int, number: int) -> Round:
+    """Give one round of a turn without those around it, of which an agent's turn has many.
+
+    One that has no answer yet has what was reduced before it.
+    """
+    rows = conversation.turns.filter(number=turn)
+    messages = Message.objects.filter(turn__in=rows).order_by("seq")
+    answers = messages.filter(kind="answer").values_list("seq", flat=True)
+    before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
+    since = Transformation.objects.filter(turn__in=rows, seq__gt=before, seq__lt=own)
+    markers = _markers(conversation, list(since.defer("edits", "policy").order_by("seq")))
+    if own == _END:
+        return Round(number, markers=tuple(markers))
+    tools = ToolCall.objects.filter(turn__in=rows, answer__seq=own).select_related("output")
+    results = ApiResult.objects.filter(call__turn__in=rows, answer__seq=own)
+    found = rounds_of(
+        pins(conversation),
+        list(messages.filter(seq__gte=own, seq__lt=behind)),
+        markers,
+        {call.tool_use_id: call for call in tools},
+        list(results.select_related("call").defer("usage")),
+    )
+    shown = replace(found[0], number=number)
+    return round_left_out(shown, left_out(conversation)) if shown.tools else shown
+
+
+def turns_of(
+    conversation: Conversation,
+    rows: list[models.Turn],
+    live: Live | None,
+    *,
+    is_begun: bool = True,
+) -> list[Turn]:
+    kinds = {} if is_begun else {"kind": "prompt"}
+    messages = _grouped(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
+    reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
+    changes = _grouped(reduced.order_by("seq")) if is_begun else {}
+    # What only an answer, or only a tool has, is not looked up where there is none.
+    answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
+    called = ToolCall.objects.filter(turn__in=rows).select_related("output")
+    tools = _grouped(called) if any('"tool_use"' in content for content in answers) else {}
+    results = _paid(rows) if is_begun else {}
+    held = pins(conversation)
+    prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
+    files = files_of(conversation, prompts)
+    others = versions(conversation, {row.parent for row in rows})
+    shown = [
+        _turn(
+            conversation,
+            held,
+            files,
+            row,
+            others[row.parent],
+            messages.get(row.pk, []),
+            _markers(conversation, changes.get(row.pk, [])),
+            {call.tool_use_id: call for call in tools.get(row.pk, [])},
+            results.get(row.pk, []),
+            live if live is not None and live.turn == row.number else None,
+        )
+        for row in rows
+    ]
+    return _with_cards(conversation, rows, shown)
+
+
+def _with_cards(
+    conversation: Conversation, rows: list[models.Turn], shown: list[Turn]
+) -> list[Turn]:
+    """Add what is said of the turns' tools: what is left out of requests, and open questions."""
+    has_cards = any(one.tools for turn in shown for one in turn.rounds)
+    out = left_out(conversation) if has_cards else frozenset[str]()
+    asked = open_questions(rows)
+    return [
+        replace(with_left_out(turn, out), questions=asked.get(row.pk, ()))
+        for row, turn in zip(rows, shown, strict=True)
+    ]
+
+
+def _turn(
+    conversation: Conversation,
+    held: frozenset[Pin],
+    files: dict[str, Attached],
+    row: models.Turn,
+    others: list[int],
+    messages: list[Message],
+    markers: list[Marker],
+    tools: dict[str, ToolCall],
+    results: list[ApiResult],
+    live: Live | None,
+) -> Turn:
+    prompt = next((m for m in messages if m.kind == "prompt"), None)
+    answers = [m for m in messages if m.kind == "answer"]
+    text = said(prompt.content) if prompt else ""
+    found = rounds_of(held, messages, markers, tools, results)
+    if row.is_live:
+        found = with_live(found, live_of(row, live, len(found) + 1))
+    return Turn(
+        number=row.number,
+        parent=row.parent,
+        versions=versions_of(row, others),
+        next_id=str(version_id(row.public_id, len(others))),
+        is_continuation=row.continues_id is not None,
+        can_continue=can_continue(row.state, row.finish_reason, has_answer=bool(answers)),
+        id=str(row.public_id),
+        prompt_html=plain(text) if text else "",
+        files=shown_files(prompt.content, files) if prompt else (),
+        rounds=tuple(found),
+        **_standing(row, has_answer=bool(answers)),
+        cost_micros=sum(result.cost_micros for result in results),
+        source="\n\n".join(said(m.content) for m in answers).strip(),
+        prompt_seq=prompt.seq if prompt else None,
+        prompt_keep=_keep(prompt, held),
+        answer_keep=_keep(answers[-1] if answers else None, held),
+    )
+
+
+def _standing(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
+    """Say how the turn stands and what can be done about it."""
+    return {
+        "state": row.state,
+        "is_live": row.is_live,
+        "chip": chip(row.state, row.finish_reason, row.error_code),
+        "hint": hint(row.state, row.finish_reason, has_answer=has_answer),
+        "is_too_long": (row.state, row.finish_reason) == ("failed", "context"),
+        "can_retry": row.state in CAN_RETRY,
+        "error": row.error_text,
+        "attempt": row.attempt,
+        "max_attempts": conf.max_attempts,
+        "retry_at": row.retry_at,
+        "created_at": row.created_at,
+    }
+
+
+def _keep(message: Message | None, held: frozenset[Pin]) -> Keep | None:
+    return None if message is None else Keep(message_id(message.seq), message.seq in held)
+
+
+def _markers(conversation: Conversation, rows: list[Transformation]) -> list[Marker]:
+    back = taken_back(rows)
+    return [
+        Marker(
+            row.seq,
+            row.kind,
+            row.outcome,
+            row.note,
+            row.tokens_before,
+            row.tokens_after,
+            reverse("reduction", args=[conversation.public_id, row.seq]),
+            can_restore=can_restore(row) and row.seq not in back,
+            can_undo=can_undo(conversation, row),
+            setting=row.setting,
+        )
+        for row in rows
+    ]
+
+
+def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.turn_id, []).append(row)
+    return found
+
+
+def _paid(rows: list[models.Turn]) -> dict[int, list[ApiResult]]:
+    # A title is no part of the answer whose cost is shown.
+    paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
+    found: dict[int, list[ApiResult]] = {}
+    for row in paid.select_related("call").defer("usage"):
+        found.setdefault(row.call.turn_id, []).append(row)
+    return found

@@ -1,0 +1,87 @@
+"""How things ended, in words for people."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from conversations.rendering.numbers import budget_name
+
+
+def chip(state: str, reason: str, code: str = "") -> str:
+    """Say how a turn ended when it did not end plainly; "" when it did."""
+    match state, reason:
+        case "cancelled", _reason:
+            return _("Stopped")
+        case "interrupted", _reason:
+            return _("Interrupted. Partial answer kept.")
+        case "failed", "budget":
+            return _("Over budget")
+        case "failed", "context":
+            return _("Too long for the model")
+        case _state, "loop_limit":
+            return _limit(code)
+        case "failed", _reason:
+            return _("Failed")
+        case _state, "max_tokens":
+            return _("Cut at the length limit")
+        case _state, "refusal":
+            return _("The model declined to answer")
+        case _state, "pause_turn":
+            return _("Paused by the model")
+        case _state, "context":
+            return _("The context is full")
+        case _state, "truncated":
+            return _("The answer ended unexpectedly")
+        case _:
+            return ""
+
+
+def _limit(code: str) -> str:
+    match code:
+        case "turn_money":
+            return _("Stopped at the limit of cost for one turn")
+        case "turn_time":
+            return _("Stopped at the limit of time for one turn")
+        case "turn_rounds":
+            return _("Stopped at the limit of model calls for one turn")
+        case "turn_tools":
+            return _("Stopped at the limit of tool calls for one turn")
+        case "wrong_calls":
+            return _("Stopped after tool calls that could not run")
+        case _:
+            return _("Stopped at a limit for one turn")
+
+
+def hint(state: str, reason: str, *, has_answer: bool) -> str:
+    """Say what an ending means and what can be done; "" where the chip says it all."""
+    match state, reason:
+        case "done", "pause_turn" | "max_tokens" | "loop_limit" if not has_answer:
+            return _("Nothing was said before that; your message can be answered again.")
+        case "failed", "budget":
+            return _(
+                "Your message is kept. Try it again when the budget starts anew, or ask an"
+                " administrator for more."
+            )
+        case "failed", "context":
+            return _(
+                "It was reduced as far as the policy allows. What takes the most room can be left"
+                " out, or sent shortened by another policy."
+            )
+        case _state, "max_tokens":
+            return _("An answer may have only so many tokens; the rest can be asked for.")
+        case _state, "pause_turn":
+            return _("A long step of its own was not finished; it can go on from here.")
+        case _state, "loop_limit" if has_answer:
+            return _("A turn may use only so much; it can go on from here.")
+        case _state, "context":
+            return _("The answer filled what was left of the model's window.")
+        case _:
+            return ""
+
+
+def not_sent(period: str) -> str:
+    """Say why a message is not taken that no answer could follow."""
+    return _(
+        "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"
+        " here."
+    ) % {"budget": budget_name(period)}

@@ -1,0 +1,49 @@
+"""A conversation to take along, in pieces as they are read: nothing is held whole in memory.
+
+Three forms: a record, which an import reads back; Markdown, for other programs and for reading as
+text; a page that stands alone. Context events (what was reduced, and how) come along if they are
+wanted. The trash is not exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from django.utils.text import slugify
+
+from conversations.library.access import owned
+from conversations.models import Conversation, User
+from conversations.transfer.exports.markdown import markdown
+from conversations.transfer.exports.page import page
+from conversations.transfer.exports.record import record
+
+__all__ = ["FORMS", "Form", "all_of", "file_name", "record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    content_type: str
+    write: Callable[..., Iterator[str]]
+
+
+FORMS = {
+    "md": Form("text/markdown; charset=utf-8", markdown),
+    "html": Form("text/html; charset=utf-8", page),
+    "json": Form("application/json; charset=utf-8", record),
+}
+
+
+def all_of(user: User) -> Iterator[Conversation]:
+    """Give the user's conversations, the first one first."""
+    keys = list(owned(user).order_by("created_at", "pk").values_list("pk", flat=True))
+    for key in keys:
+        found = owned(user).filter(pk=key).first()
+        if found is not None:
+            yield found
+
+
+def file_name(conversation: Conversation, form: str) -> str:
+    """Name a file after the title; the id keeps two of one title apart."""
+    words = slugify(conversation.title, allow_unicode=True)[:60].strip("-_") or "conversation"
+    return f"{words}-{str(conversation.public_id)[:8]}.{form}"

@@ -1,0 +1,93 @@
+"""A conversation as Markdown: what was said, and the tools with their whole results, in order.
+
+Of a conversation with versions that is the shown path; the record has them all.
+Thinking is left out. What a tool got and gave stands in fences that nothing inside them can close.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from heapq import merge
+from typing import Any
+
+from conversations.context.tokens.media_words import described, text_of
+from conversations.context.view import wire
+from conversations.files.attachments_shown import spelled
+from conversations.log.entries import events, messages, tip_path
+from conversations.models import Conversation, Message, Transformation
+
+
+def markdown(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
+    """Give the document in pieces."""
+    yield f"# {_line(conversation.title) or 'New chat'}\n\n"
+    yield f"{conversation.created_at:%Y-%m-%d %H:%M} UTC · {_line(conversation.model)}\n"
+    if conversation.instructions:
+        yield f"\n## Instructions\n\n{conversation.instructions.strip()}\n"
+    rows: Iterator[Message | Transformation] = messages(conversation)
+    if with_events:
+        rows = merge(rows, events(conversation), key=lambda row: row.seq)
+    said, path = "", tip_path(conversation)
+    ours = set(conversation.turns.exclude(continues=None).values_list("pk", flat=True))
+    for row in rows:
+        if row.seq not in path:
+            continue
+        if isinstance(row, Transformation):
+            yield _event(row)
+            continue
+        if row.kind == Message.Kind.PROMPT and row.turn_id in ours:
+            yield "\n*Continued*\n"
+            continue
+        if row.kind == Message.Kind.PROMPT:
+            yield "\n## You\n"
+        elif row.kind == Message.Kind.ANSWER and said == Message.Kind.PROMPT:
+            yield "\n## Answer\n"
+        said = row.kind
+        is_prompt = row.kind == Message.Kind.PROMPT
+        blocks = spelled(conversation, row.content) if is_prompt else wire.decode(row.content)
+        for block in blocks:
+            yield _block(block)
+
+
+def _event(row: Transformation) -> str:
+    sizes = f"{row.tokens_before:,} → {row.tokens_after:,} tokens"
+    what = f"{row.kind}, {row.outcome}: {sizes} · {row.note}"
+    return f"\n> *Context: {_line(what)}*\n"
+
+
+def _block(block: dict[str, Any]) -> str:
+    match block["type"]:
+        case "text":
+            return f"\n{str(block['text']).strip()}\n"
+        case "tool_use":
+            value = wire.encode(block.get("input"))
+            return f"\n**Tool** {_code(str(block.get('name')))}\n{_fenced(value, 'json')}"
+        case "tool_result":
+            name = "**Error**" if block.get("is_error") else "**Result**"
+            return f"\n{name}\n{_fenced(_text(block.get('content')))}"
+        case "thinking" | "redacted_thinking":
+            return ""
+        case "document" if (text := text_of(block)) is not None:
+            return f"\n*{_line(described(block))}*\n{_fenced(text)}"
+        case _:
+            return f"\n*{_line(described(block))}*\n"
+
+
+def _text(content: object) -> str:
+    if not isinstance(content, list):
+        return str(content or "")
+    parts = (b.get("text", f"[{b.get('type')}]") for b in content if isinstance(b, dict))
+    return "\n\n".join(str(part) for part in parts)
+
+
+def _fenced(text: str, language: str = "") -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+    return f"\n{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def _code(text: str) -> str:
+    return f"`{_line(text).replace('`', '')}`"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,46 @@
+"""A conversation as a page that stands alone: the transcript's own renderer, no script, no request.
+
+Of a conversation with versions it is the shown path; the record has them all.
+
+Its own policy forbids both, should the renderer ever let something through. Long tool results are
+cut as on the site; the record holds them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from django.template.loader import render_to_string
+
+from conversations.files.attachments_shown import data_urls
+from conversations.log.tree import path_turns
+from conversations.models import Conversation
+from conversations.transcript import transcript
+from conversations.transcript.shapes import Turn
+
+
+def page(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
+    """Give the document in pieces."""
+    context: dict[str, object] = {"conversation": conversation}
+    yield render_to_string("conversations/exports/head.html", context)
+    keys = list(path_turns(conversation).order_by("number").values_list("pk", flat=True))
+    for at in range(0, len(keys), transcript.PAGE):
+        rows = conversation.turns.filter(pk__in=keys[at : at + transcript.PAGE])
+        found = list(rows.order_by("number").select_related("draft"))
+        for turn in transcript.turns_of(conversation, found, None):
+            shown = _with_files(conversation, turn if with_events else _plain(turn))
+            yield render_to_string("conversations/exports/turn.html", {"turn": shown})
+    yield render_to_string("conversations/exports/foot.html", context)
+
+
+def _with_files(conversation: Conversation, turn: Turn) -> Turn:
+    """Put the images in the page itself; what cannot be shown in it is named."""
+    ids = [file.id for file in turn.files if file.is_image and file.id]
+    data = data_urls(conversation, ids)
+    files = (replace(file, url=data.get(file.id, "")) if file.id else file for file in turn.files)
+    return replace(turn, files=tuple(files))
+
+
+def _plain(turn: Turn) -> Turn:
+    return replace(turn, rounds=tuple(replace(row, markers=()) for row in turn.rounds))

@@ -1,0 +1,87 @@
+"""A conversation as one JSON line: the record that an import reads.
+
+`messages` are those of the shown path, their content as the wire text that is sent, with the data
+of files in it. The other versions stand apart, as `branches`, each message with its parent: a
+record is one conversation and not a tree, and **an import reads `messages` alone**, so what is
+imported again has no versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from conversations.context.view import wire
+from conversations.log.entries import events, messages, tip_path
+from conversations.log.named_texts import whole
+from conversations.models import Conversation, Message, Transformation
+
+
+def record(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
+    """Give the line in pieces, its line break last."""
+    head = {
+        "id": str(conversation.public_id),
+        "title": conversation.title,
+        "model": conversation.model,
+        "created_at": _time(conversation.created_at),
+        "updated_at": _time(conversation.updated_at),
+        "system": conversation.instructions or None,
+    }
+    path = tip_path(conversation)
+    others: list[int] = []
+    yield wire.encode(head)[:-1]
+    yield ',"messages":'
+    yield from _array(_shown(conversation, path, others))
+    if others:
+        yield ',"branches":'
+        yield from _array(_message(row) for row in messages(conversation) if row.seq in others)
+    if with_events:
+        yield ',"events":'
+        yield from _array(_event(row) for row in events(conversation))
+    yield "}\n"
+
+
+def _shown(conversation: Conversation, path: set[int], others: list[int]) -> Iterator[str]:
+    for row in messages(conversation):
+        if row.seq in path:
+            yield _message(row)
+        else:
+            others.append(row.seq)
+
+
+def _array(elements: Iterable[str]) -> Iterator[str]:
+    before = "["
+    for element in elements:
+        yield before + element
+        before = ","
+    yield "[]" if before == "[" else "]"
+
+
+def _message(row: Message) -> str:
+    role = "assistant" if row.kind == Message.Kind.ANSWER else "user"
+    head = {"role": role, "seq": row.seq, "parent": row.parent, "at": _time(row.created_at)}
+    content = whole(row.conversation_id, row.content) if row.kind == "prompt" else row.content
+    return f'{wire.encode(head)[:-1]},"content":{content}}}'
+
+
+def _event(row: Transformation) -> str:
+    head = {
+        "seq": row.seq,
+        "parent": row.parent,
+        "at": _time(row.created_at),
+        "kind": row.kind,
+        "outcome": row.outcome,
+        "number": row.number,
+        "threshold": row.threshold,
+        "source": row.source,
+        "setting": row.setting,
+        "tokens_before": row.tokens_before,
+        "tokens_after": row.tokens_after,
+        "note": row.note,
+        "reason": row.reason,
+    }
+    return f'{wire.encode(head)[:-1]},"edits":{row.edits}}}'
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat()

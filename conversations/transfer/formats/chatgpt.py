@@ -1,0 +1,94 @@
+"""The export of ChatGPT: a tree of messages, of which the branch last shown is taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.transfer.formats.text_messages import messages, record_id, texts
+from conversations.transfer.recordings import RecordError
+
+ROLES = ("user", "assistant")
+
+
+def record(found: dict[str, Any]) -> dict[str, Any]:
+    """Give a conversation as a record; raises RecordError."""
+    return {
+        "id": record_id("chatgpt", found, "conversation_id", "id"),
+        "title": found.get("title"),
+        "created_at": _time(found.get("create_time")),
+        "updated_at": _time(found.get("update_time")),
+        "messages": messages(_said(found)),
+    }
+
+
+def _said(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for message in _branch(found):
+        author = message.get("author")
+        role = author.get("role") if isinstance(author, dict) else None
+        # An answer to someone else is a call of a tool.
+        is_open = message.get("recipient") in (None, "all")
+        if role in ROLES and is_open and not _is_hidden(message):
+            yield str(role), _text(message.get("content"))
+
+
+def _branch(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Follow the parents from the last message that was shown."""
+    mapping = found.get("mapping")
+    if not isinstance(mapping, dict):
+        raise RecordError('"mapping" must be an object')
+    at = found.get("current_node") or _newest_leaf(mapping)
+    seen: set[object] = set()
+    branch: list[dict[str, Any]] = []
+    while isinstance(at, str) and at not in seen and isinstance(mapping.get(at), dict):
+        seen.add(at)
+        node = mapping[at]
+        if isinstance(node.get("message"), dict):
+            branch.append(node["message"])
+        at = node.get("parent")
+    return branch[::-1]
+
+
+def _newest_leaf(mapping: dict[str, Any]) -> str | None:
+    leaves = [
+        name
+        for name, node in mapping.items()
+        if isinstance(node, dict) and not node.get("children")
+    ]
+    return leaves[-1] if leaves else None
+
+
+def _is_hidden(message: dict[str, Any]) -> bool:
+    metadata = message.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("is_visually_hidden_from_conversation"))
+
+
+def _text(content: object) -> str:
+    if not isinstance(content, dict):
+        return ""
+    match content.get("content_type"):
+        case "text" | "multimodal_text":
+            parts = content.get("parts")
+            return texts(map(_part, parts)) if isinstance(parts, list) else ""
+        case "code":
+            return f"```\n{content.get('text') or ''}\n```"
+        case _:
+            return ""
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    return "[image]" if isinstance(part, dict) else ""
+
+
+def _time(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,114 @@
+"""Bringing recorded conversations in: each becomes a conversation like any other, and continues.
+
+A recording's own tools and system prompt belong to the agent that was recorded; here the system
+text becomes the conversation's instructions and our agent's tools are offered. Its public id is
+made from the user and the recorded id, so the database itself refuses the same record twice, also
+from two imports at once. A record that the user exported from here is that conversation, as long as
+it is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID, uuid5
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from conversations.context.view import wire
+from conversations.files.attachments import take_in
+from conversations.log.chain import extend
+from conversations.log.search_index import index_messages, index_title
+from conversations.models import Conversation, Message, Turn, User
+from conversations.transfer.recordings import AlreadyImported, Entry, Exchange, Recording
+
+
+def import_recording(*, user: User, recording: Recording, model: str) -> Conversation:
+    """Store a recording in one transaction; raises AlreadyImported when the user has it."""
+    if _is_exported(user, recording):
+        raise AlreadyImported(f"{recording.id} is the export of a conversation that is there")
+    public_id = uuid5(user.public_id, f"recording:{recording.id}")
+    opening = f"{recording.id} · {recording.opening}" if recording.opening else recording.id
+    try:
+        with transaction.atomic():
+            conversation = Conversation.objects.create(
+                public_id=public_id,
+                owner=user,
+                title=recording.title or opening[:200],
+                model=model,
+                instructions=recording.instructions,
+            )
+            _store(conversation, recording.exchanges)
+            _date(conversation, recording)
+            index_title(conversation=conversation)
+    except IntegrityError as error:
+        if not Conversation.objects.filter(public_id=public_id).exists():
+            raise
+        raise AlreadyImported(f"{recording.id} was imported before, as {public_id}") from error
+    return conversation
+
+
+def _is_exported(user: User, recording: Recording) -> bool:
+    """Say whether the record is the export of a conversation that the user has."""
+    try:
+        public_id = UUID(recording.id)
+    except ValueError:
+        return False
+    return Conversation.objects.filter(owner=user, public_id=public_id).exists()
+
+
+def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
+    """Append turns and messages; nobody else sees the conversation before it is committed."""
+    now = timezone.now()
+    exchanges = tuple(
+        Exchange(tuple(_with_files(conversation, entry) for entry in exchange.entries))
+        for exchange in exchanges
+    )
+    turns = Turn.objects.bulk_create(
+        Turn(
+            conversation=conversation,
+            number=number,
+            parent=number - 1,
+            state="done",
+            finish_reason="end_turn" if exchange.is_answered else "truncated",
+            payload_digest=wire.digest(exchange.entries[0].content),
+            started_at=now,
+            ended_at=now,
+        )
+        for number, exchange in enumerate(exchanges, 1)
+    )
+    conversation.leaf = len(turns)
+    conversation.save(update_fields=["leaf"])
+    rows = []
+    for turn, exchange in zip(turns, exchanges, strict=True):
+        for entry in exchange.entries:
+            row = Message(
+                conversation=conversation,
+                seq=conversation.head + 1,
+                parent=conversation.tip,
+                turn=turn,
+                kind=entry.kind,
+                content=entry.content,
+                estimate=entry.tokens,
+            )
+            conversation.head = conversation.tip = row.seq
+            rows.append(row)
+    extend(rows, conversation)
+    index_messages(conversation=conversation, rows=rows)
+
+
+def _with_files(conversation: Conversation, entry: Entry) -> Entry:
+    """Keep the files of a prompt as attachments, named in it."""
+    if entry.kind != "prompt":
+        return entry
+    return replace(entry, content=take_in(conversation=conversation, content=entry.content))
+
+
+def _date(conversation: Conversation, recording: Recording) -> None:
+    """Put it where it belongs in a list by date; the log says when it was imported."""
+    if began := recording.began or recording.ended:
+        conversation.created_at = began
+        conversation.updated_at = max(began, recording.ended or began)
+        Conversation.objects.filter(pk=conversation.pk).update(
+            created_at=conversation.created_at, updated_at=conversation.updated_at
+        )

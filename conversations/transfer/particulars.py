@@ -1,0 +1,53 @@
+"""What a record says besides its words, taken over where it can be true."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+from typing import Any
+
+from conversations.context.tokens import images
+from conversations.context.view import wire
+
+MAX_TITLE = 200
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+
+
+#: What stands where an image was that the API would refuse, now and with every later message.
+NO_IMAGE = "[An image was here that cannot be shown.]"
+#: Characters of base64 that hold the head of an image.
+_HEAD = 64
+
+
+def plain(text: str) -> str:
+    """Give text that every database takes: no NUL, no lone surrogate."""
+    return wire.clean(text.replace("\0", ""))
+
+
+def title(value: object) -> str:
+    return " ".join(plain(value).split())[:MAX_TITLE] if isinstance(value, str) else ""
+
+
+def time(value: object) -> datetime | None:
+    """Read a time; one that is none, or of the future, is left out."""
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    if at is None:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at if EARLIEST <= at <= datetime.now(UTC) else None
+
+
+def is_image(source: Any) -> bool:
+    """Say whether the bytes of an image are what they are called, where there are any."""
+    if not isinstance(source, dict) or source.get("type") != "base64":
+        return True
+    data = source.get("data")
+    try:
+        head = base64.b64decode(data[:_HEAD], validate=True) if isinstance(data, str) else b""
+    except (binascii.Error, ValueError):
+        return False
+    return bool(head) and images.media_type(head) == source.get("media_type")

@@ -1,0 +1,247 @@
+"""A recorded conversation as values: one JSON line read, cleaned and made legal, or refused.
+
+What the API would refuse of a history it did not answer itself is repaired where the meaning is
+plain: empty texts, cache marks and thinking (signed over another request) are left out, results
+stand first in their message, and a tool call without a result gets one that says so. Whatever is
+still against a rule refuses the record with that rule, so nothing imported is ever refused later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from conversations.context.errors import ContextError
+from conversations.context.view import attachment_refs, rules, wire
+from conversations.context.view.view import THINKING, Kind, Message, View
+from conversations.transfer.particulars import NO_IMAGE, is_image, plain, time, title
+
+ENDS_HERE = "The recording ends here: this tool call has no result."
+#: Longer ids are no ids; the id is part of the title.
+MAX_ID = 120
+
+
+class RecordError(Exception):
+    """A line is no recorded conversation; the text says why."""
+
+    code = "record"
+
+
+class AlreadyImported(RecordError):
+    """The user has it; importing the same again changes nothing."""
+
+    code = "again"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message: `content` is the wire text of its blocks; `calls` are ids it leaves open."""
+
+    kind: Kind
+    content: str
+    tokens: int
+    calls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A prompt and what followed it."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def is_answered(self) -> bool:
+        last = self.entries[-1]
+        return last.kind == "answer" and not last.calls
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    id: str
+    instructions: str
+    #: The first words of the first prompt.
+    opening: str
+    exchanges: tuple[Exchange, ...]
+    #: What it was called and when it took place, where the record says so.
+    title: str = ""
+    began: datetime | None = None
+    ended: datetime | None = None
+
+
+def read_record(line: bytes) -> Recording:
+    """Read one line; raises RecordError."""
+    return recording_of(read_object(line))
+
+
+def read_object(line: bytes) -> dict[str, Any]:
+    """Read one JSON object; raises RecordError."""
+    try:
+        record = wire.decode(line.decode())
+    except UnicodeDecodeError as error:
+        raise RecordError("is not UTF-8") from error
+    except ContextError as error:
+        raise RecordError(str(error)) from error
+    if not isinstance(record, dict):
+        raise RecordError("is not a JSON object")
+    return record
+
+
+def recording_of(record: dict[str, Any]) -> Recording:
+    """Clean a record and make it legal; raises RecordError."""
+    try:
+        return _recording(record)
+    except ContextError as error:
+        raise RecordError(str(error)) from error
+    except RecursionError as error:
+        raise RecordError("is nested too deeply") from error
+    except (TypeError, AttributeError) as error:
+        raise RecordError(f"holds a block that is none: {error}") from error
+
+
+def _recording(record: dict[str, Any]) -> Recording:
+    name = record.get("id")
+    name = plain(name).strip() if isinstance(name, str) else ""
+    if not 0 < len(name) <= MAX_ID:
+        raise RecordError(f'"id" must be a text of 1 to {MAX_ID} characters')
+    entries = list(_entries(record.get("messages")))
+    _demand_legal(entries)
+    return Recording(
+        plain(name.strip()),
+        _system(record.get("system")),
+        _opening(entries[0]),
+        _exchanges(entries),
+        title(record.get("title")),
+        time(record.get("created_at")),
+        time(record.get("updated_at")),
+    )
+
+
+def _system(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return plain(value)
+        case list():
+            return plain("\n\n".join(str(b["text"]) for b in value if _is_text(b)))
+        case _:
+            raise RecordError('"system" must be a text, a list of text blocks or null')
+
+
+def _opening(entry: Entry) -> str:
+    texts = (str(block["text"]) for block in wire.decode(entry.content) if _is_text(block))
+    return plain(" ".join(" ".join(texts).split()))[:80]
+
+
+def _entries(messages: object) -> Iterator[Entry]:
+    """Give the messages, run by run of one role."""
+    if not isinstance(messages, list) or not messages:
+        raise RecordError('"messages" must be a list with at least one message')
+    numbered = [_message(at, message) for at, message in enumerate(messages)]
+    open_calls: list[str] = []
+    for role, run in groupby((pair for pair in numbered if pair[1]), key=lambda pair: pair[0]):
+        contents = [blocks for _, blocks in run]
+        if role == "assistant":
+            for blocks in contents:
+                calls = [str(b.get("id")) for b in blocks if b["type"] == "tool_use"]
+                open_calls += calls
+                yield _entry("answer", blocks, calls)
+        else:
+            yield from _user_run(contents, open_calls)
+            open_calls = []
+    if open_calls:
+        yield from _user_run([], open_calls)
+
+
+def _user_run(contents: list[list[dict[str, Any]]], open_calls: list[str]) -> Iterator[Entry]:
+    """Give one results message for all open calls, then the prompts."""
+    results = [block for blocks in contents for block in blocks if block["type"] == "tool_result"]
+    answered = {block.get("tool_use_id") for block in results}
+    missing = [_missing(call) for call in open_calls if call not in answered]
+    texts: list[dict[str, Any]] = []
+    prompts = []
+    for blocks in contents:
+        rest = [block for block in blocks if block["type"] != "tool_result"]
+        if len(rest) == len(blocks):
+            prompts.append(rest)
+        else:
+            texts += rest
+    if missing or results:
+        yield _entry("results", [*missing, *results, *texts])
+    for blocks in prompts:
+        yield _entry("prompt", blocks)
+
+
+def _missing(id: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": ENDS_HERE, "is_error": True}
+
+
+def _message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
+    """Give role and cleaned blocks; an emptied message has none."""
+    role = message.get("role") if isinstance(message, dict) else None
+    if not isinstance(message, dict) or role not in ("user", "assistant"):
+        raise RecordError(f'messages.{at}: "role" must be user or assistant')
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not isinstance(content, list):
+        raise RecordError(f'messages.{at}: "content" must be a text or a list of blocks')
+    for block in content:
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+            raise RecordError(f"messages.{at}: a content block is an object with a type")
+        if not all(isinstance(block.get(name, ""), str) for name in ("id", "tool_use_id")):
+            raise RecordError(f"messages.{at}: the id of a content block is a text")
+    return str(role), list(_cleaned(content))
+
+
+def _cleaned(blocks: Iterable[Any]) -> Iterator[Any]:
+    for block in blocks:
+        if not isinstance(block, dict):
+            yield block
+            continue
+        kept = {key: value for key, value in block.items() if key != "cache_control"}
+        if isinstance(kept.get("content"), list):
+            kept["content"] = list(_cleaned(kept["content"]))
+        elif kept.get("type") == "tool_result" and kept.get("content", "") is None:
+            kept["content"] = ""
+        if kept.get("type") == "compaction":
+            # Only the model and the account that made it would take it back; its words stay.
+            kept = {"type": "text", "text": str(kept.get("content") or "")}
+        elif kept.get("type") == "image" and not is_image(kept.get("source")):
+            kept = {"type": "text", "text": NO_IMAGE}
+        is_blank = _is_text(kept) and not str(kept["text"]).strip()
+        if not is_blank and kept.get("type") not in THINKING:
+            yield kept
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and "text" in block
+
+
+def _entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:
+    content = wire.join(wire.encode(block) for block in blocks)
+    attachment_refs.demand_none(content)
+    return Entry(kind, content, Message.parse(0, kind, content).tokens, tuple(calls))
+
+
+def _demand_legal(entries: list[Entry]) -> None:
+    """Refuse what the API would refuse once another prompt follows."""
+    if not entries:
+        raise RecordError("has no message with content")
+    view = View()
+    another = Entry("prompt", '[{"type":"text","text":"?"}]', 0)
+    for seq, entry in enumerate([*entries, another], 1):
+        view = view.append(Message(seq, entry.kind, entry.content, entry.tokens))
+    rules.check(view)
+
+
+def _exchanges(entries: list[Entry]) -> tuple[Exchange, ...]:
+    found: list[list[Entry]] = []
+    for entry in entries:
+        if entry.kind == "prompt":
+            found.append([])
+        found[-1].append(entry)
+    return tuple(Exchange(tuple(group)) for group in found)

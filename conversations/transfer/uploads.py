@@ -1,0 +1,113 @@
+"""An uploaded file imported: each conversation in a transaction of its own, and a report of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import IO, Any
+from uuid import UUID
+
+from conversations.conf import conf
+from conversations.models import User
+from conversations.transfer.formats import as_record
+from conversations.transfer.importing import import_recording
+from conversations.transfer.particulars import plain
+from conversations.transfer.recordings import (
+    AlreadyImported,
+    RecordError,
+    read_object,
+    recording_of,
+)
+from conversations.transfer.unpacking import UploadError, objects
+
+#: Conversations of one file, and of them those that are named in the report.
+MOST, NAMED = 5_000, 200
+#: One conversation may have this part of what all may have: unpacked, it takes many times as much.
+PART = 20
+_lock = Lock()
+#: Users whose upload this process is reading.
+_reading: set[int] = set()
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of a file's conversations; `stopped` says why it was not read to its end."""
+
+    imported: int = 0
+    again: int = 0
+    refused: int = 0
+    #: (public id, title) of the first ones imported; (name, reason) of the first refused.
+    new: list[tuple[UUID, str]] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    stopped: str = ""
+
+    def refuse(self, name: str, reason: str) -> None:
+        self.refused += 1
+        if len(self.problems) < NAMED:
+            self.problems.append((name, reason))
+
+
+def import_upload(*, user: User, file: IO[bytes], size: int, model: str) -> Report:
+    """Import a file's conversations; raises UploadError when none can be read at all."""
+    with _alone(user.pk):
+        return _import_file(user, file, size, model)
+
+
+@contextmanager
+def _alone(user_id: int) -> Iterator[None]:
+    """Read one upload of a user at a time; raises UploadError for the second."""
+    with _lock:
+        if user_id in _reading:
+            raise UploadError("busy", "Your last upload is still being read; wait for its end.")
+        _reading.add(user_id)
+    try:
+        yield
+    finally:
+        with _lock:
+            _reading.discard(user_id)
+
+
+def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
+    if size > conf.max_import_bytes:
+        most = conf.max_import_bytes // 1_000_000
+        raise UploadError("too_big", f"The file has {size:,} bytes; at most {most} MB are read.")
+    report = Report()
+    most = conf.max_import_unpacked
+    try:
+        for number, line in enumerate(objects(file, most=most, most_each=most // PART), 1):
+            if number > MOST:
+                report.stopped = f"Only the first {MOST:,} conversations were read."
+                break
+            _import(user, line, number, model, report)
+    except UploadError as error:
+        if not (report.imported or report.again or report.refused):
+            raise
+        report.stopped = error.text
+    if not (report.imported or report.again or report.refused):
+        raise UploadError("none", "There are no conversations in this file.")
+    return report
+
+
+def _import(user: User, line: bytes, number: int, model: str, report: Report) -> None:
+    name = f"conversation {number}"
+    try:
+        found = read_object(line)
+        name = _name(found) or name
+        recording = recording_of(as_record(found))
+        conversation = import_recording(user=user, recording=recording, model=model)
+    except AlreadyImported:
+        report.again += 1
+    except RecordError as error:
+        report.refuse(name, str(error))
+    else:
+        report.imported += 1
+        if len(report.new) < NAMED:
+            report.new.append((conversation.public_id, conversation.title))
+
+
+def _name(found: dict[str, Any]) -> str:
+    """Name a conversation as its export does."""
+    names = (found.get(key) for key in ("title", "name", "id", "uuid"))
+    return next((plain(name)[:80] for name in names if isinstance(name, str) and name.strip()), "")

@@ -1,0 +1,129 @@
+"""A new conversation that goes on from a turn of another one.
+
+The log is copied up to where that turn ends, other versions included: every entry keeps its number,
+so the recorded changes apply, what they name can be recalled, and the model's view is the same to
+the byte. Calls are not copied: what they cost was paid there, and what the last of them said of the
+view is read there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from django.db import transaction
+from django.db.models import Model, Q
+
+from conversations.log.chain import extend
+from conversations.log.search_index import index_messages, index_title
+from conversations.models import (
+    Attachment,
+    Chained,
+    Conversation,
+    Message,
+    ToolCall,
+    ToolSwitch,
+    Transformation,
+    Turn,
+)
+from conversations.turns.prompts import SendError, lock_for
+from conversations.turns.versions import last_entry
+
+M = TypeVar("M", bound=Model)
+#: What a copy has of its own.
+_OWN = frozenset(("id", "conversation_id", "link", "chain", "public_id", "client_id"))
+
+
+@transaction.atomic
+def fork_conversation(*, turn: Turn) -> Conversation:
+    """Copy a conversation up to the end of a turn; raises SendError while that turn runs."""
+    row = lock_for(turn.conversation)
+    turn.refresh_from_db()
+    if turn.is_live:
+        raise SendError("busy", "An answer is on its way; wait until it is done, or stop it first.")
+    end = _end(row, turn)
+    copy = Conversation.objects.create(
+        owner_id=row.owner_id,
+        title=row.title,
+        titled_by=row.titled_by,
+        model=row.model,
+        instructions=row.instructions,
+        policy=row.policy,
+        head=end,
+        tip=end,
+        leaf=turn.number,
+        forked_from=turn,
+    )
+    index_title(conversation=copy)
+    turns = _turns(row, copy, end)
+    messages = [_copied(one, copy, turns) for one in row.messages.filter(seq__lte=end)]
+    changes = [_copied(one, copy, turns) for one in row.transformations.filter(seq__lte=end)]
+    for change in changes:
+        change.summary_call = None
+    entries: list[Message | Transformation] = [*messages, *changes]
+    entries.sort(key=lambda entry: entry.seq)
+    pins = row.pins.filter(Q(seq=None) | Q(seq__lte=end)).order_by("link")
+    rows: list[Chained] = [*entries, *(_copied(pin, copy, turns) for pin in pins)]
+    extend(rows, copy)
+    _tools(messages, turns)
+    Attachment.objects.bulk_create(_copied(one, copy, turns) for one in row.attachments.all())
+    ToolSwitch.objects.bulk_create(_copied(one, copy, {}) for one in row.tool_switches.all())
+    index_messages(conversation=copy, rows=messages)
+    return copy
+
+
+def _end(row: Conversation, turn: Turn) -> int:
+    """Give the entry that a turn's path has before what follows it."""
+    if turn.number == row.leaf:
+        return row.tip
+    after = Message.objects.filter(conversation=row, kind="prompt", turn__parent=turn.number)
+    found = after.order_by("seq").values_list("parent", flat=True).first()
+    return found or turn.tip or last_entry(turn)
+
+
+def _copied(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
+    values: dict[str, Any] = {
+        field.attname: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if field.attname not in _OWN
+    }
+    if values.get("turn_id") is not None:
+        values["turn_id"] = turns[values["turn_id"]].pk
+    return type(row)(conversation=copy, **values)
+
+
+def _turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
+    """Copy the turns that had begun by then, and give them by the keys of the first ones."""
+    begun = row.messages.filter(kind="prompt", seq__lte=end).values("turn")
+    found = {one.pk: one for one in row.turns.filter(pk__in=begun).order_by("number")}
+    copies: dict[int, Turn] = {key: _copied(one, copy, {}) for key, one in found.items()}
+    for one in copies.values():
+        # Where a path went on behind the end, it ends with what is here of it.
+        one.tip = one.tip if one.tip <= end else 0
+        one.client_id, one.retry_of_id, one.continues_id = uuid4(), None, None
+    Turn.objects.bulk_create(copies.values())
+    for key, one in copies.items():
+        first = found[key]
+        one.created_at = first.created_at
+        one.retry_of = copies.get(first.retry_of_id or 0)
+        one.continues = copies.get(first.continues_id or 0)
+    Turn.objects.bulk_update(copies.values(), ["created_at", "retry_of", "continues"])
+    return copies
+
+
+def _tools(messages: Iterable[Message], turns: dict[int, Turn]) -> None:
+    answers = {(one.turn_id, one.seq): one for one in messages if one.kind == "answer"}
+    rows = ToolCall.objects.filter(turn__in=turns).select_related("answer").order_by("pk")
+    copies = []
+    for row in rows:
+        turn = turns[row.turn_id]
+        answer = answers.get((turn.pk, row.answer.seq))
+        if answer is not None:
+            values = {
+                field.attname: getattr(row, field.attname)
+                for field in ToolCall._meta.concrete_fields
+                if field.attname not in ("id", "turn_id", "answer_id")
+            }
+            copies.append(ToolCall(turn=turn, answer=answer, **values))
+    ToolCall.objects.bulk_create(copies)

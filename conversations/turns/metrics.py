@@ -1,0 +1,72 @@
+"""What services tell the metrics, once it is committed: turns, calls, tools, reductions.
+
+Facts are counted where they are stored, so that nothing is counted that did not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import transaction
+
+from conversations.agent.ports import Refused
+from conversations.models import ApiCall, ApiResult, Transformation
+from conversations.telemetry import metrics
+from tools.framework.registry import TOOLS
+
+#: For tools whose names are a server's, or that the model made up.
+_OF_SERVERS, _UNKNOWN = "mcp", "unknown"
+
+
+def _later(count: Callable[[], None]) -> None:
+    if metrics.is_on():
+        transaction.on_commit(count)
+
+
+def count_turn(*, state: str, reason: str) -> None:
+    """Count a turn that came to its final state."""
+    _later(lambda: metrics.TURNS_ENDED.add(state=state, reason=reason))
+
+
+def count_takeover(*, state: str) -> None:
+    """Count a turn that was taken from a dead worker, and what became of it."""
+    _later(lambda: metrics.TAKEOVERS.add(state=state))
+
+
+def count_call(*, call: ApiCall, result: ApiResult) -> None:
+    """Count a call that is over: how it ended, what it took, what it cost."""
+    _later(lambda: _count_call(call, result))
+
+
+def _count_call(call: ApiCall, result: ApiResult) -> None:
+    names: dict[str, Any] = {"purpose": call.purpose, "model": call.model}
+    metrics.CALLS.add(**names, status=result.status)
+    metrics.COST.add(result.cost_micros, **names)
+    metrics.CALL_SECONDS.observe(result.duration_ms / 1000, **names)
+    if result.first_event_ms is not None:
+        metrics.FIRST_EVENT_SECONDS.observe(result.first_event_ms / 1000, **names)
+    for kind in ("input", "output", "cache_read", "cache_write"):
+        metrics.TOKENS.add(getattr(result, f"{kind}_tokens") or 0, **names, kind=kind)
+
+
+def count_tool(*, name: str, state: str) -> None:
+    """Count a tool call that is over."""
+    known = name if name in TOOLS else _OF_SERVERS if name.startswith("mcp__") else _UNKNOWN
+    _later(lambda: metrics.TOOL_CALLS.add(tool=known, state=state))
+
+
+def count_transformation(*, transformation: Transformation, **_: object) -> None:
+    """Count a reduction; receives `transformation_recorded`, which is sent after its commit."""
+    metrics.TRANSFORMATIONS.add(kind=transformation.kind, outcome=transformation.outcome)
+
+
+@contextmanager
+def refusals_counted() -> Iterator[None]:
+    """Count a call that a block does not admit; nothing of it is committed."""
+    try:
+        yield
+    except Refused as refused:
+        metrics.REFUSALS.add(code=refused.code)
+        raise

@@ -1,0 +1,142 @@
+"""What a person writes: judged under locks, and made a turn at the end of the shown path.
+
+Everything is judged under the locks of the owner and of the conversation: parallel sends of one id
+are one turn, the cap on live turns holds, and no insert ever waits at the index of live turns for a
+worker that in turn waits for the conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Max
+
+from conversations.conf import conf
+from conversations.context.view import wire
+from conversations.files.attachments import AttachmentError, attach, prompt_tokens
+from conversations.log.append import append_message
+from conversations.log.chain import locked
+from conversations.models import LIVE, Conversation, Turn, User
+
+BUSY = "An answer is on its way; send when it is done."
+REUSED = "This message id was used for another message."
+
+
+class SendError(Exception):
+    """A prompt was not taken; the text is for the person who sent it."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A message to send: the wire text of its blocks, and the id its sender gave it."""
+
+    content: str
+    client_id: UUID
+    #: The turn whose prompt this is once more; the one whose answer it lets go on.
+    retry_of: Turn | None = None
+    continues: Turn | None = None
+
+    @property
+    def digest(self) -> str:
+        return wire.digest(self.content)
+
+
+def text_block(text: str) -> str:
+    """Write what was typed as a block, "" when it is nothing; raises SendError."""
+    text = wire.clean(text.replace("\r\n", "\n"))
+    if len(text) > conf.max_prompt_chars:
+        raise SendError(
+            "too_long",
+            f"The message has {len(text):,} characters; at most {conf.max_prompt_chars:,} fit."
+            " It is still in the box: shorten it, or save it as a file for the agent to read.",
+        )
+    return wire.encode({"type": "text", "text": text}) if text.strip() else ""
+
+
+def content_of(blocks: Sequence[str]) -> str:
+    """Join the blocks of a prompt; raises SendError when there are none."""
+    if not blocks:
+        raise SendError("empty", "Write a message first.")
+    return wire.join(blocks)
+
+
+def prompt_content(*, conversation: Conversation, text: str, attachments: Sequence[UUID]) -> str:
+    """Write the blocks of a prompt, its files first; behind the owner's lock."""
+    typed = text_block(text)
+    try:
+        blocks = attach(conversation=conversation, ids=attachments) if attachments else []
+    except AttachmentError as error:
+        raise SendError(error.code, error.text) from error
+    return content_of([*blocks, typed] if typed else blocks)
+
+
+def lock_owner(user_id: int) -> None:
+    """Let one send of a user through at a time, so that the cap on live turns holds."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
+
+
+def lock_for(conversation: Conversation) -> Conversation:
+    """Lock owner and conversation, in this order; raises SendError for one in the trash."""
+    lock_owner(conversation.owner_id)
+    row = locked(conversation.pk)
+    if row.deleted_at is not None:
+        raise SendError("deleted", "This conversation is in the trash; bring it back first.")
+    return row
+
+
+def sent_before(row: Conversation, prompt: Prompt) -> Turn | None:
+    """Give the turn of the same id, if there is one; raises SendError for another content."""
+    turn = row.turns.filter(client_id=prompt.client_id).first()
+    if turn is not None:
+        demand_same(turn.payload_digest, prompt.digest)
+    return turn
+
+
+def demand_same(stored: str, sent: str) -> None:
+    if stored != sent:
+        raise SendError("reused_id", REUSED)
+
+
+def is_busy(row: Conversation) -> bool:
+    return row.turns.filter(state__in=LIVE).exists()
+
+
+def demand_idle(row: Conversation) -> None:
+    if is_busy(row):
+        raise SendError("busy", BUSY)
+
+
+def demand_slot(row: Conversation) -> None:
+    """Refuse a turn beyond the cap on those of its owner that run; one that asks holds nothing."""
+    live = Turn.objects.filter(conversation__owner_id=row.owner_id, state__in=LIVE)
+    if live.exclude(state="approval_wait").count() >= conf.max_live_turns:
+        raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
+
+
+def open_turn(row: Conversation, prompt: Prompt) -> Turn:
+    """Append the prompt with its turn to the shown path of a locked conversation."""
+    last = row.turns.aggregate(last=Max("number"))["last"]
+    turn = Turn.objects.create(
+        conversation=row,
+        number=(last or 0) + 1,
+        parent=row.leaf,
+        client_id=prompt.client_id,
+        payload_digest=prompt.digest,
+        retry_of=prompt.retry_of,
+        continues=prompt.continues,
+    )
+    Conversation.objects.filter(pk=row.pk).update(leaf=turn.number)
+    append_message(
+        conversation=row,
+        turn_id=turn.pk,
+        kind="prompt",
+        content=prompt.content,
+        estimate=prompt_tokens(conversation_id=row.pk, content=prompt.content),
+    )
+    return turn

@@ -1,0 +1,97 @@
+"""Messages that wait for the end of an answer, in their order.
+
+The transaction that ends a turn well makes the first of them the next turn, so none is lost and
+none is sent twice. After any other end they wait until their owner says so: what was meant to
+follow an answer may make no sense behind half of one. Budget and limits are judged when a message
+becomes a turn.
+"""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+from uuid import UUID
+
+from django.db import transaction
+
+from conversations.conf import conf
+from conversations.files.attachments import let_wait
+from conversations.log.chain import locked
+from conversations.models import Conversation, QueuedPrompt, Turn
+from conversations.turns.prompts import (
+    Prompt,
+    SendError,
+    demand_idle,
+    demand_same,
+    demand_slot,
+    lock_for,
+    open_turn,
+)
+
+
+def waits(sent: Turn | QueuedPrompt) -> TypeGuard[QueuedPrompt]:
+    """Say whether what was sent waits for its turn."""
+    return isinstance(sent, QueuedPrompt)
+
+
+def queued_before(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
+    """Give the waiting message of the same id; raises SendError for another content."""
+    queued = row.queued_prompts.filter(client_id=prompt.client_id).first()
+    if queued is not None:
+        demand_same(queued.payload_digest, prompt.digest)
+    return queued
+
+
+def put_in_queue(row: Conversation, prompt: Prompt) -> QueuedPrompt:
+    """Let a message wait in a locked conversation; raises SendError when too many do."""
+    if row.queued_prompts.count() >= conf.max_queued_prompts:
+        raise SendError(
+            "queue_full",
+            f"{conf.max_queued_prompts} messages are waiting already, and no more can."
+            " Yours is still in the box.",
+        )
+    return QueuedPrompt.objects.create(
+        conversation=row,
+        client_id=prompt.client_id,
+        payload_digest=prompt.digest,
+        content=prompt.content,
+    )
+
+
+@transaction.atomic
+def start_next(*, conversation_id: int) -> Turn | None:
+    """Make the first waiting message a turn, in the place of the one that has just ended."""
+    row = locked(conversation_id)
+    queued = row.queued_prompts.first()
+    if queued is None or row.deleted_at is not None:
+        return None
+    return _opened(row, queued)
+
+
+@transaction.atomic
+def send_next(*, conversation: Conversation) -> Turn | None:
+    """Send the first waiting message now; None when none waits any more."""
+    row = lock_for(conversation)
+    queued = row.queued_prompts.first()
+    if queued is None:
+        return None
+    demand_idle(row)
+    demand_slot(row)
+    return _opened(row, queued)
+
+
+@transaction.atomic
+def take_back(*, conversation: Conversation, client_id: UUID) -> bool:
+    """Let a message wait no longer, its files as before; False when it is not waiting any more."""
+    row = locked(conversation.pk)
+    queued = row.queued_prompts.filter(client_id=client_id).first()
+    if queued is None:
+        return False
+    queued.delete()
+    let_wait(conversation=row, content=queued.content)
+    return True
+
+
+def _opened(row: Conversation, queued: QueuedPrompt) -> Turn:
+    turn = open_turn(row, Prompt(queued.content, queued.client_id))
+    queued.delete()
+    return turn

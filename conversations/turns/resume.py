@@ -1,0 +1,64 @@
+"""What a turn has done already, as its rows say: where another worker goes on."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from conversations.agent.answer import ToolUse
+from conversations.agent.ports import ToolDone
+from conversations.agent.resume import WRONG, Begun, OpenRound
+from conversations.models import ApiResult, Message, ToolCall
+
+
+def begun(turn_id: int) -> Begun:
+    """Give where a turn stands; one that nobody has run yet has done nothing."""
+    messages = list(
+        Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
+    )
+    answers = [pk for pk, _, kind in messages if kind == "answer"]
+    if not answers:
+        return Begun()
+    calls = ToolCall.objects.filter(turn_id=turn_id)
+    results = ApiResult.objects.filter(call__turn_id=turn_id, call__purpose="reply")
+    opened = list(calls.filter(answer=messages[-1][0]).select_related("output"))
+    before = calls.exclude(pk__in=[call.pk for call in opened])
+    return Begun(
+        first=messages[0][1],
+        rounds=len(answers),
+        tool_calls=before.count(),
+        wrong=_wrong(list(before.only("answer", "flaw", "state", "details"))),
+        pauses=results.filter(stop_reason="pause_turn").count(),
+        overflows=results.filter(error_type="overflow").count(),
+        ids=frozenset(calls.values_list("tool_use_id", flat=True)),
+        open=_open(opened) if opened else None,
+    )
+
+
+def _wrong(calls: list[ToolCall]) -> int:
+    """Count the last rounds in a row in which no call could be run."""
+    count = 0
+    for _, some in groupby(calls, lambda call: call.answer_id):
+        count = count + 1 if all(map(_is_wrong, some)) else 0
+    return count
+
+
+def _is_wrong(call: ToolCall) -> bool:
+    return call.state == "error" and (bool(call.flaw) or call.details.get("code") in WRONG)
+
+
+def _open(calls: list[ToolCall]) -> OpenRound:
+    result = ApiResult.objects.get(answer=calls[0].answer_id)
+    return OpenRound(
+        result.call_id,
+        tuple(ToolUse(row.tool_use_id, row.name, row.input, row.flaw) for row in calls),
+        {row.tool_use_id: done for row in calls if (done := _done(row)) is not None},
+        {row.tool_use_id: row.effect for row in calls if row.state == "started"},
+    )
+
+
+def _done(call: ToolCall) -> ToolDone | None:
+    match call.state:
+        case "ok" | "error" | "unknown" | "denied" | "cancelled" if call.output is not None:
+            return ToolDone(call.output.text, call.state, call.details, _is_wrong(call))
+        case _:
+            return None

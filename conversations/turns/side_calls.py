@@ -1,0 +1,73 @@
+"""Errands: calls of a conversation at rest, for its title or for a summary that a person wants.
+
+Their turn is over, so no lease fences them: the conversation's row lock lets one open or close at a
+time, and whoever closes it second finds its result and changes nothing. The turn is not locked:
+choosing a version locks the conversation and then a turn that is over, and the two would wait for
+each other. A call whose process died is closed like any in doubt.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.agent.ports import Ending, Refused
+from conversations.budgets.admission import inactive
+from conversations.conf import conf
+from conversations.models import LIVE, ApiCall, Conversation
+from conversations.turns import calls
+from conversations.turns.calls import Timing
+
+#: What a call may take beyond its deadline before it is held to be lost.
+GRACE = timedelta(seconds=60)
+
+
+def lock_kept(conversation_id: int) -> Conversation:
+    """Lock a conversation of which a call may be made; raises Refused."""
+    rows = Conversation.objects.select_for_update(of=("self",)).select_related("owner")
+    row = rows.filter(pk=conversation_id, deleted_at=None).first()
+    if row is None:
+        raise Refused("deleted", "The conversation is gone.")
+    if not row.owner.is_active:
+        raise inactive()
+    return row
+
+
+@transaction.atomic
+def close_errand(*, call_id: int, ending: Ending, timing: Timing) -> None:
+    """Settle the call, unless it was closed before."""
+    found = _open_call(call_id)
+    if found is not None:
+        call, conversation = found
+        calls.settle_call(
+            call=call, conversation=conversation, ending=ending, answer=None, timing=timing
+        )
+
+
+def close_lost_errands(*, everything: bool = False, now: datetime | None = None) -> int:
+    """Close the calls of ended turns that nobody waits for any more; `everything`: all of them."""
+    # Of a turn that is over no other call is open but one that a person asked for.
+    rows = ApiCall.objects.filter(result=None).exclude(turn__state__in=LIVE)
+    if not everything:
+        waited = timedelta(seconds=conf.attempt_seconds) + GRACE
+        rows = rows.filter(sent_at__lt=(now or timezone.now()) - waited)
+    return sum(_is_closed(key) for key in list(rows.values_list("pk", flat=True)))
+
+
+@transaction.atomic
+def _is_closed(call_id: int) -> bool:
+    found = _open_call(call_id)
+    if found is not None:
+        call, conversation = found
+        calls.lose_call(call=call, conversation=conversation)
+    return found is not None
+
+
+def _open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
+    """Give the call, if it has no result, and its conversation, locked."""
+    rows = Conversation.objects.select_for_update(of=("self",))
+    conversation = rows.filter(calls=call_id).first()
+    call = ApiCall.objects.filter(pk=call_id, result=None).first()
+    return (call, conversation) if call is not None and conversation is not None else None

@@ -1,0 +1,138 @@
+"""Turns whose worker died: they go on where that repeats nothing, else they are closed.
+
+Behind the answer with tool calls everything a turn has done is stored, so another worker goes on
+from there, and asks the API again if it was asked but nothing of its answer was shown. One that
+died while it showed an answer ends with it: what was shown stays, and asking again is the person's
+choice; so does one that had done nothing yet. A turn whose workers keep dying is what they die of;
+it is given up.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from conversations.agent.tool_calls import CUT_SHORT
+from conversations.context.view import wire
+from conversations.context.view.view import Message as ViewMessage
+from conversations.log.append import append_message
+from conversations.log.chain import locked
+from conversations.log.leases import GIVEN_BACK, give_back
+from conversations.log.texts import keep_blob
+from conversations.models import ALLOWED, ApiCall, Draft, Message, ToolCall, Turn
+from conversations.turns.calls import lose_call
+from conversations.turns.drafts import drop_draft, keep_draft
+from conversations.turns.metrics import count_takeover, count_turn
+
+_INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
+#: Workers that may die of one turn before it is given up.
+MOST_TAKEOVERS = 3
+INTERRUPTED = "The server stopped during this answer."
+POISON = "The server stopped each time it worked on this turn, so it was given up."
+
+
+def expired_turns(*, everything: bool = False) -> list[int]:
+    """Name the turns whose worker is gone; `everything`: no worker can be left at all."""
+    return list(_expired(everything=everything).values_list("pk", flat=True))
+
+
+def _expired(*, everything: bool) -> QuerySet[Turn]:
+    # By the database's clock, as the leases are: those of the processes may differ.
+    turns = Turn.objects.filter(state__in=_INTERRUPTIBLE).exclude(lease_until=None)
+    return turns if everything else turns.filter(lease_until__lt=Now())
+
+
+def claimable_turns() -> list[int]:
+    """Name the turns that wait for a worker, oldest first."""
+    rows = Turn.objects.filter(Q(state="queued") | GIVEN_BACK)
+    return list(rows.order_by("pk").values_list("pk", flat=True))
+
+
+@transaction.atomic
+def take_over(*, turn_id: int, everything: bool = False) -> Turn | None:
+    """Take a turn from a worker that died, to be claimed again or closed; None when it has one."""
+    # Not its key: who holds the conversation may be writing a row that names this turn.
+    rows = _expired(everything=everything).select_for_update(no_key=True)
+    turn = rows.filter(pk=turn_id).first()
+    if turn is None:
+        return None
+    turn.takeovers += 1
+    if not _can_go_on(turn):
+        _close(turn, "interrupted", "crash", "interrupted", INTERRUPTED)
+    elif turn.takeovers > MOST_TAKEOVERS:
+        _close(turn, "failed", "poison", "poison", POISON)
+    else:
+        close_lost_calls(turn)
+        drop_draft(turn.pk)
+        state = "running" if turn.state == "backoff" else turn.state
+        give_back(turn, state=state, retry_at=None)
+    count_takeover(state=turn.state)
+    return turn
+
+
+def _can_go_on(turn: Turn) -> bool:
+    """Say whether it stands behind an answer with tool calls, and nothing more was shown."""
+    calls = ApiCall.objects.filter(turn=turn, result=None)
+    if turn.state == "cancelling" or Draft.objects.filter(call__in=calls).exists():
+        return False
+    last = Message.objects.filter(turn=turn).order_by("-seq").first()
+    if last is None:
+        return False
+    return last.kind == "results" or ToolCall.objects.filter(answer=last).exists()
+
+
+def _close(turn: Turn, state: str, reason: str, code: str, text: str) -> None:
+    """Keep the draft, answer open tool calls, mark lost calls."""
+    turn.lease_generation += 1
+    tidy(turn)
+    turn.state, turn.finish_reason, turn.retry_at = state, reason, None
+    turn.error_code, turn.error_text = code, text
+    turn.ended_at = timezone.now()
+    turn.save()
+    count_turn(state=state, reason=reason)
+
+
+NOT_RUN = "Not run: the turn ended before this tool was started."
+
+
+def tidy(turn: Turn) -> None:
+    """Leave a history that can go on: after an error of ours as after a crash."""
+    close_lost_calls(turn)
+    keep_draft(turn)
+    _answer_open_tools(turn)
+
+
+def close_lost_calls(turn: Turn) -> None:
+    """Mark calls in doubt; what they held stays spent."""
+    for call in ApiCall.objects.filter(turn=turn, result=None):
+        lose_call(call=call, conversation=locked(turn.conversation_id))
+
+
+def _answer_open_tools(turn: Turn) -> None:
+    """Give the last answer's tool calls their results, so that the history stays valid."""
+    last = Message.objects.filter(turn=turn).order_by("-seq").first()
+    if last is None:
+        return
+    results = []
+    for call in ToolCall.objects.filter(answer=last).select_related("output"):
+        text = NOT_RUN if call.state == "planned" else CUT_SHORT
+        is_open = call.state in ("planned", "started")
+        output = wire.encode(text) if is_open or call.output is None else call.output.text
+        if is_open:
+            call.state = "cancelled" if call.state == "planned" else "unknown"
+            call.output_id, call.ended_at = keep_blob(output), timezone.now()
+            call.save()
+        head = wire.encode({"type": "tool_result", "tool_use_id": call.tool_use_id})
+        is_error = "" if call.state == "ok" else ',"is_error":true'
+        results.append(f'{head[:-1]},"content":{output}{is_error}}}')
+    if results:
+        content = wire.join(results)
+        append_message(
+            conversation=locked(turn.conversation_id),
+            turn_id=turn.pk,
+            kind="results",
+            content=content,
+            estimate=ViewMessage.parse(0, "results", content).tokens,
+        )

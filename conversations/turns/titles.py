@@ -1,0 +1,91 @@
+"""What a title is made from: how the conversation began, and the model that names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.utils import timezone
+
+from conversations.agent.ports import Refused, Sending, Sent
+from conversations.budgets.prices import price_list
+from conversations.conf import conf
+from conversations.log.leases import Lease
+from conversations.log.search_index import index_title, spoken
+from conversations.log.texts import storable
+from conversations.models import ApiCall, ApiModel, Conversation, Message, Turn
+from conversations.turns import calls
+from conversations.turns.side_calls import lock_kept
+
+OFF = ("", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first prompt and its answer; `thinks` says that the model cannot answer without."""
+
+    prompt: str
+    answer: str
+    model: str
+    thinks: bool
+
+
+def opening(turn_id: int) -> Opening | None:
+    """Give how a conversation began, if this turn ended its beginning and nobody has named it."""
+    if conf.title_model in OFF:
+        return None
+    unnamed = Turn.objects.filter(conversation__titled_by="words", conversation__deleted_at=None)
+    turn = unnamed.select_related("conversation").filter(pk=turn_id).first()
+    if turn is None or not _is_first(turn):
+        return None
+    conversation = turn.conversation
+    prompt, answer = _said(turn, "prompt"), _said(turn, "answer")
+    model = _usable(conf.title_model) or _usable(conversation.model)
+    if model is None or not prompt.strip():
+        return None
+    return Opening(prompt, answer, model.pk, model.thinking == ApiModel.Thinking.ALWAYS)
+
+
+def _is_first(turn: Turn) -> bool:
+    """Say whether it is the first one that was answered; a refused one is none."""
+    answered = Turn.objects.filter(conversation=turn.conversation_id, state="done")
+    others = answered.exclude(pk=turn.pk).exclude(finish_reason="refusal")
+    is_answered = turn.state == "done" and turn.finish_reason != "refusal"
+    return is_answered and not others.exists()
+
+
+def _said(turn: Turn, kind: str) -> str:
+    rows = Message.objects.filter(turn=turn, kind=kind).order_by("seq")
+    return "\n\n".join(text for row in rows if (text := spoken(row.content).strip()))
+
+
+def _usable(model: str) -> ApiModel | None:
+    """Give a model that is enabled and has its prices."""
+    row = ApiModel.objects.filter(pk=model, is_enabled=True).first()
+    return row if row is not None and price_list(model, timezone.now()).rates else None
+
+
+_TITLE = ApiCall.Purpose.TITLE
+
+
+@transaction.atomic
+def open_title(*, lease: Lease, sending: Sending) -> Sent:
+    """Record the call that asks for the title and hold what it can cost; raises Refused."""
+    row = lock_kept(lease.conversation_id)
+    if ApiCall.objects.filter(conversation=row, purpose=_TITLE).exists():
+        raise Refused("titled", "Its title was asked for before.")
+    return calls.admit(lease=lease, sending=sending)
+
+
+@transaction.atomic
+def name_conversation(*, conversation_id: int, title: str) -> bool:
+    """Give it the model's title in the place of its first words; a person's own name stays."""
+    rows = Conversation.objects.select_for_update()
+    row = rows.filter(pk=conversation_id, titled_by="words").first()
+    if row is None:
+        return False
+    row.title = storable(title)
+    # An update and not a save: `updated_at` says when something was said last.
+    Conversation.objects.filter(pk=row.pk).update(title=row.title, titled_by="model")
+    index_title(conversation=row)
+    return True

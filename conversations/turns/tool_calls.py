@@ -1,0 +1,51 @@
+"""Tool calls: `started` is committed before the call leaves, its outcome after.
+
+A call that left with a worker that died may leave again, unless it may have changed something; it
+then has the same key, by which whoever it tells can see that it is the same.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from conversations.agent.ports import ToolDone
+from conversations.agent.stop import Stopped
+from conversations.log.leases import Lease, hold
+from conversations.log.texts import keep_blob
+from conversations.models import ToolCall
+from conversations.telemetry.metrics import is_on
+from conversations.turns.metrics import count_tool
+
+
+@transaction.atomic
+def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> str:
+    """Commit that the call leaves, and give its key; none leaves once a stop was asked for."""
+    hold(lease)
+    calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
+    may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
+    left = {"state": "started", "started_at": Now(), "is_private": is_private}
+    if not calls.filter(may_leave).update(**left):
+        raise Stopped("lease")
+    turn, stop = calls.values_list("turn__public_id", "turn__stop_requested_at").get()
+    if stop is not None:
+        raise Stopped("user")
+    return sha256(f"{turn} {tool_use_id}".encode()).hexdigest()
+
+
+@transaction.atomic
+def finish_tool(*, lease: Lease, tool_use_id: str, done: ToolDone) -> None:
+    """Store the whole original result and how the call ended."""
+    hold(lease)
+    calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
+    is_closed = calls.filter(state__in=("planned", "started")).update(
+        state=done.state,
+        output_id=keep_blob(done.content),
+        details=dict(done.details),
+        ended_at=Now(),
+    )
+    if is_closed and is_on():
+        count_tool(name=calls.values_list("name", flat=True).get(), state=done.state)

@@ -1,0 +1,116 @@
+"""Turns: started by a stored prompt, ended by a final state; a repeated send is the same send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from conversations.agent.ports import Finish
+from conversations.context.view import wire
+from conversations.files.attachments import first_name
+from conversations.log.chain import locked
+from conversations.log.leases import Lease, hold
+from conversations.log.search_index import index_title
+from conversations.log.texts import storable
+from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
+from conversations.turns.drafts import drop_draft
+from conversations.turns.metrics import count_turn
+from conversations.turns.prompts import (
+    Prompt,
+    demand_same,
+    demand_slot,
+    is_busy,
+    lock_for,
+    lock_owner,
+    open_turn,
+    prompt_content,
+    sent_before,
+)
+from conversations.turns.queue import put_in_queue, queued_before, start_next
+from conversations.turns.takeovers import tidy
+
+
+@transaction.atomic
+def start_conversation(
+    *, owner_id: int, model: str, text: str, client_id: UUID, attachments: Sequence[UUID] = ()
+) -> Turn:
+    """Start a conversation, named after its first words; a repeated start is the same one."""
+    lock_owner(owner_id)
+    begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
+    if begun is not None:
+        content = prompt_content(
+            conversation=begun.conversation, text=text, attachments=attachments
+        )
+        demand_same(begun.payload_digest, wire.digest(content))
+        return begun
+    words = " ".join(storable(text).split())[:80]
+    title = words or first_name(owner_id=owner_id, ids=attachments)
+    conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
+    index_title(conversation=conversation)
+    demand_slot(conversation)
+    content = prompt_content(conversation=conversation, text=text, attachments=attachments)
+    return open_turn(locked(conversation.pk), Prompt(content, client_id))
+
+
+@transaction.atomic
+def send_prompt(
+    *, conversation: Conversation, text: str, client_id: UUID, attachments: Sequence[UUID] = ()
+) -> Turn | QueuedPrompt:
+    """Store a message: as the next turn, or to wait while an answer is on its way.
+
+    The same client id, text and files give the same turn.
+    """
+    row = lock_for(conversation)
+    content = prompt_content(conversation=row, text=text, attachments=attachments)
+    prompt = Prompt(content, client_id)
+    sent = sent_before(row, prompt) or queued_before(row, prompt)
+    if sent is not None:
+        return sent
+    if is_busy(row):
+        return put_in_queue(row, prompt)
+    demand_slot(row)
+    return open_turn(row, prompt)
+
+
+@transaction.atomic
+def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
+    """Give the turn its final state, whatever it left open; cancelled goes through cancelling.
+
+    A message that waits for a good end is then the next turn, which is given.
+    """
+    if finish.state == "cancelled":
+        hold(lease, state="cancelling")
+    hold(
+        lease,
+        state=finish.state,
+        finish_reason=storable(finish.reason)[:20],
+        error_code=finish.code[:40],
+        error_text=storable(finish.text),
+        retry_at=None,
+        ended_at=Now(),
+    )
+    count_turn(state=finish.state, reason=finish.reason or finish.code)
+    if finish.state == "done":
+        drop_draft(lease.turn_id)
+        return start_next(conversation_id=lease.conversation_id)
+    tidy(Turn.objects.get(pk=lease.turn_id))
+    return None
+
+
+@transaction.atomic
+def request_stop(*, turn: Turn) -> None:
+    """Ask a live turn to stop; one that nobody runs is cancelled at once."""
+    Turn.objects.filter(pk=turn.pk, state__in=LIVE, stop_requested_at=None).update(
+        stop_requested_at=Now()
+    )
+    ended = {"finish_reason": "stopped", "ended_at": Now()}
+    if Turn.objects.filter(pk=turn.pk, state="queued").update(state="cancelled", **ended):
+        count_turn(state="cancelled", reason="stopped")
+    waiting = Turn.objects.filter(pk=turn.pk, state="approval_wait")
+    if waiting.update(state="cancelling"):
+        tidy(turn)
+        Turn.objects.filter(pk=turn.pk).update(state="cancelled", **ended)
+        count_turn(state="cancelled", reason="stopped")

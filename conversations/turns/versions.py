@@ -1,0 +1,181 @@
+"""Versions of a turn: another answer, another wording, and which of them is shown.
+
+The log is a tree: a version is a turn whose prompt follows the entry that the first one's follows,
+so nothing is changed and every request stays what it was. The conversation says which path is shown
+(its tip and its last turn); a path that is left keeps its end in its last turn, and choosing one of
+its turns goes back there. No path is left while an answer is on its way on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from uuid import UUID, uuid5
+
+from django.db import transaction
+from django.db.models import Max
+
+from conversations.agent.finish import can_continue
+from conversations.context.view import wire
+from conversations.log.tree import newest_below, version_id, versions
+from conversations.models import Conversation, Message, Transformation, Turn
+from conversations.turns.prompts import (
+    REUSED,
+    Prompt,
+    SendError,
+    content_of,
+    demand_idle,
+    demand_slot,
+    lock_for,
+    open_turn,
+    sent_before,
+    text_block,
+)
+
+SWITCH = "An answer is on its way; wait until it is done, or stop it first."
+
+
+@transaction.atomic
+def regenerate(*, turn: Turn, client_id: UUID | None = None) -> Turn:
+    """Answer a prompt once more, as a new version; asked twice with one id, it is the same one."""
+    prompt = _prompt_of(turn)
+    again = Prompt(
+        prompt.content, client_id or next_id(turn), retry_of=turn, continues=turn.continues
+    )
+    return _new_version(turn, prompt, again)
+
+
+@transaction.atomic
+def edit_prompt(
+    *, turn: Turn, text: str, client_id: UUID, keep: Collection[int] | None = None
+) -> Turn:
+    """Send a prompt in other words, as a new version.
+
+    Its other blocks stay: all of them, or those whose places in it are in `keep`.
+    """
+    prompt = _prompt_of(turn)
+    if turn.continues_id is not None:
+        raise SendError("continued", "This part only lets an answer go on; there is no text in it.")
+    content = content_of(_reworded(prompt.content, text_block(text), keep))
+    return _new_version(turn, prompt, Prompt(content, client_id))
+
+
+@transaction.atomic
+def show_version(*, turn: Turn) -> Turn:
+    """Show the newest path through a turn, and give its last turn."""
+    row = lock_for(turn.conversation)
+    end = newest_below(row, turn.number)
+    leaf = row.turns.get(number=end)
+    if leaf.number == row.leaf:
+        return leaf
+    demand_place(row)
+    _leave(row)
+    Conversation.objects.filter(pk=row.pk).update(
+        leaf=leaf.number, tip=leaf.tip or last_entry(leaf)
+    )
+    return leaf
+
+
+def next_id(turn: Turn) -> UUID:
+    """Make the id of the next version of a turn: two who ask for it at once ask for the same."""
+    return version_id(turn.public_id, len(versions(turn.conversation, {turn.parent})[turn.parent]))
+
+
+def demand_place(row: Conversation, turn: Turn | None = None) -> None:
+    """Refuse to leave the shown path under an answer, or under messages that wait to follow it.
+
+    A version of its last turn leaves them where they are.
+    """
+    try:
+        demand_idle(row)
+    except SendError as error:
+        raise SendError(error.code, SWITCH) from error
+    is_last = turn is not None and turn.number == row.leaf
+    if not is_last and row.queued_prompts.exists():
+        raise SendError(
+            "queued",
+            "Messages are waiting to be sent at the end of what is shown."
+            " Send or remove them first; until then only the last message can be changed.",
+        )
+
+
+def _new_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
+    row = lock_for(turn.conversation)
+    sent = sent_before(row, new)
+    if sent is not None:
+        return sent
+    if row.queued_prompts.filter(client_id=new.client_id).exists():
+        raise SendError("reused_id", REUSED)
+    demand_place(row, turn)
+    demand_slot(row)
+    _leave(row)
+    row.leaf, row.tip = turn.parent, prompt.parent
+    row.save(update_fields=["leaf", "tip"])
+    return open_turn(row, new)
+
+
+def _leave(row: Conversation) -> None:
+    """Keep where the shown path ends, so that it can be shown again."""
+    row.turns.filter(number=row.leaf).update(tip=row.tip)
+
+
+def last_entry(turn: Turn) -> int:
+    """Give the last entry of a turn that no path was ever left at: its path ends there."""
+    kinds = (Message, Transformation)
+    rows = (kind._default_manager.filter(turn=turn).aggregate(last=Max("seq")) for kind in kinds)
+    return max(row["last"] or 0 for row in rows)
+
+
+def _prompt_of(turn: Turn) -> Message:
+    prompt = turn.messages.filter(kind="prompt").first()
+    if prompt is None:
+        raise SendError("empty", "There is no message here to send again.")
+    return prompt
+
+
+def _reworded(content: str, typed: str, keep: Collection[int] | None) -> list[str]:
+    """Put a text block in the place of those that are there."""
+    blocks: list[str] = []
+    for place, text in enumerate(wire.split(content)):
+        if wire.decode(text)["type"] != "text":
+            if keep is None or place in keep:
+                blocks.append(text)
+        elif typed:
+            blocks.append(typed)
+            typed = ""
+    return [*blocks, typed] if typed else blocks
+
+
+#: Characters of the end of an answer that are quoted.
+QUOTED = 600
+CUT = (
+    "Your last answer was cut off. It ended with these words:\n\n{end}\n\n"
+    "Go on exactly where it stopped. Do not repeat what is there, and do not mention the cut."
+)
+BROKEN_OFF = "You were interrupted. Go on where you stopped."
+
+
+@transaction.atomic
+def continue_turn(*, turn: Turn) -> Turn:
+    """Ask for the rest of the last turn's answer; asked twice, it is the same turn."""
+    row = lock_for(turn.conversation)
+    turn.refresh_from_db()
+    prompt = Prompt(_words(turn), uuid5(turn.public_id, "continue"), continues=turn)
+    sent = sent_before(row, prompt)
+    if sent is not None:
+        return sent
+    demand_idle(row)
+    if turn.number != row.leaf:
+        raise SendError("moved", "The conversation went on since then; write what you want next.")
+    has_answer = turn.messages.filter(kind="answer").exists()
+    if not can_continue(turn.state, turn.finish_reason, has_answer=has_answer):
+        raise SendError("whole", "There is nothing of this answer that could go on.")
+    demand_slot(row)
+    return open_turn(row, prompt)
+
+
+def _words(turn: Turn) -> str:
+    last = turn.messages.order_by("-seq").first()
+    blocks = wire.decode(last.content) if last is not None and last.kind == "answer" else []
+    said = "\n\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
+    text = CUT.format(end=said[-QUOTED:]) if said else BROKEN_OFF
+    return wire.encode([{"type": "text", "text": text}])

@@ -1,0 +1,40 @@
+"""The buttons of a question: allow once, allow for this conversation, deny."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_POST
+
+from conversations.agent.events import TurnChanged
+from conversations.library.access import conversation_for
+from conversations.live.publish import announce
+from conversations.runtime import dispatch
+from conversations.toolbox.approvals import ApprovalError
+from conversations.toolbox.approvals import decide as decide_question
+from conversations.web.forms.chat import DecisionForm, problem
+from conversations.web.responses import back, person, refused
+
+_STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
+
+
+@login_required
+@require_POST
+def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Take a person's decision; the turn goes on when it was the last one."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    form = DecisionForm(request.POST)
+    if not form.is_valid():
+        return refused(request, conversation, problem(form))
+    try:
+        turn = decide_question(conversation=conversation, actor_id=user.pk, **form.cleaned_data)
+    except ApprovalError as error:
+        return refused(request, conversation, error.text, _STATUS[error.code])
+    async_to_sync(announce)(conversation.pk, TurnChanged(turn.number))
+    if turn.state == "tool_wait":
+        dispatch.wake(turn.pk)
+    return back(request, conversation)

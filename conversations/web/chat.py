@@ -1,0 +1,217 @@
+"""Pages and the posts of their forms. Whoever may not see a thing gets the same 404."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.accounts.preferences import preferences
+from conversations.agent.events import QueueChanged
+from conversations.budgets.notices import limits, limits_of
+from conversations.conf import conf
+from conversations.files.attachments import AttachmentError, store_uploads
+from conversations.library.access import (
+    conversation_for,
+    enabled_models,
+    live_turn,
+    newest,
+    was_sent,
+)
+from conversations.library.sidebar import listing
+from conversations.live.publish import announce
+from conversations.reductions.original_state import standing
+from conversations.reductions.reduction import reduction as reduction_of
+from conversations.runtime import dispatch
+from conversations.toolbox.tool_list import at_hand
+from conversations.transcript import meter as meters
+from conversations.transcript import paging, queue, transcript
+from conversations.transcript.originals import original, original_images
+from conversations.transcript.shapes import Bookmark, Transcript
+from conversations.transcript.words import not_sent
+from conversations.turns import turns as services
+from conversations.turns.prompts import SendError
+from conversations.turns.queue import waits
+from conversations.web.forms.chat import PromptForm, StartForm, problem
+from conversations.web.responses import back, person, refused
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
+
+
+@login_required
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    found = newest(person(request))
+    return redirect("new_chat") if found is None else redirect("chat", found.public_id)
+
+
+@login_required
+@require_safe
+def new_chat(request: HttpRequest) -> HttpResponse:
+    return render(request, "conversations/chat.html", _page(request, None))
+
+
+@login_required
+@require_safe
+def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """The chat: its newest turns, those `before` or `after` one, or those around message `m`."""
+    conversation = conversation_for(person(request), public_id)
+    page = paging.asked(conversation, request.GET)
+    if page is not None and request.htmx:  # type: ignore[attr-defined]
+        context = {"conversation": conversation, "transcript": page}
+        return render(request, "conversations/_partials/earlier.html", context)
+    return render(request, "conversations/chat.html", _page(request, conversation, page))
+
+
+def _page(
+    request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
+) -> dict[str, object]:
+    user = person(request)
+    models = enabled_models()
+    chosen = preferences(user.preferences)
+    model = chosen.model if chosen.model in models else conf.model
+    context: dict[str, object] = {
+        "conversation": conversation,
+        "sidebar": listing(user, conversation),
+        "models": models,
+        "default_model": model,
+        "tools": [] if conversation else at_hand(user.pk),
+        "can_review": user.is_staff,
+        "example_prompts": EXAMPLES,
+        "bookmark": Bookmark(),
+        "client_id": uuid4(),
+        "draft": request.GET.get("prompt", ""),
+    }
+    away = chosen.put_away
+    if conversation is None:
+        return context | {"limits": limits(user.pk, model, put_away=away)}
+    page = paging.whole(conversation, page) if page else transcript.transcript(conversation)
+    ended, running, bookmark = paging.halves(conversation, page)
+    meter = meters.meter(conversation)
+    return context | {
+        "transcript": ended,
+        "live_turns": running,
+        "bookmark": bookmark,
+        "queue": queue.queue(conversation),
+        "meter": meter,
+        "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
+    }
+
+
+EXAMPLES = (
+    _("List the files in my workspace"),
+    _("Write a file ideas.md with three ideas for a weekend project"),
+    _("What time is it in Tokyo?"),
+)
+
+
+@login_required
+@require_POST
+def start(request: HttpRequest) -> HttpResponse:
+    """Begin a conversation with its first message; a repeated post finds the first one."""
+    user = person(request)
+    form = StartForm(request.POST)
+    if not form.is_valid():
+        return _new_chat_error(request, problem(form))
+    stop = limits(user.pk, form.cleaned_data["model"] or conf.model).stop
+    if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
+        return _new_chat_error(request, not_sent(stop.rule.period), 409)
+    try:
+        turn = services.start_conversation(
+            owner_id=user.pk,
+            model=form.cleaned_data["model"] or conf.model,
+            text=form.cleaned_data["text"],
+            client_id=form.cleaned_data["client_id"],
+            attachments=_files(request, form),
+        )
+    except (SendError, AttachmentError) as error:
+        return _new_chat_error(request, error.text)
+    dispatch.wake(turn.pk)
+    if request.htmx:  # type: ignore[attr-defined]
+        begun = HttpResponse(status=204)
+        begun["HX-Redirect"] = reverse("chat", args=[turn.conversation.public_id])
+        return begun
+    return redirect("chat", turn.conversation.public_id)
+
+
+def _new_chat_error(request: HttpRequest, text: str, status: int = 400) -> HttpResponse:
+    if request.htmx:  # type: ignore[attr-defined]
+        page = "conversations/_partials/send_error.html"
+        return render(request, page, {"error": text}, status=status)
+    context = _page(request, None) | {"error": text, "draft": request.POST.get("text", "")}
+    return render(request, "conversations/chat.html", context, status=status)
+
+
+@login_required
+@require_POST
+def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Store a message: its answer comes by the socket, or it waits for the end of another one."""
+    conversation = conversation_for(person(request), public_id)
+    form = PromptForm(request.POST)
+    if not form.is_valid():
+        return refused(request, conversation, problem(form))
+    stop = limits_of(conversation).stop
+    if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
+        return refused(request, conversation, not_sent(stop.rule.period), 409)
+    try:
+        files = _files(request, form)
+        said = form.cleaned_data | {"attachments": files}
+        sent = services.send_prompt(conversation=conversation, **said)
+    except (SendError, AttachmentError) as error:
+        status = 409 if error.code == "queue_full" else 400
+        return refused(request, conversation, error.text, status)
+    if waits(sent):
+        async_to_sync(announce)(conversation.pk, QueueChanged())
+    else:
+        dispatch.wake(sent.pk)
+    return back(request, conversation, trigger="sent")
+
+
+def _files(request: HttpRequest, form: PromptForm) -> list[UUID]:
+    """Name the files of a message; those that come with the form itself are kept first."""
+    brought = request.FILES.getlist("files")
+    kept = store_uploads(owner_id=person(request).pk, files=brought) if brought else []
+    return [*form.cleaned_data["attachments"], *kept]
+
+
+@login_required
+@require_POST
+def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Ask the running turn to stop; stopping what has ended changes nothing."""
+    conversation = conversation_for(person(request), public_id)
+    turn = live_turn(conversation)
+    if turn is not None:
+        services.request_stop(turn=turn)
+        dispatch.stop(turn)
+    return back(request, conversation)
+
+
+@login_required
+@require_safe
+def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
+    conversation = conversation_for(person(request), public_id)
+    context = {"conversation": conversation, "reduction": reduction_of(conversation, seq)}
+    return render(request, "conversations/reduction.html", context)
+
+
+@login_required
+@require_safe
+def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
+    """Show a whole tool result as text."""
+    conversation = conversation_for(person(request), public_id)
+    output = original(conversation.pk, id)
+    if output is None:
+        raise Http404("no such tool call")
+    context = {
+        "conversation": conversation, "id": id, "output": output,
+        "images": original_images(conversation.pk, id), "standing": standing(conversation, id),
+    }  # fmt: skip
+    return render(request, "conversations/output.html", context)

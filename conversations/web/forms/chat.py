@@ -1,0 +1,106 @@
+"""Forms: what comes in from a page, checked before anything is stored."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.auth.forms import UserCreationForm
+from django.utils.translation import gettext_lazy as _
+
+from conversations.library.access import enabled_models
+from conversations.models import User
+
+if TYPE_CHECKING:
+    _UserForm = UserCreationForm[User]
+else:
+    _UserForm = UserCreationForm
+
+
+class IdsField(forms.Field):
+    """Ids, each in a field of its own of one name."""
+
+    widget = forms.MultipleHiddenInput
+
+    def to_python(self, value: Any) -> list[uuid.UUID]:
+        try:
+            return [uuid.UUID(one) for one in value or ()]
+        except ValueError as error:
+            raise forms.ValidationError(_("A file of this message is not there.")) from error
+
+
+class PromptForm(forms.Form):
+    """A message; a missing client id gets one, which makes that send unrepeatable.
+
+    The text may be empty where files say enough; the service refuses a message without either.
+    """
+
+    text = forms.CharField(strip=False, required=False)
+    client_id = forms.UUIDField(required=False)
+    attachments = IdsField(required=False)
+
+    def clean_client_id(self) -> uuid.UUID:
+        return self.cleaned_data["client_id"] or uuid.uuid4()
+
+
+class StartForm(PromptForm):
+    """The first message, with the model of the conversation."""
+
+    model = forms.ChoiceField(required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(name, name) for name in enabled_models()]
+        self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
+
+
+class DecisionForm(forms.Form):
+    """What a person decides of one call; the digest says which arguments they were shown."""
+
+    approval_id = forms.IntegerField(min_value=1, max_value=2**63 - 1)
+    digest = forms.CharField(max_length=80)
+    verdict = forms.ChoiceField(choices=[(name, name) for name in ("once", "chat", "denied")])
+
+
+class VersionForm(forms.Form):
+    """Another answer; without an id the next one is meant, whichever that is now."""
+
+    client_id = forms.UUIDField(required=False)
+
+
+class EditForm(forms.Form):
+    """A message in other words; `keep` names the places of the files that stay."""
+
+    text = forms.CharField(strip=False, required=False)
+    client_id = forms.UUIDField(required=False)
+    keep = forms.TypedMultipleChoiceField(required=False, coerce=int)
+
+    def __init__(self, data: Any, places: Iterable[int]) -> None:
+        super().__init__(data)
+        self.fields["keep"].choices = [(place, place) for place in places]  # type: ignore[attr-defined]
+
+    def clean_client_id(self) -> uuid.UUID:
+        return self.cleaned_data["client_id"] or uuid.uuid4()
+
+
+def problem(form: forms.Form) -> str:
+    """Give the first thing that is wrong with a form."""
+    return str(next(iter(form.errors.values()))[0])
+
+
+class SetupForm(_UserForm):
+    """The first administrator."""
+
+    class Meta:
+        model = User
+        fields = ("username", "email")
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
+
+    def save(self, commit: bool = True) -> User:
+        user = super().save(commit=False)
+        user.is_staff = user.is_superuser = True
+        if commit:
+            user.save()
+        return user

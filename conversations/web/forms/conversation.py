@@ -1,0 +1,187 @@
+"""The form of a conversation's settings, judged as a whole as the engine will.
+
+A number left empty is inherited and shows what it would be; an error stands at its field.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+from conversations.conf import conf
+from conversations.context.policy.allowed import Allowed, demand_allowed
+from conversations.context.policy.policy import POLICY_FIELDS, PolicyError
+from conversations.library.access import enabled_models
+from conversations.models import Conversation
+from conversations.reductions.policy import (
+    PRESET,
+    allowed_of,
+    first_valid,
+    inherited,
+    offered_presets,
+    policy_of,
+)
+
+#: What each number of the context policy does, for people.
+_NUMBERS = {
+    "input_token_budget": _("Compact old tool results above so many tokens; 0: never."),
+    "tool_result_retention_chars": _("Characters that compaction leaves of a tool result."),
+    "max_tool_result_chars": _("Shorten a tool result longer than this before it is first sent."),
+    "compaction_enabled": _("Whether the model may summarise at all."),
+    "compaction_threshold_tokens": _("Summarise the middle above so many tokens."),
+    "protected_tail_messages": _("Messages at the end that a summary never touches."),
+    "summary_input_chars": _("Characters that a summary call may read."),
+    "summary_max_tokens": _("Tokens that a summary may have."),
+    "summary_breaker": _("Rejected summaries in a row after which none is tried for a while."),
+    "trim_threshold_percent": _("Trim by bytes only when so many percent of the window are full."),
+    "max_conversation_bytes": _("Drop the oldest exchanges until the messages fit; 0: never."),
+    "max_conversation_messages": _("Most messages in view; 0: any number."),
+    "max_conversation_tokens": _("Most tokens in view; 0: any number."),
+    "round_summary_every": _("Summarise after so many tool rounds of one turn; 0: never."),
+    "window_reserve_tokens": _("Tokens of the window kept free for the answer."),
+    "verbatim_tools": _("Tools whose results are never shortened, separated by commas."),
+    "tool_policies": _("tool=rule, separated by commas; keep, head_tail, json, cap N, verbatim."),
+    "verbatim_max_chars": _("A longer result is not verbatim, whatever its tool."),
+    "structure_kept": _("Whether compaction keeps JSON as JSON, and head and tail of text."),
+    "recall_list_chars": _("Characters for the list of what can be recalled."),
+    "compact_above_percent": _("Reduce in one go above so many percent of the room; 0: never."),
+    "low_water_percent": _("A reduction in one go comes down to so many percent of the room."),
+    "low_water_tokens": _("It comes down to so many tokens, if that is less."),
+    "minimum_gain_tokens": _("Nothing is reduced for less than so many tokens."),
+    "server_side": _("Let the API clear and compact by itself, where the model offers it."),
+    "clear_keep_results": _("The newest tool results, so many, that the API does not clear."),
+}
+YES_NO = (("yes", _("yes")), ("no", _("no")))
+
+
+class ConversationForm(forms.Form):
+    """What the next turns of a conversation run with; a number left empty is inherited."""
+
+    model = forms.ChoiceField(label=_("Model"))
+    instructions = forms.CharField(
+        label=_("Instructions"),
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
+        help_text=_("Told to the model with every call of this conversation."),
+    )
+    preset = forms.ChoiceField(label=_("Context policy"), required=False)
+
+    def __init__(self, conversation: Conversation, data: Any = None) -> None:
+        own = conversation.policy if isinstance(conversation.policy, dict) else {}
+        known = {"model": conversation.model, "instructions": conversation.instructions}
+        super().__init__(data, initial=known | {name: shown_value(own[name]) for name in own})
+        self.owner = conversation.owner
+        base, self.allowed = inherited(conversation), allowed_of(self.owner)
+        models = forms.ChoiceField(label=_("Model"), choices=[(n, n) for n in enabled_models()])
+        site = first_valid((self.owner.policy,), ()).name
+        presets = [("", _("as everywhere (%(name)s)") % {"name": site})]
+        presets += [(name, name) for name in offered_presets()]
+        self.fields["model"] = models
+        self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
+        self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
+        for name in POLICY_FIELDS:
+            self.fields[name] = number_field(name, getattr(base, name))
+            self.fields[name].help_text = _with_limits(name, self.allowed)
+            if self.allowed.is_fixed(name):
+                self.fields[name].disabled = True
+                self.initial.pop(name, None)
+
+    @property
+    def numbers(self) -> list[Any]:
+        """The fields of the policy's numbers, as bound fields."""
+        return [self[name] for name in POLICY_FIELDS]
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a number is set or wrong, so that they are shown."""
+        fields = [self[name] for name in POLICY_FIELDS]
+        return any(is_given(field.value()) or field.errors for field in fields)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `change_settings` takes."""
+        given = self.cleaned_data
+        policy = {name: value_of(given[name]) for name in POLICY_FIELDS if is_given(given[name])}
+        if given[PRESET]:
+            policy[PRESET] = given[PRESET]
+        return {"model": given["model"], "instructions": given["instructions"], "policy": policy}
+
+    def clean_instructions(self) -> str:
+        text: str = self.cleaned_data["instructions"].replace("\r\n", "\n")
+        if len(text) > conf.max_instructions_chars:
+            most = f"{conf.max_instructions_chars:,}"
+            raise forms.ValidationError(
+                _("At most %(most)s characters fit; these are %(count)s.")
+                % {"most": most, "count": f"{len(text):,}"}
+            )
+        return text
+
+    def clean(self) -> dict[str, Any]:
+        """Judge the numbers together, as the engine will."""
+        if not self.errors:
+            try:
+                chosen = policy_of(self.owner.policy, self.settings["policy"])
+                demand_allowed(chosen, policy_of(self.owner.policy), self.allowed)
+            except PolicyError as error:
+                field = error.field if error.field in self.fields else PRESET
+                self.add_error(field, capfirst(error.problem))
+        return self.cleaned_data
+
+
+def _with_limits(name: str, allowed: Allowed) -> str:
+    """Say what a number does, and what the owner's account allows of it."""
+    told, limits = str(_NUMBERS[name]), allowed.limits(name)
+    if allowed.is_fixed(name):
+        return f"{told} {_('Set for your account.')}"
+    if name not in allowed.ranges or limits is None:
+        return told
+    words = {"least": f"{limits[0]:,}", "most": f"{limits[1]:,}"}
+    return f"{told} {_('Your account allows %(least)s to %(most)s.') % words}"
+
+
+def number_field(name: str, value: Any) -> forms.Field:
+    """Make the field of a number that is inherited, as `value`, while it is empty."""
+    help_text = _NUMBERS.get(name, "")
+    label = capfirst(name.replace("_", " "))
+    if isinstance(value, bool):
+        words = _("as before: %(value)s") % {"value": _("yes") if value else _("no")}
+        choices = [("", words), *YES_NO]
+        return forms.ChoiceField(label=label, required=False, choices=choices, help_text=help_text)
+    if isinstance(value, int):
+        given = forms.NumberInput(attrs={"placeholder": f"{value}", "inputmode": "numeric"})
+        return forms.IntegerField(label=label, required=False, widget=given, help_text=help_text)
+    text = forms.TextInput(attrs={"placeholder": ", ".join(value), "autocomplete": "off"})
+    return forms.CharField(
+        label=label, required=False, widget=text, max_length=2_000, help_text=help_text
+    )
+
+
+def is_given(value: Any) -> bool:
+    """Say whether a field was filled in."""
+    return value is not None and value != ""
+
+
+def value_of(value: Any) -> Any:
+    """Give a cleaned value as the policy takes it."""
+    match value:
+        case "yes" | "no":
+            return value == "yes"
+        case str():
+            return [word.strip() for word in value.split(",") if word.strip()]
+        case _:
+            return value
+
+
+def shown_value(value: Any) -> Any:
+    """Give a stored value as the form shows it."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return ", ".join(map(str, value))
+        case _:
+            return value

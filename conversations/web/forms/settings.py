@@ -1,0 +1,93 @@
+"""The forms of a person's preferences: each page of settings is one, with a few of the names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from conversations.accounts.preferences import Preferences
+from conversations.conf import conf
+from conversations.library.access import enabled_models
+
+
+class PreferenceForm(forms.Form):
+    """A form whose fields are named like the preferences they show and set."""
+
+    def __init__(self, present: Preferences, data: Any = None) -> None:
+        names = type(self).base_fields
+        super().__init__(data, initial={name: getattr(present, name) for name in names})
+
+
+class AppearanceForm(PreferenceForm):
+    theme = forms.ChoiceField(
+        label=_("Colours"),
+        widget=forms.RadioSelect,
+        choices=[("system", _("As the system")), ("light", _("Light")), ("dark", _("Dark"))],
+    )
+    text_size = forms.ChoiceField(
+        label=_("Text size"),
+        widget=forms.RadioSelect,
+        choices=[
+            ("small", _("Small")),
+            ("normal", _("Normal")),
+            ("large", _("Large")),
+            ("larger", _("Larger")),
+        ],
+    )
+    motion = forms.ChoiceField(
+        label=_("Movement"),
+        widget=forms.RadioSelect,
+        choices=[("system", _("As the system")), ("reduced", _("None")), ("full", _("Always"))],
+        help_text=_("Small movements show that something is going on; none of them is needed."),
+    )
+    language = forms.ChoiceField(label=_("Language"), required=False)
+
+    def __init__(self, present: Preferences, data: Any = None) -> None:
+        super().__init__(present, data)
+        if len(settings.LANGUAGES) > 1:
+            offered = [("", _("As the browser")), *settings.LANGUAGES]
+            self.fields["language"].choices = offered  # type: ignore[attr-defined]
+        else:
+            del self.fields["language"]
+
+
+class ChatForm(PreferenceForm):
+    enter = forms.ChoiceField(
+        label=_("The Enter key"),
+        widget=forms.RadioSelect,
+        choices=[
+            ("send", _("sends; Shift+Enter begins a line")),
+            ("line", _("begins a line; Ctrl+Enter or ⌘+Enter sends")),
+        ],
+    )
+    model = forms.ChoiceField(
+        label=_("Model of new chats"),
+        required=False,
+        help_text=_("A chat that has begun keeps its own; its settings change that."),
+    )
+    thinking = forms.ChoiceField(
+        label=_("Thinking of the model"),
+        widget=forms.RadioSelect,
+        choices=[("closed", _("folded away")), ("open", _("shown"))],
+    )
+    notifications = forms.BooleanField(
+        label=_("Notify me when an answer is done in another tab"),
+        required=False,
+        help_text=_("The browser asks for your permission when you switch this on."),
+    )
+
+    def __init__(self, present: Preferences, data: Any = None) -> None:
+        super().__init__(present, data)
+        names = enabled_models()
+        usual = _("As the site: %(model)s") % {"model": conf.model}
+        field = self.fields["model"]
+        field.choices = [("", usual), *((name, name) for name in names)]  # type: ignore[attr-defined]
+        if present.model not in names:
+            self.initial["model"] = ""
+
+
+class ShortcutsForm(PreferenceForm):
+    shortcuts = forms.BooleanField(label=_("Use keyboard shortcuts"), required=False)

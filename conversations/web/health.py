@@ -1,0 +1,96 @@
+"""What a load balancer asks: whether the process lives, and whether it can serve requests.
+
+`live` touches nothing. `ready` asks the database in one thread of its own and answers within three
+seconds whatever that does: a server that hangs holds this thread alone, and whoever asks meanwhile
+waits for the same look. Redis carries hints only, so without it the site is slower, not unready.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from conversations.budgets.reconciliation import has_drift
+from conversations.operations.db_damage import demand_undamaged
+
+logger = logging.getLogger("agentweb.views")
+#: Seconds a look may take, and those that Redis has of them.
+LOOK_SECONDS, REDIS_SECONDS = 2.5, 1.0
+NO_ANSWER = "The database does not answer."
+NO_REDIS = "Redis does not answer: answers come with a delay until it is back."
+DRIFT = "Budget windows differ from their ledger: run manage.py ledger."
+
+
+@require_safe
+def live(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("ok", content_type="text/plain")
+
+
+@require_safe
+def ready(request: HttpRequest) -> HttpResponse:
+    """Say whether requests can be served: 503 while the database does not answer."""
+    try:
+        words = _look.begin().result(LOOK_SECONDS)
+    except TimeoutError:
+        logger.warning("not ready: the database did not answer in %s seconds", LOOK_SECONDS)
+        return HttpResponse(NO_ANSWER, content_type="text/plain", status=503)
+    except (DatabaseError, InterfaceError) as error:
+        # What a driver says may name hosts and users: that is for the log.
+        logger.warning("not ready: %s", error)
+        return HttpResponse(NO_ANSWER, content_type="text/plain", status=503)
+    if words:
+        logger.warning("ready, but: %s", " ".join(words))
+    return HttpResponse("\n".join(("ok", *words)), content_type="text/plain")
+
+
+class _Look:
+    """One look at a time, shared by all who ask while it goes on."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="health")
+        self._lock = Lock()
+        self._going: Future[tuple[str, ...]] | None = None
+
+    def begin(self) -> Future[tuple[str, ...]]:
+        with self._lock:
+            if self._going is None or self._going.done():
+                self._going = self._pool.submit(_look_around)
+            return self._going
+
+
+_look = _Look()
+
+
+def _look_around() -> tuple[str, ...]:
+    try:
+        return shortcomings()
+    finally:
+        connection.close()
+
+
+def shortcomings() -> tuple[str, ...]:
+    """Name what is wrong though requests can be served; raises when they cannot."""
+    demand_undamaged()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    found = [DRIFT] if has_drift() else []
+    if settings.REDIS_URL and not has_redis(settings.REDIS_URL):
+        found.append(NO_REDIS)
+    return tuple(found)
+
+
+def has_redis(url: str) -> bool:
+    """Say whether the server answers, within a second."""
+    limits = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
+    try:
+        with redis.Redis.from_url(url, **limits) as one:
+            return bool(one.ping())
+    except redis.RedisError:
+        return False

@@ -1,0 +1,47 @@
+"""The one door of the inspector: the owner, or staff who may read content and leave a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from django.urls import reverse
+
+from conversations.accounts.reading_log import CONTENT, record_reading
+from conversations.library.access import conversation_for, conversation_of_anyone
+from conversations.web.responses import person
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A conversation that may be shown now; `is_review`: to staff, who can change nothing."""
+
+    conversation: Conversation
+    is_review: bool = False
+
+    def address(self, name: str, *args: Any) -> str:
+        """Give the address of a page of the inspector, on the side it is read from."""
+        prefix = "review_" if self.is_review else ""
+        names = {"change": f"{prefix}reduction", "timeline": f"{prefix}inspect"}
+        route = names.get(name, f"{prefix}inspect_{name}")
+        return reverse(route, args=[self.conversation.public_id, *args])
+
+
+def subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool) -> Subject:
+    """Give a conversation to its owner, or to a reviewer once the reading is recorded; else 404."""
+    reader = person(request)
+    if not is_review:
+        return Subject(conversation_for(reader, public_id))
+    if not reader.is_staff:
+        raise Http404("not for this reader")
+    conversation = conversation_of_anyone(public_id)
+    if conversation.owner_id != reader.pk:
+        if not reader.has_perm(CONTENT):
+            raise Http404("not for this reader")
+        record_reading(reader=reader, conversation=conversation, what=what)
+    return Subject(conversation, is_review=True)

@@ -1,0 +1,138 @@
+"""Pages of one call, and the parts of them that are read when somebody opens them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from conversations.inspector.call_blocks import turns_of
+from conversations.inspector.call_index import Called, spine
+from conversations.inspector.calls import call_page, call_row
+from conversations.inspector.current_context import ahead_of
+from conversations.inspector.full_blocks import gone_page, whole
+from conversations.inspector.raw_request import request as request_of
+from conversations.inspector.sent_messages import Traced, traced, unless_damaged
+from conversations.log.rebuild import rebuilt
+from conversations.reductions.pins import pins
+from conversations.web.inspector.access import Subject, subject
+from conversations.web.inspector.timeline import FOLDER, number
+
+if TYPE_CHECKING:
+    from conversations.models import ApiCall
+
+FATES = ("summary", "left out", "thinking")
+
+
+@login_required
+@require_safe
+def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
+    """One call: what was sent, block by block, and all figures."""
+    seen = subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
+    found = spine(seen.conversation)
+    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
+    ahead = ahead_of(seen.conversation)
+    start = number(request.GET.get("from")) or 0
+    page = call_page(found, named, row, ahead, start=start)
+    return render(request, f"{FOLDER}/call.html", _context(seen, page=page, call=named))
+
+
+@login_required
+@require_safe
+def block(
+    request: HttpRequest, public_id: UUID, n: int, index: int, *, is_review: bool = False
+) -> HttpResponse:
+    """One block in full, beside its original."""
+    seen = subject(request, public_id, f"block {index + 1} of call {n}", is_review=is_review)
+    named, row, made, problem = _traced(seen, n)
+    shown = None
+    if made is not None:
+        held = pins(seen.conversation, row.sent_at), pins(seen.conversation)
+        turns = turns_of(seen.conversation)
+        shown = whole(made.found, index, turns, held, is_own=made.is_own)
+        if shown is None:
+            raise Http404("no such block")
+    context = _context(seen, call=named, whole=shown, problem=problem)
+    return render(request, f"{FOLDER}/{_part(request, 'block')}.html", context)
+
+
+@login_required
+@require_safe
+def gone(
+    request: HttpRequest, public_id: UUID, n: int, step: int, *, is_review: bool = False
+) -> HttpResponse:
+    """Originals that a step took from the view of a call."""
+    seen = subject(request, public_id, f"what call {n} left out", is_review=is_review)
+    fate = request.GET.get("fate", "")
+    if fate not in FATES:
+        raise Http404("no such fate")
+    named, _, made, problem = _traced(seen, n)
+    start = number(request.GET.get("from")) or 0
+    found = made.found if made else None
+    sides, after = (
+        gone_page(found, step, fate, turns_of(seen.conversation), start) if found else ([], None)
+    )
+    if found and not sides:
+        raise Http404("nothing was taken by such a step")
+    context = _context(
+        seen, call=named, sides=sides, after=after, step=step, fate=fate, problem=problem
+    )
+    return render(request, f"{FOLDER}/{_part(request, 'gone')}.html", context)
+
+
+@login_required
+@require_safe
+def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
+    """The request as readable JSON."""
+    seen = subject(request, public_id, f"the request of call {n}", is_review=is_review)
+    found = spine(seen.conversation)
+    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
+    context = _context(seen, call=named, row=row, raw=request_of(row))
+    return render(request, f"{FOLDER}/{_part(request, 'request')}.html", context)
+
+
+@login_required
+@require_safe
+def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
+    """The exact bytes of the request, to keep."""
+    seen = subject(request, public_id, f"the request of call {n}", is_review=is_review)
+    row = _row(call_row(seen.conversation, spine(seen.conversation), n))
+    made = rebuilt(row)
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+    if made.problem:
+        plain = "text/plain; charset=utf-8"
+        return HttpResponse(made.problem, content_type=plain, status=409, headers=headers)
+    headers["Content-Disposition"] = f'attachment; filename="call-{n}.json"'
+    return HttpResponse(made.body.encode(), content_type="application/json", headers=headers)
+
+
+def _part(request: HttpRequest, name: str) -> str:
+    """Name the fragment, or the page around it."""
+    return f"_{name}" if request.htmx else name  # type: ignore[attr-defined]
+
+
+def _context(seen: Subject, **more: Any) -> dict[str, Any]:
+    return {"subject": seen, "conversation": seen.conversation} | more
+
+
+def _traced(seen: Subject, n: int) -> tuple[Called, ApiCall, Traced | None, str]:
+    found = spine(seen.conversation)
+    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
+    made, problem = unless_damaged(lambda: traced(row))
+    return named, row, made, problem
+
+
+def _named(found: Called | None) -> Called:
+    if found is None:
+        raise Http404("no such call")
+    return found
+
+
+def _row(found: ApiCall | None) -> ApiCall:
+    if found is None:
+        raise Http404("no such call")
+    return found

@@ -1,0 +1,49 @@
+"""What changed between two calls."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from conversations.inspector.call_index import spine
+from conversations.inspector.calls import call_row
+from conversations.inspector.difference import difference
+from conversations.inspector.sent_messages import traced, unless_damaged
+from conversations.web.inspector.access import subject
+from conversations.web.inspector.timeline import FOLDER, number
+
+
+@login_required
+@require_safe
+def compare(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
+    """Lead to the comparison of the two calls a form names; the earlier one comes first."""
+    seen = subject(request, public_id, "which calls it has", is_review=is_review)
+    chosen = [number(request.GET.get(name)) for name in ("a", "b")]
+    found = sorted(n for n in chosen if n)
+    if len(set(found)) < 2:
+        return redirect(seen.address("timeline"))
+    return redirect(seen.address("diff", *found))
+
+
+@login_required
+@require_safe
+def diff(
+    request: HttpRequest, public_id: UUID, a: int, b: int, *, is_review: bool = False
+) -> HttpResponse:
+    """Blocks added, removed and altered between two calls."""
+    what = f"what changed between calls {a} and {b}"
+    seen = subject(request, public_id, what, is_review=is_review)
+    found = spine(seen.conversation)
+    one, other = call_row(seen.conversation, found, a), call_row(seen.conversation, found, b)
+    if one is None or other is None:
+        raise Http404("no such calls")
+    shown, problem = unless_damaged(lambda: difference(one, other, traced(one), traced(other)))
+    context = {
+        "subject": seen, "conversation": seen.conversation, "difference": shown,
+        "problem": problem, "a": found.call(a), "b": found.call(b), "calls": found.calls,
+    }  # fmt: skip
+    return render(request, f"{FOLDER}/diff.html", context)

@@ -1,0 +1,59 @@
+"""My data: taken along, brought in, deleted."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.conf import conf
+from conversations.files.attachments import drop_unsent
+from conversations.library.conversations import delete_everything
+from conversations.library.erase import erase_due
+from conversations.library.sidebar import counts
+from conversations.runtime import dispatch
+from conversations.runtime.adapters import workspace_of
+from conversations.toolbox.mail_accounts import remove_mail_accounts
+from conversations.web.library.page_shell import frame, notice
+from conversations.web.responses import person
+
+
+@login_required
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    return shown(request)
+
+
+def shown(
+    request: HttpRequest, extra: dict[str, object] | None = None, status: int = 200
+) -> HttpResponse:
+    user = person(request)
+    context = frame(request) | {
+        "counts": counts(user),
+        "most_megabytes": conf.max_import_bytes // 1_000_000,
+        "trash_days": conf.trash_days,
+    }
+    return render(request, "conversations/data.html", context | (extra or {}), status=status)
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest) -> HttpResponse:
+    """Erase all conversations and files of the user, who has typed their name to say so."""
+    user = person(request)
+    if request.POST.get("name", "").strip() != user.get_username():
+        return shown(request, {"delete_error": _("Type your user name to confirm.")}, 400)
+    for turn in delete_everything(owner_id=user.pk):
+        dispatch.stop(turn)
+    erase_due(owner_id=user.pk)
+    drop_unsent(owner_id=user.pk)
+    workspace_of(user.pk).clear()
+    remove_mail_accounts(owner_id=user.pk)
+    left = counts(user).trash
+    if left:
+        notice(request, _("Your data was erased; what is still answering follows in a moment."))
+    else:
+        notice(request, _("Your data was erased."))
+    return redirect("data")

@@ -1,0 +1,136 @@
+"""Conversations to take along: one in a form, or all that is one's own in one archive."""
+
+from __future__ import annotations
+
+import io
+import logging
+import zipfile
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from conversations.context.view import wire
+from conversations.library.access import conversation_for
+from conversations.runtime.adapters import workspace_of
+from conversations.transfer.exports import FORMS, all_of, file_name, record
+from conversations.web.library.streamed_downloads import download
+from conversations.web.responses import person
+from tools.framework.errors import ToolError
+from tools.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from conversations.models import User
+
+logger = logging.getLogger("agentweb.exports")
+
+
+@login_required
+@require_safe
+def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
+    """Give one conversation as `md`, `html` or `json`, with context events if `events=1`."""
+    found = conversation_for(person(request), public_id)
+    if form not in FORMS:
+        raise Http404("no such form")
+    chosen = FORMS[form]
+    pieces = chosen.write(found, with_events=request.GET.get("events") == "1")
+    name = file_name(found, form)
+    return download(request, (piece.encode() for piece in pieces), name, chosen.content_type)
+
+
+@login_required
+@require_safe
+def everything(request: HttpRequest) -> HttpResponseBase:
+    """Give all of the user's conversations and files as one archive."""
+    user = person(request)
+    with_events = request.GET.get("events") == "1"
+    pieces = _zipped(_files(user, with_events))
+    name = f"agentweb-{timezone.now():%Y-%m-%d}.zip"
+    return download(request, pieces, name, "application/zip")
+
+
+Content = Iterable[bytes]
+
+
+def _files(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
+    yield "account.json", [_account(user)]
+    yield (
+        "conversations.jsonl",
+        (
+            piece.encode()
+            for found in all_of(user)
+            for piece in record(found, with_events=with_events)
+        ),
+    )
+    for form in ("md", "html"):
+        for found in all_of(user):
+            pieces = FORMS[form].write(found, with_events=with_events)
+            yield f"{form}/{file_name(found, form)}", (piece.encode() for piece in pieces)
+    workspace = workspace_of(user.pk)
+    for entry in workspace.entries():
+        yield f"workspace/{entry.path}", _read(workspace, entry.path)
+
+
+def _account(user: User) -> bytes:
+    facts = {
+        "username": user.get_username(),
+        "email": user.email,
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "date_joined": user.date_joined.isoformat(),
+    }
+    return wire.encode(facts).encode() + b"\n"
+
+
+def _read(workspace: Workspace, path: str) -> Content:
+    """Give a file; one that went or changed since it was listed is replaced by a note."""
+    try:
+        yield workspace.read(path)
+    except (ToolError, OSError) as error:
+        logger.warning("a file of a workspace is missing in an export", exc_info=error)
+        yield b"This file could not be read when the archive was made.\n"
+
+
+class _Sink(io.RawIOBase):
+    """What a ZipFile writes to: it is handed on and forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.held += data
+        return len(data)
+
+    def taken(self) -> bytes:
+        found = bytes(self.held)
+        self.held.clear()
+        return found
+
+
+def _zipped(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
+    """Give an archive while it is written, one file after the other."""
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, content in files:
+            member = zipfile.ZipInfo(name, _now())
+            # A member has its own packing, not the archive's.
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w", force_zip64=True) as file:
+                for piece in content:
+                    file.write(piece)
+                    yield sink.taken()
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _now() -> tuple[int, int, int, int, int, int]:
+    at = timezone.now()
+    return at.year, at.month, at.day, at.hour, at.minute, at.second

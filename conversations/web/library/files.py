@@ -1,0 +1,112 @@
+"""Files: taken before they are sent, shown to their owner alone, removed while they wait.
+
+What people upload is never a page of this site: only images are shown in place, everything else is
+downloaded, and no answer may run, load or embed anything. A file never changes, so a browser may
+keep it, but nothing between may.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from conversations.context.tokens.images import TYPES as IMAGES
+from conversations.context.tokens.media import MOST_BYTES, TEXT
+from conversations.files import attachments as services
+from conversations.files import attachments_shown as queries
+from conversations.files.attachments import AttachmentError
+from conversations.files.words import megabytes
+from conversations.web.library.page_shell import frame, notice
+from conversations.web.responses import person
+
+CAREFUL = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, max-age=31536000, immutable",
+}
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def files(request: HttpRequest) -> HttpResponse:
+    """The page of the user's files; a POST keeps one and gives it as it waits in the composer."""
+    if request.method == "POST":
+        return _taken(request)
+    page = queries.files(person(request), request.GET.get("after", ""))
+    context = frame(request) | {"page": page, "is_later": "after" in request.GET}
+    return render(request, "conversations/files.html", context)
+
+
+def _taken(request: HttpRequest) -> HttpResponse:
+    user = person(request)
+    file = request.FILES.get("file")
+    if file is None:
+        return _refused(request, _("Choose a file first."), 400)
+    if (file.size or 0) > MOST_BYTES:
+        text = _("The file is too big: at most %s are taken.") % megabytes(MOST_BYTES)
+        return _refused(request, text, 413)
+    try:
+        kept = services.store_attachment(
+            owner_id=user.pk,
+            name=file.name or "",
+            data=file.read(MOST_BYTES + 1),
+            is_typed=request.POST.get("typed") == "1",
+        )
+    except AttachmentError as error:
+        return _refused(request, error.text, 400)
+    context = {"files": queries.unsent(user, [kept.public_id])}
+    return render(request, "conversations/_partials/waiting.html", context)
+
+
+def _refused(request: HttpRequest, text: str, status: int) -> HttpResponse:
+    context = {"error": text}
+    return render(request, "conversations/_partials/file_error.html", context, status=status)
+
+
+@login_required
+@require_safe
+def waiting(request: HttpRequest) -> HttpResponse:
+    """Give those of the files asked for that still wait to be sent."""
+    ids = []
+    for text in request.GET.getlist("id")[: queries.PAGE]:
+        try:
+            ids.append(UUID(text))
+        except ValueError:
+            continue  # A draft of this browser: what it names and we do not know is not shown.
+    context = {"files": queries.unsent(person(request), ids)}
+    return render(request, "conversations/_partials/waiting.html", context)
+
+
+@login_required
+@require_safe
+def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
+    """Give the bytes of one of the user's own files."""
+    found = queries.attachment_for(person(request), file_id)
+    is_image = found.media_type in IMAGES
+    kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
+    response = HttpResponse(queries.data_of(found), content_type=kind, headers=CAREFUL)
+    shown = content_disposition_header(not is_image, found.name)
+    response["Content-Disposition"] = shown or "attachment"
+    return response
+
+
+@login_required
+@require_POST
+def remove(request: HttpRequest, file_id: UUID) -> HttpResponse:
+    """Remove a file that was not sent."""
+    found = queries.attachment_for(person(request), file_id)
+    is_gone = services.drop_attachment(attachment=found)
+    if request.POST.get("page") != "files":
+        return HttpResponse(status=204 if is_gone else 409)
+    if is_gone:
+        notice(request, _("The file was removed."))
+    else:
+        notice(request, _("This file was sent; it goes with its chat."))
+    return redirect("files")

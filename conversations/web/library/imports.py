@@ -1,0 +1,30 @@
+"""Conversations brought in by upload: each whole or not at all, and said which."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from conversations.conf import conf
+from conversations.transfer.unpacking import UploadError
+from conversations.transfer.uploads import import_upload
+from conversations.web.library.data import shown
+from conversations.web.responses import person
+
+
+@login_required
+@require_POST
+def upload(request: HttpRequest) -> HttpResponse:
+    """Import the conversations of a file; what was imported before is left as it is."""
+    file = request.FILES.get("file")
+    if file is None or file.file is None:
+        return shown(request, {"import_error": _("Choose a file first.")}, 400)
+    try:
+        report = import_upload(
+            user=person(request), file=file.file, size=file.size or 0, model=conf.model
+        )
+    except UploadError as error:
+        return shown(request, {"import_error": error.text}, 400)
+    return shown(request, {"report": report})

@@ -1,0 +1,26 @@
+"""What takes the most room of a conversation, where it has become too long for the model."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from conversations.library.access import conversation_for
+from conversations.reductions.largest import largest
+from conversations.web.library.page_shell import frame
+from conversations.web.responses import person
+
+
+@login_required
+@require_safe
+def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """List it: a page, or with htmx the list alone."""
+    conversation = conversation_for(person(request), public_id)
+    context = {"conversation": conversation, "rows": largest(conversation)}
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "conversations/_partials/largest.html", context)
+    return render(request, "conversations/largest.html", frame(request) | context)

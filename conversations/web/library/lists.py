@@ -1,0 +1,51 @@
+"""Lists of conversations: all of them, the archived ones, the trash."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.conf import conf
+from conversations.library.conversations import empty_trash
+from conversations.library.erase import erase_due
+from conversations.library.sidebar import counts, listing
+from conversations.library.sidebar import trash as trash_of
+from conversations.web.library.page_shell import current, frame, notice
+from conversations.web.responses import person
+
+
+@login_required
+@require_safe
+def conversations(request: HttpRequest) -> HttpResponse:
+    """Show a page of the list; with htmx its rows alone, to go on with."""
+    archived = request.GET.get("archived") == "1"
+    after = request.GET.get("after", "")
+    rows = listing(person(request), current(request), archived=archived, after=after)
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "conversations/_partials/rows.html", {"rows": rows})
+    context = {"rows": rows, "archived": archived, "is_later": bool(after)}
+    return render(request, "conversations/list.html", frame(request) | context)
+
+
+@login_required
+@require_safe
+def trash(request: HttpRequest) -> HttpResponse:
+    context = {"rows": trash_of(person(request)), "trash_days": conf.trash_days}
+    return render(request, "conversations/trash.html", frame(request) | context)
+
+
+@login_required
+@require_POST
+def empty(request: HttpRequest) -> HttpResponse:
+    """Erase everything in the trash now."""
+    user = person(request)
+    empty_trash(owner_id=user.pk)
+    count = erase_due(owner_id=user.pk)
+    said = _("%d conversations were erased.") % count
+    if counts(user).trash:
+        said += " " + _("What is still answering follows as soon as it has stopped.")
+    notice(request, said)
+    return redirect("trash")

@@ -1,0 +1,97 @@
+"""What the pages of this package share: the list at the side, and what they answer to a form.
+
+A form of a page gets the page back, with a notice. A form of htmx gets the parts that changed, or
+is sent on when the page it stood on is no more what it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from conversations.library.access import conversation_for
+from conversations.library.sidebar import listing
+from conversations.web.responses import person
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
+
+_CHAT = re.compile(r"/c/([0-9a-f-]{36})/")
+
+
+def frame(request: HttpRequest) -> dict[str, object]:
+    return {"sidebar": listing(person(request))}
+
+
+def current(request: HttpRequest) -> Conversation | None:
+    """Give the conversation whose chat the request came from, if it is still to be seen."""
+    match = _CHAT.fullmatch(_came_from(request))
+    try:
+        return conversation_for(person(request), UUID(match[1])) if match else None
+    except (Http404, ValueError):
+        return None
+
+
+@contextmanager
+def still_there() -> Iterator[None]:
+    """Answer that a conversation is not found when it was erased since it was looked up."""
+    try:
+        yield
+    except ObjectDoesNotExist as error:
+        raise Http404("erased") from error
+
+
+def notice(request: HttpRequest, text: str, *, undo: str = "") -> None:
+    """Say on the next page what was done; `undo` is the address that takes it back."""
+    messages.success(request, text, extra_tags=undo)
+
+
+def answered(
+    request: HttpRequest, conversation: Conversation, *, gone: bool = False
+) -> HttpResponse:
+    """Answer a form that changed the conversation; `gone`: it is no more among the others."""
+    path = _came_from(request)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(
+            _next(request)
+            or ("list" if gone else reverse("chat_menu", args=[conversation.public_id]))
+        )
+    chat = reverse("chat", args=[conversation.public_id])
+    if gone and path.startswith(chat):
+        # Its own pages are gone too: there is nothing to show again.
+        return _sent_on(reverse("new_chat" if path == chat else "list"))
+    if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
+        return _sent_on("")
+    here = current(request)
+    context = {"sidebar": listing(person(request), here), "conversation": here}
+    response = render(request, "conversations/_partials/list_changed.html", context)
+    response["HX-Trigger"] = "kept"
+    return response
+
+
+def _sent_on(path: str) -> HttpResponse:
+    response = HttpResponse()
+    response["HX-Redirect" if path else "HX-Refresh"] = path or "true"
+    return response
+
+
+def _came_from(request: HttpRequest) -> str:
+    return urlsplit(request.headers.get("HX-Current-URL", "")).path
+
+
+def _next(request: HttpRequest) -> str:
+    """Give the page the form stood on, if it is one of ours."""
+    wanted = request.POST.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if is_ours and wanted.startswith("/") else ""

@@ -1,0 +1,218 @@
+"""The files of a person's workspace: seen by folder, brought in, taken out, moved, thrown away.
+
+They are what tools and people put there and never a page of this site: a preview is escaped text,
+and a download is an attachment of no type at all, whatever its name says (S53).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.core.files.uploadedfile import UploadedFile
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from conversations.conf import conf
+from conversations.files import workspace as services
+from conversations.files.words import display_name
+from conversations.files.workspace import browse as queries
+from conversations.web.library.files import CAREFUL
+from conversations.web.library.page_shell import frame, notice
+from conversations.web.responses import person
+from tools.documents import has_parts, text_of
+from tools.documents.plain import plain_text
+from tools.framework.errors import ToolError
+from tools.workspace.paths import split
+
+#: Characters of a file that its page shows.
+MOST_SHOWN = 100_000
+#: Files that one form may bring.
+MOST_UPLOADS = 50
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest) -> HttpResponse:
+    """Show a folder, or go to the page of the file that `path` names; a POST brings files."""
+    if request.method == "POST":
+        return _uploaded(request)
+    path = request.GET.get("path", "")
+    try:
+        path = "/".join(split(path))
+    except ToolError as error:
+        return _shown(request, "", [str(error)], 404)
+    file = queries.live_file(person(request).pk, path) if path else None
+    if file is not None:
+        return redirect("workspace_file", file.public_id)
+    return _shown(request, path, [])
+
+
+def _shown(request: HttpRequest, path: str, errors: list[str], status: int = 200) -> HttpResponse:
+    user, quota = person(request), services.quota()
+    folder = queries.folder_page(user, path, quota)
+    if folder is None:
+        gone = _("There is no file or folder “%s” any more; it was moved or deleted.") % path
+        errors, status = [*errors, gone], 404
+        folder = queries.folder_page(user, "", quota)
+    context = frame(request) | {"page": folder, "errors": errors, "trash_days": conf.trash_days}
+    context["most_uploads"] = MOST_UPLOADS
+    return render(request, "conversations/workspace.html", context, status=status)
+
+
+def _uploaded(request: HttpRequest) -> HttpResponse:
+    folder, replaces = request.POST.get("folder", ""), request.POST.get("replace") == "1"
+    files = request.FILES.getlist("files")
+    if not files:
+        return _shown(request, _clean(folder), [_("Choose a file first.")], 400)
+    if len(files) > MOST_UPLOADS:
+        text = _("At most %d files are taken at once.") % MOST_UPLOADS
+        return _shown(request, _clean(folder), [text], 400)
+    taken, errors = 0, []
+    for file in files:
+        try:
+            _store(person(request).pk, folder, file, replaces)
+            taken += 1
+        except ToolError as error:
+            errors.append(f"{display_name(file.name or '', 'application/file')}: {error}")
+    if taken:
+        said = ngettext("%d file was added.", "%d files were added.", taken) % taken
+        notice(request, said)
+    if errors:
+        return _shown(request, _clean(folder), errors, 400)
+    return _to_folder(folder)
+
+
+def _store(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) -> None:
+    name = display_name(file.name or "", "application/file")
+    services.write_file(
+        owner_id=owner_id,
+        path=f"{folder}/{name}".lstrip("/"),
+        # One byte more than is allowed says that it is too large.
+        data=file.read(services.quota().max_file_bytes + 1),
+        is_numbered=not replaces,
+    )
+
+
+@login_required
+@require_safe
+def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
+    """Show one file: its text, and what can be done with it."""
+    return _file(request, file_id, "")
+
+
+def _file(request: HttpRequest, file_id: UUID, error: str, status: int = 200) -> HttpResponse:
+    found = queries.file_for(person(request), file_id)
+    text, reason = "", ""
+    try:
+        text = _text(found.path, services.read_object(found))
+    except FileNotFoundError as lost:
+        raise Http404("the bytes are gone") from lost
+    except ToolError as refused:
+        reason = str(refused)
+    names = found.path.split("/")
+    context = frame(request) | {
+        "file": found,
+        "name": names[-1],
+        "above": [("/".join(names[: at + 1]), name) for at, name in enumerate(names[:-1])],
+        "text": text[:MOST_SHOWN],
+        "is_cut": len(text) > MOST_SHOWN,
+        "reason": reason,
+        "path": request.POST.get("to", found.path),
+        "error": error,
+    }
+    return render(request, "conversations/workspace_file.html", context, status=status)
+
+
+def _text(path: str, data: bytes) -> str:
+    return text_of(data, path) if has_parts(data, path) else plain_text(data, path)
+
+
+@login_required
+@require_safe
+def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
+    """Give the bytes of one of the user's own files, to be kept and never shown."""
+    found = queries.file_for(person(request), file_id)
+    try:
+        data = services.read_object(found)
+    except (FileNotFoundError, ToolError) as error:
+        raise Http404("the bytes are not there") from error
+    headers = CAREFUL | {"Cache-Control": "private, no-store"}
+    response = HttpResponse(data, content_type="application/octet-stream", headers=headers)
+    name = found.path.rpartition("/")[2]
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response
+
+
+@login_required
+@require_POST
+def move(request: HttpRequest) -> HttpResponse:
+    """Give a file or a folder another path."""
+    path, to = request.POST.get("path", ""), request.POST.get("to", "").strip()
+    user = person(request)
+    try:
+        services.move_files(owner_id=user.pk, path=path, to=to)
+    except ToolError as error:
+        found = queries.live_file(user.pk, _clean(path))
+        if found is not None:
+            return _file(request, found.public_id, str(error), 400)
+        return _shown(request, _clean(path), [str(error)], 400)
+    notice(request, _("Moved to “%s”.") % _clean(to))
+    return _to_folder(_clean(to))
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest) -> HttpResponse:
+    """Put a file or a folder into the trash, with a way back."""
+    path = _clean(request.POST.get("path", ""))
+    folder = path.rpartition("/")[0]
+    try:
+        batch = services.delete_files(owner_id=person(request).pk, path=path, is_folder=True)
+    except ToolError as error:
+        return _shown(request, "", [str(error)], 404)
+    undo = reverse("restore_files", args=[batch])
+    notice(request, _("“%s” was deleted.") % path, undo=undo)
+    is_left = queries.folder_page(person(request), folder, services.quota()) is not None
+    return _to_folder(folder if is_left else "")
+
+
+@login_required
+@require_POST
+def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
+    """Bring back what was deleted together."""
+    back = services.restore_files(owner_id=person(request).pk, batch=batch)
+    if not back:
+        raise Http404("nothing of it is in the trash")
+    said = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
+    notice(request, said % {"path": back[0], "count": len(back)})
+    return _to_folder(back[0].rpartition("/")[0])
+
+
+@login_required
+@require_POST
+def empty(request: HttpRequest) -> HttpResponse:
+    """Erase what is in the trash of files."""
+    services.empty_file_trash(owner_id=person(request).pk)
+    notice(request, _("The deleted files were erased."))
+    return redirect("workspace")
+
+
+def _clean(path: str) -> str:
+    """Give a path as it is kept, or the workspace itself for one that cannot be."""
+    try:
+        return "/".join(split(path))
+    except ToolError:
+        return ""
+
+
+def _to_folder(path: str) -> HttpResponse:
+    asked = f"?{urlencode({'path': path})}" if path else ""
+    return redirect(f"{reverse('workspace')}{asked}")

@@ -1,0 +1,53 @@
+"""The doors: the log-in page, and the log-in that comes to a page whose session is over.
+
+The admin's log-in is the same view with its own form (agentweb/admin_site.py). Where attempts must
+wait, each of them answers 429 with how long.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from conversations.web.forms.log_in import Counting, LogInForm, throttled
+
+_Answer = TypeVar("_Answer", bound=HttpResponse)
+
+
+def answered(response: _Answer) -> _Answer:
+    """Give the page of a log-in its status, once attempts must wait."""
+    form = (getattr(response, "context_data", None) or {}).get("form")
+    if isinstance(form, Counting) and form.wait:
+        response.status_code = 429
+        response.headers["Retry-After"] = str(form.wait)
+    return response
+
+
+def too_many(request: HttpRequest, seconds: int) -> HttpResponse:
+    """Answer an attempt that must wait on a page of its own."""
+    response = render(request, "429.html", {"words": throttled(seconds)}, status=429)
+    response.headers["Retry-After"] = str(seconds)
+    return response
+
+
+class LogIn(LoginView):
+    http_method_names = ["get", "head", "post"]
+    form_class = LogInForm
+    redirect_authenticated_user = True
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return answered(super().form_invalid(form))
+
+
+class LogInAgain(LogIn):
+    """A log-in without leaving the page; who is logged in already only gets a new token."""
+
+    redirect_authenticated_user = False
+    template_name = "registration/again.html"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        super().form_valid(form)
+        return render(self.request, self.template_name)

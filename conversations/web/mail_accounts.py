@@ -1,0 +1,109 @@
+"""The page of a person's mail accounts: added when the connection works, changed, removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_required
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.toolbox.mail_accounts import (
+    AccountRefused,
+    add_mail_account,
+    change_mail_account,
+    mail_account_for,
+    mail_accounts,
+    remove_mail_account,
+)
+from conversations.toolbox.mail_port import mail_access
+from conversations.web.forms.mail_account import ChangeMailForm, MailAccountForm
+from conversations.web.library.page_shell import frame, notice
+from conversations.web.responses import person
+from tools.framework.errors import ToolError
+from tools.mail.accounts import Account
+from tools.mail.trial import try_account
+
+#: Seconds a person waits for both servers, each.
+PATIENCE = 15.0
+
+
+@login_required
+@sensitive_post_parameters("secret")
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest) -> HttpResponse:
+    """Show the accounts, or add one."""
+    form = MailAccountForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        account = form.account()
+        try:
+            account = _try(account)
+            add_mail_account(owner_id=person(request).pk, account=account)
+        except (ToolError, AccountRefused) as error:
+            form.add_error(None, str(error))
+        else:
+            notice(request, _("The account works and was added."))
+            return redirect("mail_settings")
+    return _shown(request, form, 400 if form.is_bound else 200)
+
+
+@login_required
+@sensitive_post_parameters("secret")
+@require_POST
+def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """Change an account's name, usual folder or secret, if it works then."""
+    owner = person(request).pk
+    form = ChangeMailForm(request.POST, auto_id=f"id_{account_id}_%s")
+    present = mail_account_for(owner, account_id)
+    if present is None:
+        raise Http404("no such account")
+    if form.is_valid():
+        data = form.cleaned_data
+        wanted = replace(present, name=data["name"], folder=data["folder"])
+        wanted = replace(wanted, secret=data["secret"] or present.secret)
+        try:
+            wanted = _try(wanted)
+            change_mail_account(owner_id=owner, public_id=account_id, account=wanted)
+        except (ToolError, AccountRefused) as error:
+            form.add_error(None, str(error))
+        else:
+            notice(request, _("The account works and was changed."))
+            return redirect("mail_settings")
+    return _shown(request, MailAccountForm(), 400, (account_id, form))
+
+
+@login_required
+@require_POST
+def remove(request: HttpRequest, account_id: UUID) -> HttpResponse:
+    """Delete an account and its secret."""
+    if not remove_mail_account(owner_id=person(request).pk, public_id=account_id):
+        raise Http404("no such account")
+    notice(request, _("The account was removed, and its password erased."))
+    return redirect("mail_settings")
+
+
+def _shown(
+    request: HttpRequest,
+    form: MailAccountForm,
+    status: int,
+    changed: tuple[UUID, Form] | None = None,
+) -> HttpResponse:
+    rows = []
+    for row in mail_accounts(person(request).pk):
+        own = ChangeMailForm(
+            initial={"name": row.name, "folder": row.folder}, auto_id=f"id_{row.public_id}_%s"
+        )
+        is_changed = changed is not None and changed[0] == row.public_id
+        rows.append((row, changed[1] if changed and is_changed else own))
+    context = frame(request) | {"tab": "mail", "form": form, "rows": rows}
+    return render(request, "conversations/settings/mail.html", context, status=status)
+
+
+def _try(account: Account) -> Account:
+    return async_to_sync(try_account)(account, replace(mail_access(), deadline=PATIENCE))

@@ -1,0 +1,114 @@
+"""The policy lab of a conversation: what would another policy have done?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from conversations.lab.report import Report
+from conversations.library.access import conversation_for
+from conversations.reductions.trial_subject import TrialError, length_of, subject_of
+from conversations.reductions.trials import trials
+from conversations.rendering.numbers import dollars
+from conversations.web.responses import person
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Show the trial of the conversation, or begin one."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    problem = ""
+    if request.method == "POST":
+        problem = begin(user.pk, conversation)
+        if not problem:
+            return redirect("lab", conversation.public_id)
+    context = shown(user.pk, conversation) | {"problem": problem}
+    if request.htmx and not problem:  # type: ignore[attr-defined]
+        return render(request, "conversations/_partials/trial.html", context)
+    return render(request, "conversations/lab.html", context, status=409 if problem else 200)
+
+
+def begin(user_id: int, conversation: Conversation) -> str:
+    """Begin a trial; give what stands against it, "" when it runs."""
+    try:
+        # Before anything is built: many requests at once must not each hold a long conversation.
+        trials.admit(user_id, length_of(conversation))
+        subject = subject_of(conversation)
+        trials.start(user_id, conversation.pk, conversation.head, subject)
+    except TrialError as error:
+        return str(error)
+    return ""
+
+
+def shown(user_id: int, conversation: Conversation) -> dict[str, Any]:
+    """Give what the page shows of the person's trial."""
+    trial = trials.of(user_id, conversation.pk)
+    if trial is None:
+        return {"conversation": conversation, "trial": None}
+    reports = [*([trial.actual] if trial.actual else []), *trial.reports]
+    return {
+        "conversation": conversation,
+        "trial": trial,
+        "done": len(trial.reports),
+        "is_old": trial.head != conversation.head,
+        "names": [report.policy for report in reports],
+        "own": trial.own,
+        "rows": rows(reports),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`is_part` marks a share of the row above; `best` are the indexes of the cheapest cells."""
+
+    name: str
+    cells: tuple[str, ...]
+    is_part: bool = False
+    best: tuple[int, ...] = ()
+
+
+def rows(reports: Sequence[Report]) -> list[Row]:
+    """Put the reports side by side."""
+    if not reports:
+        return []
+    kinds = sorted({kind for report in reports for kind in report.applied})
+    costs = [report.total_cost for report in reports]
+    cheapest = tuple(at for at, cost in enumerate(costs) if cost == min(costs) < max(costs))
+    return [
+        _row(_("Calls"), reports, lambda r: f"{r.calls:,}"),
+        _row(_("Turns ended for want of room"), reports, lambda r: f"{r.ended:,}"),
+        _row(_("Largest request, tokens"), reports, lambda r: f"{r.peak:,}"),
+        _row(_("Input tokens"), reports, lambda r: f"{r.tokens.input:,}"),
+        _row(_("read from the cache"), reports, lambda r: f"{r.tokens.read:,}", is_part=True),
+        _row(_("written to the cache"), reports, lambda r: f"{r.tokens.written:,}", is_part=True),
+        Row(_("Cost"), tuple(map(dollars, costs)), best=cheapest),
+        _row(_("of it summaries"), reports, lambda r: dollars(r.summary_cost), is_part=True),
+        _row(_("Cost without a cache"), reports, lambda r: dollars(r.cost_uncached)),
+        _row(_("Changes of the context"), reports, lambda r: f"{sum(r.applied.values()):,}"),
+        *(_row(kind, reports, _applied(kind), is_part=True) for kind in kinds),
+        _row(_("Tokens freed"), reports, lambda r: f"{r.freed:,}"),
+        _row(_("Rules of the API broken"), reports, lambda r: f"{len(r.violations):,}"),
+    ]
+
+
+def _row(
+    name: str, reports: Sequence[Report], show: Callable[[Report], str], *, is_part: bool = False
+) -> Row:
+    return Row(name, tuple(map(show, reports)), is_part)
+
+
+def _applied(kind: str) -> Callable[[Report], str]:
+    return lambda report: f"{report.applied[kind]:,}"

@@ -1,0 +1,48 @@
+"""The posts of messages that wait: send the first one now, take one back.
+
+What changed comes by the socket, to this tab as to all others.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_POST
+
+from conversations.agent.events import QueueChanged
+from conversations.library.access import conversation_for
+from conversations.live.publish import announce
+from conversations.runtime import dispatch
+from conversations.turns.prompts import SendError
+from conversations.turns.queue import send_next, take_back
+from conversations.web import responses
+
+
+@login_required
+@require_POST
+def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Send the first waiting message; where none waits any more nothing happens."""
+    conversation = conversation_for(responses.person(request), public_id)
+    try:
+        turn = send_next(conversation=conversation)
+    except SendError as error:
+        return responses.refused(request, conversation, error.text, 409)
+    if turn is not None:
+        dispatch.wake(turn.pk)
+    async_to_sync(announce)(conversation.pk, QueueChanged())
+    return responses.back(request, conversation)
+
+
+@login_required
+@require_POST
+def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
+    """Take a waiting message back; the page puts its text into the box, if that is wanted."""
+    conversation = conversation_for(responses.person(request), public_id)
+    if not take_back(conversation=conversation, client_id=client_id):
+        text = "This message is not waiting any more; it was sent or removed."
+        return responses.refused(request, conversation, text, 409)
+    async_to_sync(announce)(conversation.pk, QueueChanged())
+    return responses.back(request, conversation)

@@ -1,0 +1,95 @@
+"""How a person's change of the context is answered: the marker in every tab, or a clear refusal.
+
+With htmx the answer is the button in its new state; the marker of what changed comes by the socket,
+to this tab as to all others. Without, the page comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from conversations.agent.events import TurnClosed
+from conversations.library.access import conversation_for
+from conversations.live.publish import announce
+from conversations.reductions.record_change import HandError
+from conversations.reductions.shapes import Keep
+from conversations.web.responses import person
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation, Transformation
+
+#: Where a refusal is shown: the chat has one of these, the inspector the other.
+PLACES = "#composer-error, #hand-error"
+Act = Callable[[], "Transformation | None"]
+
+
+def tell(conversation: Conversation, change: Transformation | None) -> None:
+    """Show a change in every tab."""
+    if change is not None and change.turn is not None:
+        async_to_sync(announce)(conversation.pk, TurnClosed(change.turn.number))
+
+
+def answered(
+    request: HttpRequest,
+    conversation: Conversation,
+    act: Act,
+    keep: Keep | None = None,
+    part: str = "kept",
+) -> HttpResponse:
+    """Do it, tell every tab, and give the button in its new state or the page."""
+    try:
+        tell(conversation, act())
+    except HandError as error:
+        return refused(request, conversation, error)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(next_page(request, conversation))
+    context = {"conversation": conversation, "keep": keep}
+    return render(request, f"conversations/_partials/{part}.html", context)
+
+
+def answered_original(
+    request: HttpRequest,
+    public_id: UUID,
+    act: Callable[..., Transformation | None],
+    keep: Keep,
+    part: str = "kept",
+) -> HttpResponse:
+    """Do it with the original that the form names; `keep` is how its button stands then."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    name = request.POST.get("id", "")
+    owned = {"conversation_id": conversation.pk, "actor_id": user.pk, "ids": [name]}
+    return answered(request, conversation, lambda: act(**owned), replace(keep, id=name), part)
+
+
+def refused(request: HttpRequest, conversation: Conversation, error: HandError) -> HttpResponse:
+    """Say why it was not done."""
+    status = 409 if error.code in ("busy", "moved", "asking") else 400
+    if not request.htmx:  # type: ignore[attr-defined]
+        context = {
+            "conversation": conversation,
+            "error": error.text,
+            "back": next_page(request, conversation),
+        }
+        return render(request, "conversations/refused.html", context, status=status)
+    page = "conversations/_partials/send_error.html"
+    response = render(request, page, {"error": error.text}, status=status)
+    response["HX-Retarget"], response["HX-Reswap"] = PLACES, "innerHTML"
+    return response
+
+
+def next_page(request: HttpRequest, conversation: Conversation) -> str:
+    """Give the page the form stood on, if it is one of ours."""
+    wanted = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) and wanted.startswith("/"):
+        return wanted
+    return reverse("chat", args=[conversation.public_id])

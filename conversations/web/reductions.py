@@ -1,0 +1,151 @@
+"""Reducing by hand: the preview and its confirmation, leaving out, a summary and its words.
+
+A confirmation carries the digest of the body that was shown; when anything else would come of it,
+it is refused with the new preview.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, cast
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.library.access import conversation_for
+from conversations.reductions import by_hand, proposals
+from conversations.reductions.preview import WANTED, offer
+from conversations.reductions.record_change import HandError
+from conversations.reductions.reduction import reduction
+from conversations.reductions.shapes import Keep
+from conversations.runtime import dispatch
+from conversations.web.reduction_replies import answered_original, refused, tell
+from conversations.web.responses import person
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Show what one choice would do; a post does exactly what was shown."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    wanted = request.POST.get("want") or request.GET.get("want", "")
+    wanted = wanted if wanted in WANTED else WANTED[0]
+    if request.method != "POST":
+        return _page(request, conversation, wanted)
+    digest = request.POST.get("digest", "")
+    try:
+        if wanted == "summary":
+            row = proposals.apply(conversation_id=conversation.pk, actor_id=user.pk, digest=digest)
+        else:
+            row = by_hand.compact(
+                conversation_id=conversation.pk,
+                actor_id=user.pk,
+                wanted=cast("Literal['results', 'turns']", wanted),
+                digest=digest,
+            )
+    except HandError as error:
+        return _page(request, conversation, wanted, error.text)
+    tell(conversation, row)
+    return redirect("reduction", conversation.public_id, row.seq)
+
+
+def _page(
+    request: HttpRequest, conversation: Conversation, wanted: str, error: str = ""
+) -> HttpResponse:
+    conversation.refresh_from_db()
+    context = {
+        "conversation": conversation,
+        "offer": offer(conversation, wanted),
+        "error": error,
+    }
+    page = "conversations/compact.html"
+    return render(request, page, context, status=409 if error else 200)
+
+
+@login_required
+@require_POST
+def ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Ask the model for a summary; asked twice, it is asked once."""
+    return _asked(request, public_id, 0)
+
+
+@login_required
+@require_POST
+def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
+    """Ask the model for other words of a summary, over the same messages."""
+    return _asked(request, public_id, seq)
+
+
+def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    try:
+        key, is_new = proposals.ask(
+            conversation_id=conversation.pk, actor_id=user.pk, target=target
+        )
+    except HandError as error:
+        return refused(request, conversation, error)
+    if is_new:
+        dispatch.propose(key)
+    return _to_summary(conversation)
+
+
+@login_required
+@require_POST
+def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Drop the words that were proposed; nothing is applied."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    proposals.discard(conversation_id=conversation.pk)
+    return _to_summary(conversation)
+
+
+def _to_summary(conversation: Conversation) -> HttpResponse:
+    page = reverse("compact", args=[conversation.public_id])
+    return redirect(f"{page}?want=summary")
+
+
+@login_required
+@require_POST
+def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Leave one original out of what is sent."""
+    keep = Keep("", is_left_out=True)
+    return answered_original(request, public_id, by_hand.leave_out, keep, part="left_out")
+
+
+@login_required
+@require_POST
+def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Send again what was left out."""
+    return answered_original(request, public_id, by_hand.include, Keep(""), part="left_out")
+
+
+@login_required
+@require_POST
+def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
+    """Put a person's words in a summary."""
+    user = person(request)
+    conversation = conversation_for(user, public_id)
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    try:
+        row = by_hand.edit_summary(
+            conversation_id=conversation.pk, actor_id=user.pk, seq=seq, text=text
+        )
+    except HandError as error:
+        # The words that were not taken are still in their field.
+        context = {
+            "conversation": conversation,
+            "reduction": reduction(conversation, seq),
+            "draft": text,
+            "error": error.text,
+        }
+        return render(request, "conversations/reduction.html", context, status=409)
+    tell(conversation, row)
+    return redirect("reduction", conversation.public_id, row.seq if row is not None else seq)

@@ -1,0 +1,43 @@
+"""What views share: the person who asks, the way back, a refusal in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation, User
+
+
+def person(request: HttpRequest) -> User:
+    """Give the logged-in user of a view that requires one."""
+    user = request.user
+    assert not isinstance(user, AnonymousUser)  # noqa: S101
+    return user
+
+
+def back(request: HttpRequest, conversation: Conversation, trigger: str = "") -> HttpResponse:
+    """Answer a post whose effect comes by the socket; without a script the page comes back."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("chat", conversation.public_id)
+    response = render(request, "conversations/_partials/sent.html", {"conversation": conversation})
+    if trigger:
+        response["HX-Trigger"] = trigger
+    return response
+
+
+def refused(
+    request: HttpRequest, conversation: Conversation, text: str, status: int = 400
+) -> HttpResponse:
+    """Say why a post was not done: where its form shows errors, or on a page."""
+    page = "_partials/send_error" if request.htmx else "refused"  # type: ignore[attr-defined]
+    context = {
+        "conversation": conversation,
+        "error": text,
+        "back": reverse("chat", args=[conversation.public_id]),
+    }
+    return render(request, f"conversations/{page}.html", context, status=status)

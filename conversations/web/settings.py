@@ -1,0 +1,110 @@
+"""The pages of a person's own settings: how pages look, how the chat acts, keys, the account.
+
+What is chosen is stored with the person and rendered by the server, so no page flashes and every
+device is the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import PasswordChangeView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from conversations.accounts.people import end_sessions, keep_preferences
+from conversations.accounts.preferences import preferences
+from conversations.reductions.policy import policy_of_person
+from conversations.web.forms.log_in import NewPasswordForm, peer_of
+from conversations.web.forms.settings import AppearanceForm, ChatForm, PreferenceForm, ShortcutsForm
+from conversations.web.library.page_shell import frame, notice
+from conversations.web.log_in import answered
+from conversations.web.responses import person
+
+changing = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@login_required
+@require_safe
+def first(request: HttpRequest) -> HttpResponse:
+    return redirect("appearance_settings")
+
+
+@login_required
+@changing
+def appearance(request: HttpRequest) -> HttpResponse:
+    return _page(request, "appearance", AppearanceForm)
+
+
+@login_required
+@changing
+def chat(request: HttpRequest) -> HttpResponse:
+    return _page(request, "chat", ChatForm)
+
+
+@login_required
+@changing
+def shortcuts(request: HttpRequest) -> HttpResponse:
+    return _page(request, "shortcuts", ShortcutsForm)
+
+
+@login_required
+@require_safe
+def context(request: HttpRequest) -> HttpResponse:
+    """Show the person's context policy as it counts, and what a chat may choose of it."""
+    found, problem = policy_of_person(person(request))
+    shown = frame(request) | {"tab": "context", "numbers": found, "problem": problem}
+    return render(request, "conversations/settings/context.html", shown)
+
+
+def _page(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
+    """Show a form of preferences, or store what was sent."""
+    user = person(request)
+    present = preferences(user.preferences)
+    form = kind(present, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        keep_preferences(user_id=user.pk, changes=form.cleaned_data)
+        if request.htmx:  # type: ignore[attr-defined]
+            return HttpResponse(status=204)
+        notice(request, _("Saved."))
+        return redirect(f"{name}_settings")
+    shown = frame(request) | {"form": form, "tab": name}
+    status = 400 if form.is_bound else 200
+    return render(request, f"conversations/settings/{name}.html", shown, status=status)
+
+
+class Account(PasswordChangeView):
+    """The password, and what a new one does to the other sessions."""
+
+    http_method_names = ["get", "head", "post"]
+    template_name = "conversations/settings/account.html"
+    success_url = reverse_lazy("account_settings")
+    form_class = NewPasswordForm
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return super().get_form_kwargs() | {"peer": peer_of(self.request)}
+
+    def form_invalid(self, form: Any) -> HttpResponse:
+        return answered(super().form_invalid(form))
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        notice(self.request, _("The password was changed. Other devices are logged out."))
+        return super().form_valid(form)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | frame(self.request) | {"tab": "account"}
+
+
+@login_required
+@require_POST
+def log_out_elsewhere(request: HttpRequest) -> HttpResponse:
+    """End every session of the person but this one; sockets of the others close by themselves."""
+    user = end_sessions(user_id=person(request).pk)
+    update_session_auth_hash(request, user)
+    notice(request, _("Other devices are logged out."))
+    return redirect("account_settings")

@@ -1,0 +1,87 @@
+"""First run: a one-time link in which the first administrator is created.
+
+The token lies in the data folder, readable by its owner only, and goes with its use; once there is
+an administrator the page is not found, whatever the token. Wrong tokens are counted like wrong
+passwords.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.debug import sensitive_post_parameters
+
+from conversations.accounts.people import has_administrator
+from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
+from conversations.web.forms.chat import SetupForm
+from conversations.web.forms.log_in import peer_of
+from conversations.web.log_in import too_many
+
+
+def _path() -> Path:
+    return Path(settings.DATA_DIR) / "setup_token"
+
+
+def setup_token() -> str | None:
+    """Give the token of the set-up link, made at the start; None once it is not needed."""
+    if has_administrator():
+        _path().unlink(missing_ok=True)
+        return None
+    return _read() or _write()
+
+
+def _read() -> str:
+    try:
+        return _path().read_text(encoding="ascii")
+    except FileNotFoundError:
+        return ""
+
+
+def _write() -> str:
+    """Write a new token to a file of its owner, whole or not at all."""
+    token = secrets.token_urlsafe(24)
+    handle, name = tempfile.mkstemp(dir=settings.DATA_DIR)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token)
+    Path(name).rename(_path())
+    return token
+
+
+def _is_used_up() -> bool:
+    """Take the token away; of two posts at once only one finds it."""
+    try:
+        _path().unlink()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+@sensitive_post_parameters()
+def page(request: HttpRequest, token: str) -> HttpResponse:
+    # Read, never made here: a token made beside a post could be used up by that same post's twin.
+    known = "" if has_administrator() else _read()
+    if not known:
+        raise Http404("no such page")
+    try:
+        admit_log_in(peer=peer_of(request))
+    except LogInThrottled as error:
+        return too_many(request, error.seconds)
+    if not constant_time_compare(token, known):
+        raise Http404("no such page")
+    forgive_log_in(peer=peer_of(request))
+    form = SetupForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        if _is_used_up():
+            raise Http404("no such page")
+        user = form.save()
+        login(request, user)
+        return redirect("home")
+    return render(request, "setup.html", {"form": form}, status=400 if form.errors else 200)

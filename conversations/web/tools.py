@@ -1,0 +1,34 @@
+"""The page of a conversation's tools: what the agent can use there, and what is switched off."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from conversations.library.access import conversation_for
+from conversations.toolbox.tool_access import choose_web_search, switch_tools
+from conversations.toolbox.tool_list import search_choice, toolbox
+from conversations.web.responses import person
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Show the tools, or switch those that were shown on and off."""
+    conversation = conversation_for(person(request), public_id)
+    rows, search = toolbox(conversation), search_choice(conversation)
+    if request.method == "POST":
+        # Only what the page offered, so that what came meanwhile is not switched off unseen.
+        shown = {row.name for row in rows if row.can_switch} & {*request.POST.getlist("shown")}
+        on = shown & {*request.POST.getlist("on")}
+        switch_tools(conversation_id=conversation.pk, on=on, off=shown - on)
+        choice = request.POST.get("web_search", search.chosen)
+        if search.can_choose and choice in search.choices:
+            choose_web_search(conversation_id=conversation.pk, choice=choice)
+        return redirect("chat", conversation.public_id)
+    context = {"conversation": conversation, "rows": rows, "search": search}
+    return render(request, "conversations/toolbox.html", context)

@@ -1,0 +1,119 @@
+"""My usage: what my calls have cost, what I may still spend, and the same as a file.
+
+The figures are those of the ledger; staff see the same page of a person in the admin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from conversations.accounts.preferences import preferences
+from conversations.budgets.caps import caps_of
+from conversations.budgets.notices import Limits, limits, limits_of, put_notice_away
+from conversations.budgets.usage import charts, days
+from conversations.budgets.usage.allowance import allowances
+from conversations.budgets.usage.cells import csv_lines
+from conversations.budgets.usage.groups import model_name
+from conversations.budgets.usage.person import usage_of
+from conversations.budgets.usage.statement import statement
+from conversations.conf import conf
+from conversations.library.access import conversation_for, enabled_models, live_turn
+from conversations.live.publish import tell_spending
+from conversations.web.library.page_shell import frame
+from conversations.web.library.streamed_downloads import download
+from conversations.web.responses import person
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation, User
+
+
+@login_required
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    context = frame(request) | shown(person(request), span_of(request))
+    return render(request, "conversations/usage.html", context)
+
+
+@login_required
+@require_safe
+def calls(request: HttpRequest) -> HttpResponseBase:
+    """Give the calls of the span as CSV, written while it is read."""
+    span = span_of(request)
+    name = f"agentweb-calls-{span.first}-{span.last}.csv"
+    lines = csv_lines(statement(person(request), span))
+    return download(request, lines, name, "text/csv; charset=utf-8")
+
+
+@login_required
+@require_safe
+def notices(request: HttpRequest) -> HttpResponse:
+    """Give what a page says of budgets, or nothing when it says so (`seen`) already.
+
+    Pages that say something ask now and then: what is granted, changed or begun anew in another
+    process comes so to them.
+    """
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("usage")
+    conversation, found = _asked(request)
+    if found.key == request.GET.get("seen"):
+        return HttpResponse(status=204)
+    return _told(request, conversation, found)
+
+
+@login_required
+@require_POST
+def put_away(request: HttpRequest) -> HttpResponse:
+    """Put a notice away, in every tab."""
+    user = person(request)
+    put_notice_away(user_id=user.pk, name=request.POST.get("notice", ""))
+    async_to_sync(tell_spending)(user.pk)
+    user.refresh_from_db(fields=["preferences"])
+    conversation, found = _asked(request)
+    if request.htmx:  # type: ignore[attr-defined]
+        return _told(request, conversation, found)
+    return redirect("chat", conversation.public_id) if conversation else redirect("new_chat")
+
+
+def _asked(request: HttpRequest) -> tuple[Conversation | None, Limits]:
+    """Give what the page that asks says: that of a conversation, else of a new one."""
+    user, name = person(request), request.GET.get("chat", "")
+    away = preferences(user.preferences)
+    if not name:
+        model = away.model if away.model in enabled_models() else conf.model
+        return None, limits(user.pk, model, put_away=away.put_away)
+    try:
+        conversation = conversation_for(user, UUID(name))
+    except ValueError as error:
+        raise Http404("no such conversation") from error
+    return conversation, limits_of(conversation, put_away=away.put_away)
+
+
+def _told(request: HttpRequest, conversation: Conversation | None, found: Limits) -> HttpResponse:
+    is_live = conversation is not None and live_turn(conversation) is not None
+    context = {"conversation": conversation, "limits": found, "has_live": is_live}
+    return render(request, "conversations/_partials/limits_moved.html", context)
+
+
+def span_of(request: HttpRequest) -> days.Span:
+    return days.asked(request.GET.dict(), timezone.now().date())
+
+
+def shown(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
+    """Give what a page about a person's spending shows."""
+    usage = usage_of(user, span, is_named=is_named)
+    return {
+        "span": span,
+        "usage": usage,
+        "allowances": allowances(user.pk),
+        "caps": caps_of(user.pk),
+        "money": charts.money_by_day(span, usage.groups, model_name),
+        "tokens": charts.tokens_by_day(span, usage.groups),
+    }

@@ -1,0 +1,123 @@
+"""The posts that make or choose versions: answer again, edit, show another one, go on, fork.
+
+With htmx the answer is empty: the turn and the path it lies on come by the socket, to this tab as
+to all others. Without, the page comes back at the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
+
+from asgiref.sync import async_to_sync
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from conversations.library.access import turn_for
+from conversations.live.publish import renew
+from conversations.log.tree import is_near
+from conversations.runtime import dispatch
+from conversations.transcript.paging import draft
+from conversations.turns.forks import fork_conversation
+from conversations.turns.prompts import SendError
+from conversations.turns.versions import continue_turn, edit_prompt, regenerate, show_version
+from conversations.web.forms.chat import EditForm, VersionForm, problem
+from conversations.web.responses import back, person, refused
+
+if TYPE_CHECKING:
+    from conversations.models import Turn
+
+Act = Callable[[], "Turn"]
+
+
+@login_required
+@require_POST
+def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
+    """Answer the prompt of a turn once more, whether it ended well or not."""
+    turn = turn_for(person(request), public_id, number)
+    form = VersionForm(request.POST)
+    if not form.is_valid():
+        return refused(request, turn.conversation, problem(form))
+    name = form.cleaned_data["client_id"]
+    return _done(request, turn, lambda: regenerate(turn=turn, client_id=name))
+
+
+@login_required
+@require_POST
+def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
+    """Let the cut answer of the last turn go on."""
+    turn = turn_for(person(request), public_id, number)
+    return _done(request, turn, lambda: continue_turn(turn=turn))
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
+    """Give the form for other words, in place or as a page; send them as a new version."""
+    turn = turn_for(person(request), public_id, number)
+    found = draft(turn)
+    if found is None:
+        raise Http404("nothing to edit")
+    if request.method == "POST":
+        form = EditForm(request.POST, [part.place for part in found.parts])
+        if not form.is_valid():
+            return refused(request, turn.conversation, problem(form))
+        said = form.cleaned_data
+        return _done(request, turn, lambda: edit_prompt(turn=turn, **said))
+    context = {"conversation": turn.conversation, "draft": found, "client_id": uuid4()}
+    page = "_partials/editor" if request.htmx else "edit"  # type: ignore[attr-defined]
+    return render(request, f"conversations/{page}.html", context)
+
+
+@login_required
+@require_POST
+def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
+    """Show the path through another version of a turn."""
+    turn = turn_for(person(request), public_id, number)
+    return _done(request, turn, lambda: show_version(turn=turn), goal=turn)
+
+
+@login_required
+@require_POST
+def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
+    """Go on from a turn in a new conversation."""
+    turn = turn_for(person(request), public_id, number)
+    try:
+        copy = fork_conversation(turn=turn)
+    except SendError as error:
+        return refused(request, turn.conversation, error.text, 409)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("chat", copy.public_id)
+    response = back(request, copy)
+    response["HX-Redirect"] = reverse("chat", args=[copy.public_id])
+    return response
+
+
+def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) -> HttpResponse:
+    """Make or choose a version and tell every tab; `goal` is where the reader wants to be."""
+    conversation = turn.conversation
+    try:
+        found = act()
+    except SendError as error:
+        return refused(request, conversation, error.text, 409)
+    async_to_sync(renew)(conversation.pk)
+    if found.is_live:
+        dispatch.wake(found.pk)
+    conversation.refresh_from_db()
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(_address(goal or found))
+    response = back(request, conversation)
+    if goal is not None and not is_near(conversation, goal.number):
+        response["HX-Redirect"] = _address(goal)
+    return response
+
+
+def _address(turn: Turn) -> str:
+    """Give the page of a turn, at its prompt."""
+    chat = reverse("chat", args=[turn.conversation.public_id])
+    prompt = turn.messages.filter(kind="prompt").values_list("seq", flat=True).first()
+    return f"{chat}?m={prompt}#m-{prompt}" if prompt else chat

@@ -1,0 +1,32 @@
+"""Every tool there is: the files of `tools/` are the registry.
+
+Each module of `tools/` itself is read once (the packages below it are helpers), and every value in
+it that `@tool` made is a tool, so a new one is one new file. The order is by name and not by file
+or time: the definitions open each request, and their bytes must not change from call to call or
+from machine to machine.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterable
+from importlib import import_module
+
+import tools
+from tools.framework.schema import SignatureError
+from tools.framework.tool import Tool
+
+
+def discover(folders: Iterable[str]) -> dict[str, Tool]:
+    """Read the modules of the package in these folders; raises SignatureError for a name twice."""
+    found: dict[str, Tool] = {}
+    for module in pkgutil.iter_modules(folders, "tools."):
+        if module.ispkg:
+            continue
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, Tool) and found.setdefault(value.name, value) is not value:
+                raise SignatureError(f"{module.name}: there is another tool named {value.name}")
+    return dict(sorted(found.items()))
+
+
+TOOLS: dict[str, Tool] = discover(tools.__path__)

@@ -1,0 +1,65 @@
+"""What one conversation's agent has: its tools, as the model is told of them and as they are run.
+
+It is read once for a turn, so a call is judged by the very list the model was given. A tool that
+there is but that may not be used here stays known by name: a call of it is answered with the reason
+and not with "no such tool", because the model may remember it from before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.framework.clean_text import quote
+from tools.framework.execute import execute, failure
+from tools.framework.tool import Tool, ToolContext, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Tools that there are, and why others that were there before are not, by name."""
+
+    tools: tuple[Tool, ...] = ()
+    #: the reason for the model, one sentence, as in `Toolset.refused`
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """`tools` by name, in the order the model is told of them."""
+
+    tools: Mapping[str, Tool]
+    #: definitions of the tools that the API itself runs, such as web search
+    server_tools: tuple[Mapping[str, Any], ...] = ()
+    #: tools that may not be used here: the reason for the model, one sentence, by name
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """Describe the tools in the form of the Messages API, the same bytes at every call."""
+        own = [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": deepcopy(tool.input_schema),
+            }
+            for tool in self.tools.values()
+        ]
+        return own + [deepcopy(dict(each)) for each in self.server_tools]
+
+    @property
+    def effects(self) -> dict[str, str]:
+        return {tool.name: tool.effect for tool in self.tools.values()}
+
+    async def run(self, name: str, input: object, context: ToolContext) -> ToolResult:
+        """Run a tool by name; what is unknown or refused is answered, not raised."""
+        if name in self.tools:
+            return await execute(self.tools[name], input, context)
+        if name in self.refused:
+            return failure("tool_off", f"The tool {name} cannot be used: {self.refused[name]}")
+        known = ", ".join(self.tools) or "none"
+        return failure("unknown_tool", f"There is no tool {quote(name)}. The tools are: {known}.")
+
+
+NO_TOOLS = Toolset({})

@@ -1,0 +1,163 @@
+"""A web page as text a model can work with: headings, lists, links and tables in Markdown.
+
+Small on purpose. Scripts, navigation and what is hidden are dropped; everything else is kept in its
+order, since guessing "the article" loses exactly the table or the price that was asked for. The
+number of tags is bounded, so a page costs a second or two at most.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import assert_never
+
+from tools.html.page_text import Page, absolute, squeeze
+from tools.html.scanner import End, Start, Text, Token, tokens
+
+MOST_TOKENS = 300_000
+INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+REFRESH = re.compile(r"\s*(?:\d+\s*)?[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
+HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+SKIPPED = frozenset({"nav", "template", "svg", "math", "noscript", "object", "select", "button"})
+#: Elements that must be closed, so that a hidden one ends where it says.
+CLOSED = frozenset({"div", "span", "section", "article", "aside", "ul", "ol", "table", "a", "form"})
+BLOCKS = frozenset(
+    {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details"}
+    | {"dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header"}
+    | {"hr", "html", "main", "p", "section", "summary", "tbody", "tfoot", "thead"}
+)
+
+
+#: How pages name the date they were published, and the longest way to write one.
+PUBLISHED = frozenset(
+    {"article:published_time", "datepublished", "date", "dc.date", "dcterms.created", "pubdate"}
+)
+LONGEST_DATE = 60
+
+
+def readable(markup: str, url: str) -> str:
+    """Return the title and text of a page; links are made absolute from its address."""
+    reader = Reader(Page(url, address=url))
+    for token in islice(tokens(markup), MOST_TOKENS):
+        reader.take(token)
+    return reader.page.finished()
+
+
+@dataclass(slots=True)
+class Reader:
+    """Decides what each tag means for the page."""
+
+    page: Page
+    skipped: str = ""
+    depth: int = 0
+    is_title: bool = False
+
+    def take(self, token: Token) -> None:
+        if self.skipped:
+            self.skip(token)
+            return
+        match token:
+            case Start(name, attributes):
+                self.start(name, attributes)
+            case End(name):
+                self.end(name)
+            case Text(text):
+                self.add(text)
+            case _:
+                assert_never(token)
+
+    def add(self, text: str) -> None:
+        if self.is_title:
+            self.page.title, self.is_title = squeeze(text), False
+        else:
+            self.page.add(text)
+
+    def skip(self, token: Token) -> None:
+        match token:
+            case Start(self.skipped, _):
+                self.depth += 1
+            case End(self.skipped):
+                self.depth -= 1
+                self.skipped = self.skipped if self.depth else ""
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        page = self.page
+        is_hidden = "hidden" in attributes or INVISIBLE.search(attributes.get("style", ""))
+        match name:
+            case _ if name in SKIPPED or (is_hidden and name in CLOSED):
+                self.skipped, self.depth = name, 1
+            case _ if name in BLOCKS:
+                page.flush()
+            case _ if name in HEADINGS:
+                page.begin(HEADINGS[name])
+            case "a":
+                page.open_link(attributes.get("href", ""))
+            case "br":
+                page.break_line()
+            case "li":
+                page.open_item()
+            case "ul" | "ol":
+                page.open_list(1 if name == "ol" else None)
+            case "pre":
+                page.open_verbatim()
+            case _:
+                self.start_table_part(name, attributes)
+
+    def start_table_part(self, name: str, attributes: dict[str, str]) -> None:
+        match name:
+            case "table":
+                self.page.open_table()
+            case "tr":
+                self.page.open_row()
+            case "td" | "th":
+                self.page.open_cell()
+            case _:
+                self.note(name, attributes)
+
+    def note(self, name: str, attributes: dict[str, str]) -> None:
+        """Take from elements without content what their attributes say."""
+        page = self.page
+        match name:
+            case "title":
+                self.is_title = not page.title
+            case "img" if alt := squeeze(attributes.get("alt", "")):
+                page.add(f" (image: {alt}) ")
+            case "base":
+                page.base = absolute(page.base, attributes.get("href", "")) or page.base
+            case "meta" if _names(attributes) & PUBLISHED and not page.published:
+                page.published = squeeze(attributes.get("content", ""))[:LONGEST_DATE]
+            case "link" if "canonical" in attributes.get("rel", "").lower().split():
+                own = absolute(page.base, attributes.get("href", ""))
+                page.canonical = own if own and own != page.address else page.canonical
+            case "meta" if attributes.get("http-equiv", "").lower() == "refresh":
+                found = REFRESH.match(attributes.get("content", ""))
+                target = found and absolute(page.base, found[1])
+                if target:
+                    page.blocks.append((f"This page asks to continue at {target}", False))
+
+    def end(self, name: str) -> None:
+        page = self.page
+        match name:
+            case "a":
+                page.close_link()
+            case "ul" | "ol":
+                page.close_list()
+            case "pre":
+                page.close_verbatim()
+            case "table":
+                page.close_table()
+            case "td" | "th":
+                page.close_cell()
+            case "li":
+                page.begin("")
+            case "title":
+                self.is_title = False
+            case _ if name in HEADINGS:
+                page.begin("")
+            case _ if name in BLOCKS:
+                page.flush()
+
+
+def _names(attributes: dict[str, str]) -> set[str]:
+    return {attributes.get(name, "").strip().lower() for name in ("property", "name", "itemprop")}

@@ -1,0 +1,135 @@
+"""Whole answers from the web: `fetch` gets a page and follows it, `send` makes one request.
+
+Both go through the guarded transport, hop by hop, so there are no cookies and no redirects that
+nobody looked at. One deadline covers names, hops and body, so a server that drips is only slow
+once. What is sent with a password or a body is never repeated at another address: `send` returns a
+redirect as the answer it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+
+import httpx2
+
+from tools.framework.clean_text import quote
+from tools.framework.errors import FetchError, RedirectRefusedError
+from tools.framework.outside_access import WebAccess
+from tools.http.targets import read_url, written
+from tools.http.transport import GuardedTransport
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+HEADERS = {
+    "User-Agent": "agentweb/0.1",
+    "Accept": "text/html, application/json;q=0.9, text/*;q=0.9, */*;q=0.5",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+    #: the URLs that redirected here, first one first
+    hops: tuple[str, ...] = ()
+    #: by lower-case name; of one that repeats, all values joined
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+async def fetch(url: str, access: WebAccess, headers: Mapping[str, str] | None = None) -> Answer:
+    """Get one URL and what it redirects to, or raise a ToolError that says why not."""
+    return await _within(access, _follow(read_url(url), access, {**HEADERS, **(headers or {})}))
+
+
+async def send(
+    method: str,
+    url: str,
+    access: WebAccess,
+    *,
+    headers: Mapping[str, str] | None = None,
+    content: bytes = b"",
+) -> Answer:
+    """Make one request and read its answer, whatever its status; no redirect is followed."""
+    request = httpx2.Request(
+        method, read_url(url), headers={**HEADERS, **(headers or {})}, content=content
+    )
+    return await _within(access, _visit(request, access))
+
+
+async def _within(access: WebAccess, answer: Awaitable[Answer]) -> Answer:
+    try:
+        async with asyncio.timeout(access.deadline) as deadline:
+            return await answer
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise
+        raise FetchError(
+            f"There was no whole answer within {access.deadline:g} seconds."
+        ) from error
+    except httpx2.TimeoutException as error:
+        raise FetchError("The server took too long to answer.") from error
+    except httpx2.HTTPError as error:
+        raise FetchError(_words(error)) from error
+
+
+async def _follow(url: httpx2.URL, access: WebAccess, headers: Mapping[str, str]) -> Answer:
+    hops: list[str] = []
+    while True:
+        url = url.copy_with(fragment=None)
+        answer = await _visit(httpx2.Request("GET", url, headers=headers), access, tuple(hops))
+        location = answer.headers.get("location")
+        if location is None or answer.status not in REDIRECTS:
+            return answer
+        hops.append(str(url))
+        if len(hops) > access.max_redirects:
+            raise FetchError(f"There were more than {access.max_redirects} redirects.")
+        there = read_url(location, url)
+        _check_redirect(url, there, access)
+        url = there
+
+
+def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> None:
+    if access.is_held_to_host and written(there) != written(url):
+        reason = "another host, and something private was read before"
+    elif (url.scheme, there.scheme) == ("https", "http"):
+        reason = "no longer encrypted"
+    else:
+        return
+    raise RedirectRefusedError(
+        f"{quote(str(url), 200)} redirects to {quote(str(there), 200)}, which is {reason}; it was"
+        " not followed. Fetch that address itself if it is wanted."
+    )
+
+
+async def _visit(request: httpx2.Request, access: WebAccess, hops: tuple[str, ...] = ()) -> Answer:
+    async with GuardedTransport(access) as door:
+        response = await door.handle_async_request(_timed(request, access))
+        try:
+            is_redirect = response.status_code in REDIRECTS and "location" in response.headers
+            body = b"" if is_redirect else await response.aread()
+        finally:
+            await response.aclose()
+    headers = dict(response.headers.items())
+    kind = headers.get("content-type", "")
+    return Answer(str(request.url), response.status_code, kind, body, hops, headers)
+
+
+def _timed(request: httpx2.Request, access: WebAccess) -> httpx2.Request:
+    request.extensions["timeout"] = httpx2.Timeout(access.deadline).as_dict()
+    return request
+
+
+def _words(error: BaseException) -> str:
+    """Say what went wrong by kind; the texts of exceptions may name addresses."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"The server's certificate is not valid: {cause.verify_message}."
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx2.ConnectError):
+        return "The server could not be reached."
+    return "The server broke off or did not speak HTTP properly."

@@ -1,0 +1,121 @@
+"""The one door out: every request the app sends, but the API client's own, leaves through this.
+
+A transport and not a client, so whatever speaks HTTP through httpx2 can be given it, and the guard
+then sits under its redirects, retries and sign-ins:
+
+    async with guarded_client(access, headers={...}) as client: ...
+    httpx2.AsyncClient(transport=GuardedTransport(access), trust_env=False)
+
+Each request is aimed anew (`targets`): the URL that is connected to holds a checked address, the
+Host header and TLS hold the name. A connection is used once, so no name ever rides on what was
+opened and verified for another that has the same address. There are no proxies or passwords from
+the environment. What comes back has at most `MOST_HEADERS` headers and a body that is unzipped and
+counted here (`body`), so a client above decodes nothing itself. Redirects are answers like any
+other: who follows them comes through the door again. The deadline is the caller's.
+
+Refusals are ToolErrors (AddressRefusedError, BodyRefusedError, FetchError); the network's own are
+httpx2's.
+"""
+
+from __future__ import annotations
+
+import ssl
+from functools import cache
+
+import httpx2
+
+from tools.framework.errors import AddressRefusedError, FetchError
+from tools.framework.outside_access import WebAccess
+from tools.http.body import ENCODING, Bounded
+from tools.http.targets import Target, aim
+
+MOST_HEADERS = 200
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+SINGLE_USE = httpx2.Limits(max_connections=20, max_keepalive_connections=0)
+PATIENCE = 30.0
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Send requests to public addresses, and to those `access` opens by name and port."""
+
+    def __init__(self, access: WebAccess) -> None:
+        self._access = access
+        self._door = httpx2.AsyncHTTPTransport(
+            verify=access.tls or _trust(), trust_env=False, limits=SINGLE_USE
+        )
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method.upper() not in METHODS:
+            raise AddressRefusedError(f"The method {request.method[:20]!r} is not used here.")
+        target = await aim(request.url, self._access)
+        response = await self._send(request, target)
+        if len(response.headers) > MOST_HEADERS:
+            await response.aclose()
+            raise FetchError(f"The answer has more than {MOST_HEADERS} headers.")
+        stream = Bounded(response, self._access.max_bytes)
+        headers = httpx2.Headers(
+            [pair for pair in response.headers.raw if pair[0].lower() != b"content-encoding"]
+        )
+        extensions = {
+            name: value
+            for name, value in response.extensions.items()
+            if name in ("http_version", "reason_phrase")
+        }
+        return httpx2.Response(
+            response.status_code, headers=headers, stream=stream, extensions=extensions
+        )
+
+    async def aclose(self) -> None:
+        await self._door.aclose()
+
+    async def _send(self, request: httpx2.Request, target: Target) -> httpx2.Response:
+        """Try the checked addresses in turn until one takes the connection."""
+        failed: httpx2.TransportError | None = None
+        for address in target.addresses:
+            try:
+                return await self._door.handle_async_request(self._pinned(request, target, address))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failed = failed or error
+        raise failed or httpx2.ConnectError("no address")
+
+    def _pinned(self, request: httpx2.Request, target: Target, address: str) -> httpx2.Request:
+        timeout = dict(request.extensions.get("timeout") or httpx2.Timeout(PATIENCE).as_dict())
+        longest = self._access.connect_timeout
+        timeout["connect"] = min(timeout.get("connect") or longest, longest)
+        extensions: dict[str, object] = {"timeout": timeout}
+        if target.name is not None:
+            extensions["sni_hostname"] = target.name
+        headers = httpx2.Headers(request.headers)
+        headers["Host"] = target.url.netloc.decode("ascii")
+        headers["Accept-Encoding"] = ENCODING
+        headers["Connection"] = "close"
+        return httpx2.Request(
+            request.method,
+            target.url.copy_with(host=address),
+            headers=headers,
+            stream=request.stream,
+            extensions=extensions,
+        )
+
+
+def guarded_client(
+    access: WebAccess,
+    *,
+    headers: dict[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """Make a client of the library behind the guard: no environment, no redirects of its own."""
+    return httpx2.AsyncClient(
+        transport=GuardedTransport(access),
+        headers=headers,
+        timeout=timeout or httpx2.Timeout(PATIENCE),
+        auth=auth,
+        trust_env=False,
+        follow_redirects=False,
+    )
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    return httpx2.create_ssl_context(trust_env=False)

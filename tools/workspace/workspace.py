@@ -1,0 +1,139 @@
+"""What a workspace is to a tool, and the one rule of what may stand where.
+
+A workspace is an index of paths over stored bytes. The index is the truth: folders are what the
+paths of files say and cost nothing, a move changes a path and no bytes, and what lies beside the
+stored bytes on some disk is not part of it. Chosen against the disk as the index, which no object
+store can be and which another hand can fill. The index is kept by the shell; here are its form and
+`demand_place`, which every keeper of one asks before it changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Protocol
+
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileMissingError, FileRefusedError, PathRefusedError, QuotaError
+from tools.workspace.paths import split
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    max_bytes: int = 50_000_000
+    max_files: int = 1_000
+    max_file_bytes: int = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    path: str
+    bytes: int
+    changed_at: datetime | None = None
+
+
+class Workspace(Protocol):
+    """The files of one person. Blocking: call it in a thread.
+
+    `key` names the call of a tool: a change that was made under it already is not made again.
+    """
+
+    def entries(self, path: str = "") -> list[Entry]:
+        """List the files in a folder and below it, or the one file, sorted by path."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Read one file whole."""
+        ...
+
+    def write(self, path: str, data: bytes, *, key: str = "", over: str | None = None) -> bool:
+        """Create or replace one file whole, within the quota; say whether it is new.
+
+        With `over`, only a file whose bytes have that digest is replaced; else FileChangedError.
+        """
+        ...
+
+    def move(self, path: str, to: str, *, key: str = "") -> int:
+        """Give a file or all files of a folder another path; say how many."""
+        ...
+
+    def delete(self, path: str, *, key: str = "") -> None:
+        """Put one file into the trash."""
+        ...
+
+    def is_done(self, path: str, key: str) -> bool:
+        """Say whether the last change of a file was made under this key."""
+        ...
+
+
+def digest_of(data: bytes) -> str:
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+def file_path(path: str) -> str:
+    """Give the path of a file as it is kept; raises PathRefusedError."""
+    names = split(path)
+    if not names or path.endswith(("/", "/.")):
+        raise PathRefusedError("A file path is needed, like notes/plan.md.")
+    return "/".join(names)
+
+
+def below(held: Mapping[str, int], path: str) -> list[str]:
+    """Give the paths of the files in a folder and below it, sorted; of "" all there are."""
+    return sorted(each for each in held if not path or each.startswith(f"{path}/"))
+
+
+def demand_place(held: Mapping[str, int], path: str, size: int, quota: Quota) -> None:
+    """Refuse a file where it cannot stand: in a file, over a folder, above the quota."""
+    demand_free_name(held, path)
+    if size > quota.max_file_bytes:
+        raise QuotaError(
+            f"A file may have at most {quota.max_file_bytes:,} bytes, this has {size:,}."
+        )
+    total = sum(held.values()) - held.get(path, 0) + size
+    if total > quota.max_bytes:
+        raise QuotaError(
+            f"The workspace is full: it would hold {total:,} of at most {quota.max_bytes:,} bytes."
+            " Write less, or delete files that are not needed."
+        )
+    if path not in held and len(held) >= quota.max_files:
+        raise QuotaError(
+            f"The workspace is full: it may hold at most {quota.max_files:,} files."
+            " Replace or delete one instead."
+        )
+
+
+def demand_free_name(held: Mapping[str, int], path: str) -> None:
+    """Refuse a path that is a folder already, or that leads through a file."""
+    names = path.split("/")
+    for depth in range(1, len(names)):
+        if (folder := "/".join(names[:depth])) in held:
+            raise FileRefusedError(f"{quote(folder)} is a file, not a folder.")
+    if below(held, path):
+        raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
+
+
+def moved_paths(held: Mapping[str, int], path: str, to: str) -> dict[str, str]:
+    """Give the new path of each file that a move changes; raises what forbids it."""
+    path, to = "/".join(split(path)), file_path(to)
+    old = [path] if path in held else below(held, path)
+    if not path or not old:
+        raise missing(path)
+    if to == path or to.startswith(f"{path}/"):
+        raise FileRefusedError(f"{quote(path)} cannot be moved to itself or into itself.")
+    others = {each: size for each, size in held.items() if each not in old}
+    new = {each: "/".join(split(to + each[len(path) :])) for each in old}
+    if path in held and to in others:
+        raise FileRefusedError(f"There is a file {quote(to)} already; delete or move it first.")
+    demand_free_name(others, to)
+    if path not in held and to in others:
+        raise FileRefusedError(f"{quote(to)} is a file, not a folder.")
+    return new
+
+
+def missing(path: str) -> FileMissingError:
+    return FileMissingError(
+        f"There is no file {quote(path)} in the workspace; list_files shows what there is."
+    )
