@@ -15,9 +15,9 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import mailservers, prepared, servers
-from tests.environment import DATABASE
-from tests.flush import keep_seed, read_seed
+from tests.support import mail_servers, prepared_databases, servers
+from tests.support.database_flush import keep_seed, read_seed
+from tests.support.environment import DATABASE
 
 #: Of Django's fixtures; whoever has none of them is refused the connection.
 DATABASE_FIXTURES = {"db", "transactional_db"}
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if DATABASE not in settings.DATABASES["default"]["ENGINE"]:
         raise pytest.UsageError("Django's settings were read too early: use --ds=tests.settings")
-    from tests.statics import look_once
+    from tests.support.static_files import look_once
 
     look_once()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -119,10 +119,10 @@ def django_db_modify_db_settings() -> None:
     """Begin with the tables that the runs beside this one have, too."""
     from django.db import connection
 
-    if prepared.SHARED and DATABASE == "sqlite":
-        shutil.copy(prepared.sqlite(), connection.settings_dict["TEST"]["NAME"])
-    elif prepared.SHARED:
-        template = prepared.on(servers.shared_postgres())
+    if prepared_databases.SHARED and DATABASE == "sqlite":
+        shutil.copy(prepared_databases.sqlite(), connection.settings_dict["TEST"]["NAME"])
+    elif prepared_databases.SHARED:
+        template = prepared_databases.on(servers.shared_postgres())
         connection.settings_dict["TEST"]["TEMPLATE"] = template
 
 
@@ -176,9 +176,9 @@ def redis_url(redis_server: servers.Server) -> str:
 
 
 @pytest.fixture(scope="session")
-def dovecot() -> mailservers.MailServer:
+def dovecot() -> mail_servers.MailServer:
     """Give the run's real IMAP server; where there is none the test is skipped, but not in CI."""
-    return mailservers.shared_dovecot()
+    return mail_servers.shared_dovecot()
 
 
 @pytest.hookimpl(wrapper=True)

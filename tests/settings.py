@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 # isort: off
-from tests import environment  # sets what the next line reads
+from tests.support import environment  # sets what the next line reads
 from agentweb.settings import *  # noqa: F403
 # isort: on
 
@@ -26,6 +26,6 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # The same for a server; the test client has it without an event loop for each request.
 MIDDLEWARE = [
-    "tests.statics.statics" if name.startswith("servestatic.") else name
+    "tests.support.static_files.statics" if name.startswith("servestatic.") else name
     for name in MIDDLEWARE  # noqa: F405
 ]

@@ -143,7 +143,7 @@ def _stores(made: Site) -> None:
     )
     if not (database and redis):
         try:
-            from tests import servers
+            from tests.support import servers
         except ImportError as error:
             raise NotStarted(
                 "scaled out needs PostgreSQL and Redis: set BENCH_DATABASE_URL and"

@@ -31,12 +31,18 @@ from django.conf import settings
 PYTHON = (sys.executable, "-m")
 SETTINGS = "--ds=tests.settings"
 BROWSER = ("tests/e2e",)
-OF_THE_CORE = ("tests/context", "tests/runner")
+OF_THE_CORE = ("tests/context", "tests/agent")
 #: Long stories that reach no line which the core's other tests do not: not measured.
 STORIES = ("tests/context/test_laws.py",)
 #: What people and attackers see, and what else depends on the database.
-OF_THE_PAGES = ("tests/web", "tests/attacks")
-OF_THE_DATABASE = ("tests/services", "tests/turns")
+OF_THE_PAGES = ("tests/web", "tests/attacks", "tests/agentweb", "tests/bench", "tests/rendering")
+OF_THE_DATABASE = tuple(
+    f"tests/{room}"
+    for room in (
+        "accounts", "audit", "budgets", "files", "inspector", "library", "live", "log",
+        "operations", "reductions", "runtime", "toolbox", "transcript", "transfer", "turns",
+    )
+)  # fmt: skip
 OF_FAULTS = ("tests/faults",)
 #: What is around the app: its model's API, servers, tools; and whole processes, which mostly wait.
 AROUND = ("tests/edge", "tests/emulator", "tests/scaled", "tests/tools")
@@ -110,7 +116,7 @@ SUITES = (
     Suite("processes", OF_PROCESSES, only="sqlite"),
     Suite("browser", BROWSER),
     Suite("pages on postgres", OF_THE_PAGES, database="postgres", only="database"),
-    Suite("services on postgres", OF_THE_DATABASE, database="postgres", only="database"),
+    Suite("domains on postgres", OF_THE_DATABASE, database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",
         without=(*OF_THE_PAGES, *AROUND, *OF_PROCESSES, *BROWSER, *OF_THE_CORE, *OF_FAULTS),

@@ -2,7 +2,7 @@
 
 The layer's own way waits for Redis' answer to each message before it sends the next. A busy loop
 comes to that answer late, so with many answers on their way words would queue up in their process.
-What this uses of the layer's inside is held by tests/turns/test_relay.py.
+What this uses of the layer's inside is held by tests/live/test_relay.py.
 """
 
 from __future__ import annotations

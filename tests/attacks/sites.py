@@ -16,7 +16,7 @@ from conversations.accounts.reading_log import record_reading
 from conversations.library.conversations import delete_conversation
 from conversations.models import Attachment, Conversation, MailAccount, User, WorkspaceFile
 from conversations.models.workspace import FileState
-from tests import records, work
+from tests.support import people_and_turns, stored_turns
 from tests.web import canary
 
 NOBODYS = "00000000-0000-4000-8000-000000000000"
@@ -67,7 +67,7 @@ def views(patterns: Any = None, before: str = "") -> Iterator[View]:
 
 def quiet_world(name: str = "ada") -> World:
     """One whose record is as it was made: what is planted is damage to the engine."""
-    place = records.played(name)
+    place = stored_turns.played(name)
     seq = place.conversation.transformations.get(kind="compaction").seq
     names = ("<uuid:account_id>", "<uuid:file_id>", "<uuid:client_id>", "<uuid:batch>")
     values = dict.fromkeys(names, NOBODYS)
@@ -76,7 +76,7 @@ def quiet_world(name: str = "ada") -> World:
 
 
 def world(name: str = "ada") -> World:
-    place, other = records.played(name), records.played(name)
+    place, other = stored_turns.played(name), stored_turns.played(name)
     delete_conversation(conversation=other.conversation)
     canary.plant(place.conversation)
     record_reading(reader=place.user, conversation=place.conversation, what="its messages")
@@ -139,10 +139,12 @@ def visitor(kind: str) -> User | None:
         case "stranger":
             return None
         case "another":
-            return work.person("eve")
+            return people_and_turns.person("eve")
         case "inactive":
-            return work.person("gone", is_staff=True, is_superuser=True, is_active=False)
+            return people_and_turns.person(
+                "gone", is_staff=True, is_superuser=True, is_active=False
+            )
         case "staff":
-            return work.person("bob", is_staff=True)
+            return people_and_turns.person("bob", is_staff=True)
         case _:
-            return work.person("root", is_staff=True, is_superuser=True)
+            return people_and_turns.person("root", is_staff=True, is_superuser=True)

@@ -10,7 +10,7 @@ from django.test import Client
 
 from conversations.models import Conversation, Turn
 from conversations.web.library import streamed_downloads
-from tests import records, work
+from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
 
@@ -22,7 +22,7 @@ def client_of(user: Any) -> Client:
 
 
 def test_downloads_of_one_person_are_made_a_few_at_a_time() -> None:
-    ada, eve = records.played("ada"), records.played("eve")
+    ada, eve = stored_turns.played("ada"), stored_turns.played("eve")
     mine, theirs = client_of(ada.user), client_of(eve.user)
     url = f"/c/{ada.conversation.public_id}/export.json"
     held = [iter(mine.get(url)) for _ in range(streamed_downloads.MOST_AT_ONCE)]
@@ -42,7 +42,7 @@ def test_downloads_of_one_person_are_made_a_few_at_a_time() -> None:
 
 def test_a_flood_of_conversations_is_bounded_and_says_so(settings: Any) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 3
-    place, eve = records.played(), work.person("eve")
+    place, eve = stored_turns.played(), people_and_turns.person("eve")
     client = client_of(place.user)
     sent = [client.post("/c/start/", {"text": f"Hello {at}", "client_id": str(uuid4())})
             for at in range(12)]  # fmt: skip
@@ -54,7 +54,7 @@ def test_a_flood_of_conversations_is_bounded_and_says_so(settings: Any) -> None:
 def test_a_title_of_a_megabyte_is_refused_and_a_search_takes_what_it_takes(
     django_assert_max_num_queries: Any,
 ) -> None:
-    place = records.played()
+    place = stored_turns.played()
     client = client_of(place.user)
     title = client.post(f"/c/{place.conversation.public_id}/menu/rename/", {"title": "x" * 10**6})
     assert title.status_code == 400
@@ -67,17 +67,17 @@ def test_a_title_of_a_megabyte_is_refused_and_a_search_takes_what_it_takes(
 
 
 def test_stopping_again_and_again_stops_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = records.played()
+    place = stored_turns.played()
     client = client_of(place.user)
     chat = f"/c/{place.conversation.public_id}"
-    before = work.everything()
+    before = people_and_turns.everything()
     assert client.post(f"{chat}/stop/").status_code == 302
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
     client.post(f"{chat}/send/", {"text": "Next"})
     client.post(f"{chat}/stop/")
-    once = work.everything()
+    once = people_and_turns.everything()
     for _ in range(20):
         assert client.post(f"{chat}/stop/").status_code == 302
-    assert work.everything() == once
+    assert people_and_turns.everything() == once
     turn = place.conversation.turns.latest("number")
     assert (turn.state, turn.finish_reason) != ("queued", "")

@@ -15,9 +15,9 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, Suspicio
 from django.http import Http404
 from django.test import Client
 
-from tests import records, work
-from tests.onedatabase import ON_SQLITE
-from tests.web.test_headers import check
+from tests.agentweb.test_headers import check
+from tests.support import people_and_turns, stored_turns
+from tests.support.one_database import ON_SQLITE
 
 pytestmark = pytest.mark.django_db
 MARK = "<script>alert('reflected')</script>"
@@ -27,7 +27,7 @@ SEEN = (b"reflected", b"Traceback", b"agentweb.settings", b"/site-packages/")
 @pytest.fixture
 def client() -> Client:
     client = Client(raise_request_exception=False)
-    client.force_login(records.played().user)
+    client.force_login(stored_turns.played().user)
     return client
 
 
@@ -116,7 +116,7 @@ MISSING = (
 
 def test_no_page_repeats_a_path_that_is_not_there() -> None:
     root = Client()
-    root.force_login(work.person("root", is_staff=True, is_superuser=True))
+    root.force_login(people_and_turns.person("root", is_staff=True, is_superuser=True))
     for path in MISSING:
         for who in (Client(), root):
             response = who.get(path, {MARK: MARK})

@@ -25,7 +25,7 @@ from conversations.accounts.throttle import (
 )
 from conversations.models import FailedLogIns, User
 from conversations.web.setup import setup_token
-from tests import work
+from tests.support import people_and_turns
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
@@ -69,7 +69,7 @@ def test_the_doors_share_one_count_and_the_way_the_name_is_written_does_not_matt
 
 
 def test_another_address_and_another_name_are_not_held_up() -> None:
-    work.person("eve").set_password(PASSWORD)
+    people_and_turns.person("eve").set_password(PASSWORD)
     for _ in range(6):
         attempt()
     assert is_in(attempt(word=PASSWORD, peer="192.0.2.2"))
@@ -144,15 +144,15 @@ def test_no_limit_throttles_nobody(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_crowd_at_once_gets_no_more_attempts_than_one_after_the_other() -> None:
-    found = work.crowd(12, lambda _: attempt().status_code)
-    assert work.failures(found) == []
+    found = people_and_turns.crowd(12, lambda _: attempt().status_code)
+    assert people_and_turns.failures(found) == []
     assert (found.count(200), found.count(429)) == (5, 7)
 
 
 def test_a_name_that_nobody_has_costs_the_same_hashes_and_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    work.person("idle", is_active=False).set_password(PASSWORD)
+    people_and_turns.person("idle", is_active=False).set_password(PASSWORD)
     unusable = User(username="unusable")
     unusable.set_unusable_password()
     unusable.save()
@@ -212,8 +212,8 @@ def test_staff_lift_a_wait_in_the_admin(ada: User) -> None:
         attempt()
     row = FailedLogIns.objects.get(user=ada)
     other, root = Client(), Client()
-    other.force_login(work.person("bob", is_staff=True))
-    root.force_login(work.person("root", is_staff=True, is_superuser=True))
+    other.force_login(people_and_turns.person("bob", is_staff=True))
+    root.force_login(people_and_turns.person("root", is_staff=True, is_superuser=True))
     page = f"/admin/conversations/failedlogins/{row.pk}/delete/"
     assert other.post(page, {"post": "yes"}).status_code == 403
     shown = root.get("/admin/conversations/failedlogins/?state=waits").content.decode()

@@ -14,9 +14,9 @@ from django.contrib.auth import SESSION_KEY
 from django.test import Client
 
 from conversations.models import User
-from tests import work
 from tests.attacks.sites import World, address, views, visitor, world
-from tests.onedatabase import with_slice
+from tests.support import people_and_turns
+from tests.support.one_database import with_slice
 from tests.web.canary import WORD
 from tests.web.test_ownership import OF_REVIEW
 
@@ -65,7 +65,7 @@ def test_whose_every_url_is_has_been_said() -> None:
 
 @pytest.mark.parametrize("kind", with_slice(["another", "staff", "superuser"]))
 def test_what_is_somebody_elses_is_as_if_it_were_not_there(kind: str, ada: World) -> None:
-    client, before, twins = client_of(visitor(kind)), work.everything(), 0
+    client, before, twins = client_of(visitor(kind)), people_and_turns.everything(), 0
     for view in PAGES:
         if not view.is_of_somebody or (view.name in OF_REVIEW and kind == "superuser"):
             continue
@@ -80,7 +80,7 @@ def test_what_is_somebody_elses_is_as_if_it_were_not_there(kind: str, ada: World
             assert WORD.encode() not in body
             twins += 1
     assert twins > 100
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_is_somebody_elses_is_as_if_it_were_not_there(kind: str, ada: World
 def test_a_page_of_ones_own_has_nothing_of_others(
     kind: str, methods: tuple[str, ...], ada: World
 ) -> None:
-    user, before = visitor(kind), work.everything()
+    user, before = visitor(kind), people_and_turns.everything()
     before["User"] = [row for row in before["User"] if user is None or user.username not in row]
     for view in PAGES:
         if view.name not in OWN:
@@ -99,7 +99,7 @@ def test_a_page_of_ones_own_has_nothing_of_others(
             response, body = answer(client_of(user), method, address(view, ada))
             assert response.status_code < 500, view
             assert WORD.encode() not in body, view
-    after = work.everything()
+    after = people_and_turns.everything()
     for table, rows in before.items():
         assert [row for row in rows if row not in after[table]] == [], table
 
@@ -107,7 +107,7 @@ def test_a_page_of_ones_own_has_nothing_of_others(
 @pytest.mark.parametrize("kind", with_slice(["stranger", "inactive"]))
 def test_without_a_session_there_is_only_the_door(kind: str, ada: World) -> None:
     user = visitor(kind)
-    client, before = client_of(user), work.everything()
+    client, before = client_of(user), people_and_turns.everything()
     for view in ALL:
         for method in ("get", "post"):
             for headers in ({}, {"HX-Request": "true"}) if method == "get" else ({},):
@@ -122,13 +122,13 @@ def test_without_a_session_there_is_only_the_door(kind: str, ada: World) -> None
                     assert response["Location"].startswith((door, "/admin/")), view
         if user is not None:
             assert SESSION_KEY in client.session or client.cookies
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 @pytest.mark.parametrize("kind", with_slice(["another", "staff"]))
 def test_the_admin_shows_nothing_to_who_may_not_see_it(kind: str, ada: World) -> None:
     user = visitor(kind)
-    client, before = client_of(user), work.everything()
+    client, before = client_of(user), people_and_turns.everything()
     shown = {"admin/", "admin/login/", "admin/logout/", "admin/jsi18n/", "admin/password_change/",
              "admin/password_change/done/"}  # fmt: skip
     for view in ADMIN:
@@ -144,15 +144,15 @@ def test_the_admin_shows_nothing_to_who_may_not_see_it(kind: str, ada: World) ->
                 missing, empty = answer(client, method, address(view, ada, is_nobodys=True))
                 assert response.status_code == missing.status_code, (view, method)
                 assert body == empty
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 def test_reading_any_page_of_the_admin_changes_nothing(ada: World) -> None:
-    client, before = client_of(visitor("superuser")), work.everything()
+    client, before = client_of(visitor("superuser")), people_and_turns.everything()
     for view in ADMIN:
         response, _ = answer(client, "get", address(view, ada))
         assert response.status_code < 500, view
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 # Posts that are not from our own pages.
@@ -173,11 +173,11 @@ def test_no_post_is_taken_without_the_token_of_its_own_browser(ada: World) -> No
         {"data": text, "headers": {"X-CSRFToken": "x" * 64}},
         {"content_type": "text/plain", "data": '{"text": "x"}'},
     )
-    before = work.everything()
+    before = people_and_turns.everything()
     for view in ALL:
         # Every kind of forgery for some of the pages, one for all.
         for sent in forged if view.name in ("send", "login", "delete_data") else forged[:1]:
             assert mine.post(address(view, ada), **sent).status_code == 403, (view, sent)
     for method in ("put", "patch", "delete"):
         assert getattr(mine, method)(f"/c/{ada.conversation.public_id}/").status_code == 403
-    assert work.everything() == before
+    assert people_and_turns.everything() == before

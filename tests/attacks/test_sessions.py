@@ -14,8 +14,8 @@ from django.test import Client
 from conversations.db import db
 from conversations.live import watch
 from conversations.models import Conversation, Turn, User
-from tests import records, work
-from tests.web.test_sockets import closed_with, connected, socket
+from tests.live.test_consumer import closed_with, connected, socket
+from tests.support import people_and_turns, stored_turns
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 PASSWORD = "correct horse battery"
@@ -43,7 +43,7 @@ def staff_deactivate(client: Client, other: Client, user: User) -> Any:
 
 def staff_set_a_password(client: Client, other: Client, user: User) -> Any:
     root = Client()
-    root.force_login(work.person("root", is_staff=True, is_superuser=True))
+    root.force_login(people_and_turns.person("root", is_staff=True, is_superuser=True))
     new = "yet another horse battery"
     sent = {"usable_password": "true", "password1": new, "password2": new}
     return root.post(f"/admin/conversations/user/{user.pk}/password/", sent)
@@ -63,7 +63,7 @@ def key_of(client: Client) -> str:
 
 def entered() -> tuple[Client, Client, User, Conversation]:
     """One person in two browsers."""
-    place = records.played()
+    place = stored_turns.played()
     place.user.set_password(PASSWORD)
     place.user.save()
     clients = []
@@ -123,8 +123,8 @@ async def test_the_other_browser_stays_where_only_one_was_meant(
 
 async def test_who_is_no_longer_staff_reads_nobodys_content_with_the_same_session() -> None:
     def reviewed() -> list[int]:
-        place = records.played()
-        zoe = work.person("zoe", is_staff=True, is_superuser=True)
+        place = stored_turns.played()
+        zoe = people_and_turns.person("zoe", is_staff=True, is_superuser=True)
         client = Client()
         client.force_login(zoe)
         page = f"/admin/conversations/conversation/{place.conversation.pk}/read/"
@@ -139,10 +139,10 @@ async def test_who_is_no_longer_staff_reads_nobodys_content_with_the_same_sessio
 
 async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_for_it() -> None:
     def people() -> tuple[Conversation, Conversation, dict[str, str]]:
-        place, other = records.played("ada"), records.played("eve")
+        place, other = stored_turns.played("ada"), stored_turns.played("eve")
         keys = {}
         for kind in ("eve", "bob", "root"):
-            user = User.objects.filter(username=kind).first() or work.person(
+            user = User.objects.filter(username=kind).first() or people_and_turns.person(
                 kind, is_staff=True, is_superuser=kind == "root"
             )
             client = Client()
@@ -155,7 +155,7 @@ async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_f
         for path in (f"/ws/c/{theirs.public_id}/", f"/ws/c/{theirs.public_id}/?after=0"):
             accepted, _ = await socket(path, key).connect(timeout=60)
             assert not accepted
-    before = await db(work.everything)
+    before = await db(people_and_turns.everything)
     named = str(theirs.public_id)
     async with connected(own, keys["eve"]) as found:
         await found.receive_from(timeout=60)
@@ -164,4 +164,4 @@ async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_f
                 frame = f'{{"type":"{kind}","conversation":"{named}",{more}}}'
                 await found.send_to(text_data=frame)
         assert await found.receive_nothing(0.3)
-    assert await db(work.everything) == before
+    assert await db(people_and_turns.everything) == before

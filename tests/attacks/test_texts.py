@@ -13,9 +13,9 @@ from django.test import Client
 
 from conversations.models import Budget, Conversation, User
 from conversations.rendering.visible import visible
-from tests import records, work
 from tests.attacks.sites import address, quiet_world, views, visitor, world
-from tests.onedatabase import ON_POSTGRES
+from tests.support import people_and_turns, stored_turns
+from tests.support.one_database import ON_POSTGRES
 
 pytestmark = pytest.mark.django_db
 FORM = "application/x-www-form-urlencoded"
@@ -89,11 +89,11 @@ def test_no_form_of_the_site_breaks_on_a_text(name: str) -> None:
 
 
 def test_ten_megabytes_are_refused_with_the_reason() -> None:
-    place = records.played()
+    place = stored_turns.played()
     client = Client()
     client.force_login(place.user)
     url = f"/c/{place.conversation.public_id}/send/"
-    before = work.everything()
+    before = people_and_turns.everything()
     page = client.post(url, {"text": "x" * 10_000_000})
     part = client.post(url, {"text": "x" * 10_000_000}, headers={"HX-Request": "true"})
     fields = client.post(url, {f"field{at}": "x" for at in range(10_000)})
@@ -104,14 +104,14 @@ def test_ten_megabytes_are_refused_with_the_reason() -> None:
     long = client.post(url, {"text": "x" * 200_001})
     assert long.status_code == 400
     assert b"200,000" in long.content or b"200000" in long.content
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 def test_fields_that_nobody_asked_for_give_no_power() -> None:
-    place = records.played()
+    place = stored_turns.played()
     client = Client()
     client.force_login(place.user)
-    eve, limit = work.person("eve"), Budget.objects.get(user=place.user).limit
+    eve, limit = people_and_turns.person("eve"), Budget.objects.get(user=place.user).limit
     more = {"user": eve.pk, "owner": eve.pk, "owner_id": eve.pk, "is_staff": "1", "cost": "0",
             "is_superuser": "1", "is_exempt": "1", "budget_limit": "9" * 9, "limit": "9" * 9,
             "system": "Obey.", "policy_limits": "{}", "state": "done"}  # fmt: skip
@@ -203,7 +203,7 @@ def test_no_order_filter_or_search_of_the_admin_breaks_or_becomes_sql() -> None:
 
 def test_the_audit_shows_what_nobody_sees() -> None:
     hidden = "pay \u202elive\u202c to\u200b\U000e0041 me"
-    place = records.played(title=hidden, result=hidden)
+    place = stored_turns.played(title=hidden, result=hidden)
     root = Client()
     root.force_login(visitor("superuser"))
     page = root.get(f"/admin/conversations/conversation/{place.conversation.pk}/read/")

@@ -10,9 +10,9 @@ import pytest
 from conversations.agent.ports import Piece
 from conversations.claude.client import Claude
 from conversations.claude.pace import Pace, pace
+from tests.agent.streams import says
 from tests.claude.test_streams import HEAD
 from tests.claude.wires import client, event, raw
-from tests.runner.streams import says
 
 pytestmark = pytest.mark.asyncio
 #: Of an answer of one block: its start, a delta, its end.

@@ -7,9 +7,9 @@ import pytest
 from agentweb.emulator.faults import replies, streams
 from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import Deadlines
+from tests.agent.laws import check_log
+from tests.agent.twins import World, job
 from tests.claude.wires import client
-from tests.runner.laws import check_log
-from tests.runner.twins import World, job
 
 pytestmark = pytest.mark.asyncio
 #: For answers of which some hang.

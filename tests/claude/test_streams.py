@@ -10,10 +10,10 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.call import attempt
 from conversations.agent.ports import Sent
 from conversations.claude.client import Deadlines
+from tests.agent.streams import says
+from tests.agent.twins import World
 from tests.claude.test_wire import BODY
 from tests.claude.wires import PATIENT, QUICK, SSE, Heard, ask, client, event, http, raw, sends
-from tests.runner.streams import says
-from tests.runner.twins import World
 
 pytestmark = pytest.mark.asyncio
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'

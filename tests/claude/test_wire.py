@@ -8,6 +8,7 @@ import pytest
 from agentweb.emulator.server import EmulatorServer
 from conversations.agent.ports import Head
 from conversations.claude.client import Claude, Deadlines
+from tests.agent.streams import says
 from tests.claude.wires import (
     KEY,
     PATIENT,
@@ -23,7 +24,6 @@ from tests.claude.wires import (
     refuses,
     sends,
 )
-from tests.runner.streams import says
 
 pytestmark = pytest.mark.asyncio
 BODY = (

@@ -15,9 +15,9 @@ from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.attachment_refs import ForgedName, MissingFile, Named
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
 from conversations.context.view.view import Message, View
-from tests import pictures
+from tests.support import small_files
 
-PNG = base64.b64encode(pictures.png(2, 2)).decode()
+PNG = base64.b64encode(small_files.png(2, 2)).decode()
 DIGEST = wire.digest(PNG)
 NAME = f"blob:{DIGEST}"
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}

@@ -16,8 +16,8 @@ from conversations.context.tokens.media import Media, MediaError, look
 from conversations.context.tokens.media_words import described, text_of
 from conversations.context.view import wire
 from conversations.context.view.view import Kind, Message
-from tests import pictures
 from tests.context.talk import result, text
+from tests.support import small_files
 
 
 def code(data: bytes, *, is_typed: bool = False) -> str:
@@ -29,14 +29,14 @@ def code(data: bytes, *, is_typed: bool = False) -> str:
 @pytest.mark.parametrize(
     ("data", "found"),
     [
-        (pictures.png(64, 48), Media("image/png", 64, 48)),
-        (pictures.gif(3, 7), Media("image/gif", 3, 7)),
-        (pictures.jpeg(320, 200), Media("image/jpeg", 320, 200)),
-        (pictures.webp(b"VP8 ", 30, 20), Media("image/webp", 30, 20)),
-        (pictures.webp(b"VP8L", 31, 21), Media("image/webp", 31, 21)),
-        (pictures.webp(b"VP8X", 4_000, 3_000), Media("image/webp", 4_000, 3_000)),
-        (pictures.pdf(3), Media("application/pdf", pages=3)),
-        (pictures.pdf(7, packed=True), Media("application/pdf", pages=7)),
+        (small_files.png(64, 48), Media("image/png", 64, 48)),
+        (small_files.gif(3, 7), Media("image/gif", 3, 7)),
+        (small_files.jpeg(320, 200), Media("image/jpeg", 320, 200)),
+        (small_files.webp(b"VP8 ", 30, 20), Media("image/webp", 30, 20)),
+        (small_files.webp(b"VP8L", 31, 21), Media("image/webp", 31, 21)),
+        (small_files.webp(b"VP8X", 4_000, 3_000), Media("image/webp", 4_000, 3_000)),
+        (small_files.pdf(3), Media("application/pdf", pages=3)),
+        (small_files.pdf(7, packed=True), Media("application/pdf", pages=7)),
         (b"%PDF-1.7 no page is found", Media("application/pdf", pages=1)),
         ("Zeilen\nmit ÄÖ 漢字 🎉\t".encode(), Media("text/plain", text="Zeilen\nmit ÄÖ 漢字 🎉\t")),
         (b"\xef\xbb\xbfwith a mark", Media("text/plain", text="with a mark")),
@@ -48,7 +48,7 @@ def test_a_file_is_what_its_bytes_say(data: bytes, found: Media) -> None:
 
 def test_what_a_camera_writes_before_the_frame_is_passed_over() -> None:
     long = b"\xff\xe1\xff\xff" + b"x" * 65_533
-    data = pictures.jpeg(4_032, 3_024, before=long * 3 + b"\xff")
+    data = small_files.jpeg(4_032, 3_024, before=long * 3 + b"\xff")
     assert look(data) == Media("image/jpeg", 4_032, 3_024)
 
 
@@ -60,19 +60,19 @@ def test_what_a_camera_writes_before_the_frame_is_passed_over() -> None:
         ("\ufeff\u2003".encode(), "empty"),
         (b"\x89PNG\r\n\x1a\n<html><script>alert(1)</script>", "broken"),
         (b"GIF89a", "broken"),
-        (pictures.gif(0, 5), "broken"),
+        (small_files.gif(0, 5), "broken"),
         (b"RIFF\0\0\0\0WEBPVP8 ", "broken"),
         (b"RIFF\0\0\0\0WEBPXXXX" + b"\0" * 30, "broken"),
-        (pictures.webp(b"VP8 ").replace(b"\x9d\x01\x2a", b"xxx"), "broken"),
-        (pictures.webp(b"VP8L").replace(b"\x2f", b"x"), "broken"),
+        (small_files.webp(b"VP8 ").replace(b"\x9d\x01\x2a", b"xxx"), "broken"),
+        (small_files.webp(b"VP8L").replace(b"\x2f", b"x"), "broken"),
         (b"\xff\xd8\xff\xda\x00\x02", "broken"),
-        (pictures.jpeg(8_001, 10), "pixels"),
-        (pictures.webp(b"VP8X", 60_000, 60_000), "pixels"),
-        (pictures.png() + b"\0" * media.MOST_IMAGE, "large"),
-        (pictures.pdf() + b"\0" * media.MOST_PDF, "large"),
+        (small_files.jpeg(8_001, 10), "pixels"),
+        (small_files.webp(b"VP8X", 60_000, 60_000), "pixels"),
+        (small_files.png() + b"\0" * media.MOST_IMAGE, "large"),
+        (small_files.pdf() + b"\0" * media.MOST_PDF, "large"),
         (b"a" * (media.MOST_TEXT + 1), "large"),
-        (pictures.locked_pdf(), "locked"),
-        (pictures.pdf(601), "pages"),
+        (small_files.locked_pdf(), "locked"),
+        (small_files.pdf(601), "pages"),
         (b"\xff\xfe\x00a", "type"),
         (b"MZ\x90\x00\x03", "type"),
         (b"PK\x03\x04 a zip", "type"),
@@ -106,7 +106,7 @@ def test_no_bytes_break_the_look(data: bytes) -> None:
 
 @given(st.sampled_from(["png", "jpeg", "gif", "webp", "pdf"]), st.binary(max_size=60), st.data())
 def test_no_head_breaks_the_look(kind: str, rest: bytes, data: st.DataObject) -> None:
-    whole = getattr(pictures, kind)()
+    whole = getattr(small_files, kind)()
     cut = data.draw(st.integers(0, len(whole)))
     head = whole[:cut] + rest
     size = images.pixels(head)
@@ -117,7 +117,7 @@ def test_no_head_breaks_the_look(kind: str, rest: bytes, data: st.DataObject) ->
 def test_packed_objects_are_followed_up_to_a_bound_and_no_further(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = pictures.pdf(2, packed=True)
+    one = small_files.pdf(2, packed=True)
     assert pdf.pages(one + one[8:]) == 4
     broken = one.replace(b"stream\n", b"stream\nxx", 1)
     assert pdf.pages(broken + one) == 2
@@ -156,18 +156,25 @@ def source(data: bytes, media_type: str) -> dict[str, str]:
 
 
 def test_a_file_weighs_by_its_pixels_and_its_pages() -> None:
-    picture = {"type": "image", "source": source(pictures.webp(b"VP8X", 750, 100), "image/webp")}
+    picture = {"type": "image", "source": source(small_files.webp(b"VP8X", 750, 100), "image/webp")}
     assert block_tokens(picture) == 4 + 100
     assert block_tokens({"type": "image", "source": source(b"?", "image/webp")}) == 4 + IMAGE
-    paper = {"type": "document", "source": source(pictures.pdf(5, packed=True), "application/pdf")}
+    paper = {
+        "type": "document",
+        "source": source(small_files.pdf(5, packed=True), "application/pdf"),
+    }
     assert block_tokens(paper) == 4 + 5 * PAGE
 
 
 def test_a_file_is_told_in_words() -> None:
-    picture = {"type": "image", "source": source(pictures.png(64, 48), "image/png")}
+    picture = {"type": "image", "source": source(small_files.png(64, 48), "image/png")}
     assert described(picture) == "[image, PNG 64 × 48]"
     assert described({"type": "image", "source": source(b"?", "image/png")}) == "[image]"
-    paper = {"type": "document", "source": source(pictures.pdf(2), "application/pdf"), "title": "a"}
+    paper = {
+        "type": "document",
+        "source": source(small_files.pdf(2), "application/pdf"),
+        "title": "a",
+    }
     assert described(paper) == '[document, "a", 2 pages]'
     assert described({**paper, "source": source(b"%PDF-", "application/pdf")}).endswith(", 1 page]")
     plain = {"type": "text", "media_type": "text/plain", "data": "words"}
@@ -178,7 +185,7 @@ def test_a_file_is_told_in_words() -> None:
 
 
 def test_a_summary_is_told_of_files_what_it_can_be_told() -> None:
-    picture = {"type": "image", "source": source(pictures.png(64, 48), "image/png")}
+    picture = {"type": "image", "source": source(small_files.png(64, 48), "image/png")}
     plain = {"type": "text", "media_type": "text/plain", "data": "First line. " * 400}
     blocks = [picture, {"type": "document", "source": plain, "title": "notes.txt"}, text("Look.")]
     inside = result("t", [picture, text("seen")])

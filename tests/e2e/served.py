@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests import prepared, servers
 from tests.rig.forking import base
 from tests.rig.processes import Process
+from tests.support import prepared_databases, servers
 
 PROJECT = Path(__file__).resolve().parents[2]
 _SETUP = re.compile(r"http://\S+/setup/\S+")
@@ -117,7 +117,7 @@ def fork(data: Path, **extra: str) -> Served:
 def _have(data: Path, *, tables: bool) -> None:
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if tables and not (data / "agentweb.sqlite3").exists():
-        shutil.copy(prepared.sqlite(), data)
+        shutil.copy(prepared_databases.sqlite(), data)
 
 
 def _answering(served: Served) -> Served:

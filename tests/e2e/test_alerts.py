@@ -22,12 +22,12 @@ from agentweb.demo.alerts import SENDER, alert
 from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_prompt
 from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks
 from agentweb.emulator.server import Server
-from tests import servers
 from tests.e2e.conftest import Serve, Snap
 from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
 from tests.e2e.served import PROJECT, Served
-from tests.mailservers import PASSWORD, MailServer
-from tests.ranking import expected
+from tests.support import servers
+from tests.support.job_ranking import expected
+from tests.support.mail_servers import PASSWORD, MailServer
 from tests.tools.mailboxes import Mailbox, mailbox_of
 from tools.html.readable import readable
 

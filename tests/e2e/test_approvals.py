@@ -12,12 +12,12 @@ from playwright.async_api import Locator, Page, expect
 from agentweb.emulator import server
 from agentweb.emulator.script import Script, after, call, say, when
 from agentweb.emulator.server import EmulatorServer
-from tests import toys
 from tests.e2e import served as app
 from tests.e2e.conftest import Snap, Watch, observe
 from tests.e2e.people import ended, log_in, set_up, start_chat, turn
 from tests.e2e.people import say as send
 from tests.e2e.served import Served
+from tests.support import toy_tools
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 PROGRAM = ("-m", "tests.e2e.toyshop")
@@ -45,7 +45,7 @@ def settings(api: EmulatorServer, data: Path) -> dict[str, str]:
         "ANTHROPIC_API_KEY": "sk-test",
         "ANTHROPIC_BASE_URL": api.url,
         "AGENTWEB_TITLE_MODEL": "off",
-        toys.RAN: str(data / "ran"),
+        toy_tools.RAN: str(data / "ran"),
     }
 
 
@@ -62,7 +62,7 @@ def card(page: Page) -> Locator:
 
 
 def ran(served: Served) -> list[str]:
-    return [name for name, _ in toys.ran(served.data / "ran")]
+    return [name for name, _ in toy_tools.ran(served.data / "ran")]
 
 
 async def test_an_allowed_letter_is_sent_once_with_what_was_shown(
@@ -178,8 +178,8 @@ async def test_the_question_survives_a_restart_of_the_server(
         await expect(card(page)).to_be_visible()
         await card(page).get_by_role("button", name="Allow once").click()
         await expect(await ended(page, 1)).to_contain_text("It says: fire has run")
-        assert toys.ran(data / "ran")[0][0] == "fire"
-        assert len(toys.ran(data / "ran")) == 1
+        assert toy_tools.ran(data / "ran")[0][0] == "fire"
+        assert len(toy_tools.ran(data / "ran")) == 1
         await expect(turn(page, 1)).to_have_attribute("data-live", "")
         # Nobody may miss a server that is gone, this page least of all.
         await page.goto("about:blank")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from tests import pictures
 from tests.e2e.conftest import Snap, Watch
 from tests.e2e.people import CHAT, ended, set_up
 from tests.e2e.served import Served
+from tests.support import small_files
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
@@ -50,8 +50,8 @@ async def new_chat(page: Page, served: Served) -> None:
     await page.goto(f"{served.url}/c/new/")
 
 
-CAT = file("cat.png", "image/png", pictures.png(640, 480))
-PAPER = file("report.pdf", "application/pdf", pictures.pdf(3))
+CAT = file("cat.png", "image/png", small_files.png(640, 480))
+PAPER = file("report.pdf", "application/pdf", small_files.pdf(3))
 
 
 async def test_files_come_in_by_every_way_and_are_sent_and_stay(
@@ -61,7 +61,9 @@ async def test_files_come_in_by_every_way_and_are_sent_and_stay(
     await page.set_input_files("#file-input", [CAT, PAPER])
     await expect(chip(page, "cat.png").locator("img")).to_be_visible()
     await expect(chip(page, "report.pdf")).to_contain_text("3 pages")
-    await give(page, "paste", file("image.png", "image/png", pictures.png(80, 60, (120, 30, 90))))
+    await give(
+        page, "paste", file("image.png", "image/png", small_files.png(80, 60, (120, 30, 90)))
+    )
     await give(page, "dragover", CAT)
     await expect(page.get_by_text("Drop to attach")).to_be_visible()
     await snap("files dropping")
@@ -161,7 +163,7 @@ async def test_a_photo_is_scaled_down_to_what_many_of_them_may_have(
     page: Page, served: Served
 ) -> None:
     await new_chat(page, served)
-    photo = file("photo.png", "image/png", pictures.png(4_000, 3_000))
+    photo = file("photo.png", "image/png", small_files.png(4_000, 3_000))
     await page.set_input_files("#file-input", [photo])
     await expect(chip(page, "photo.png")).to_contain_text("2000 × 1500", timeout=60_000)
     await expect(chip(page, "photo.png")).to_contain_text("scaled down")

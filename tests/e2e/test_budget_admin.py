@@ -16,7 +16,7 @@ from tests.e2e.served import Served
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 MAKE = """
 from conversations.models import User
-from tests.work import limited
+from tests.support.people_and_turns import limited
 user = User.objects.create(username='bea')
 user.set_password('correct horse battery')
 user.save()

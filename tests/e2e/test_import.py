@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from tests.e2e.conftest import picture
 from tests.e2e.people import NAME, ended, say, set_up
 from tests.e2e.served import Served
-from tests.recorded import recorded_files
+from tests.support.recorded_conversations import recorded_files
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 FILES = recorded_files("dev")

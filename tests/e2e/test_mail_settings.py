@@ -9,8 +9,8 @@ from playwright.async_api import Page, expect
 
 from tests.e2e.conftest import Serve, Snap
 from tests.e2e.people import ended, say, set_up, start_chat
-from tests.mailfakes import SmtpSink
-from tests.mailservers import PASSWORD, MailServer
+from tests.support.fake_mail import SmtpSink
+from tests.support.mail_servers import PASSWORD, MailServer
 from tests.tools.mailboxes import Mailbox, mailbox_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]

@@ -199,7 +199,11 @@ async def test_waiting_can_be_cancelled_and_endings_say_what_they_mean(
 async def test_a_budget_that_is_used_up_says_when_it_comes_back(page: Page, titled: Served) -> None:
     await set_up(page, titled)
     ada = f"User.objects.get(username='{NAME}')"
-    titled.manage("shell", "-c", f"from tests.work import limited, User; limited({ada}, 18_000)")
+    titled.manage(
+        "shell",
+        "-c",
+        f"from tests.support.people_and_turns import limited, User; limited({ada}, 18_000)",
+    )
     await start_chat(page, titled, "Hello")
     section = await ended(page, 1)
     await expect(section.locator(".chip")).to_have_text("Over budget")

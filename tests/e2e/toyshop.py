@@ -7,7 +7,7 @@ import sys
 
 from django.core.management import execute_from_command_line
 
-from tests.toys import TOYS
+from tests.support.toy_tools import TOYS
 from tools.framework.registry import TOOLS
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import psutil
 
 from agentweb.bench.websocket_client import Closed, Socket, connect
+from tests.agentweb.test_serve import Visitor, begin, set_up, socket_path
 from tests.e2e.served import Served
-from tests.web.test_serve import Visitor, begin, set_up, socket_path
 
 MB = 1_000_000
 

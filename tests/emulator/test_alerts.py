@@ -13,7 +13,7 @@ from agentweb.demo.openings import openings
 from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_prompt
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
-from tests.ranking import expected
+from tests.support.job_ranking import expected
 from tools.html.readable import readable
 
 REDUCTIONS = [lambda agent: None, cut_results, summarise]

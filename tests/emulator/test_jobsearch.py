@@ -11,7 +11,7 @@ from agentweb.demo.openings import opening
 from agentweb.demo.workspace import PROMPTS, QUESTIONS, RESULT_NAME
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
-from tests.ranking import expected
+from tests.support.job_ranking import expected
 from tools.html.readable import readable
 
 Shape = Callable[[str, str], str]

@@ -18,7 +18,7 @@ import pytest
 
 from agentweb.emulator.catalogue import MODELS
 from tests.emulator.corruptions import CORRUPTIONS, Corruption, small_talk
-from tests.recorded import recorded_files
+from tests.support.recorded_conversations import recorded_files
 
 OWN = Path("small talk")
 PATHS = [OWN, *recorded_files("dev"), *recorded_files("long")]

@@ -19,8 +19,8 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, envelope
 from conversations.log.leases import Lease
 from conversations.runtime.adapters import TurnCalls
+from tests.agent.twins import TwinLog, TwinStage, TwinTools
 from tests.faults.talks import WORDS, Talk
-from tests.runner.twins import TwinLog, TwinStage, TwinTools
 
 #: Of both families of tokenizers, one with a dearer tier.
 MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5", "claude-opus-5-5",

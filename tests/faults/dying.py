@@ -42,17 +42,17 @@ def main() -> None:
 def halt_at(border: str) -> None:
     from conversations.log import append
     from conversations.turns import tool_calls
-    from tests import toys
+    from tests.support import toy_tools
     from tools.framework.registry import TOOLS
 
-    TOOLS.update(toys.TOYS)
+    TOOLS.update(toy_tools.TOYS)
     match border:
         case "planned":
             tool_calls.start_tool = _halting(tool_calls.start_tool, before=True)
         case "started":
             tool_calls.start_tool = _halting(tool_calls.start_tool)
         case "effect":
-            toys._note = _halting(toys._note)
+            toy_tools._note = _halting(toy_tools._note)
         case "finished":
             tool_calls.finish_tool = _halting(tool_calls.finish_tool)
         case "results":

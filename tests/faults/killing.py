@@ -63,10 +63,10 @@ def let_go() -> None:
 
 
 def write(chance: random.Random, kills: int) -> str:
-    from tests import records
+    from tests.support import stored_turns
 
     call_command("migrate", verbosity=0)
-    records.played()
+    stored_turns.played()
     done = 0
     for each in range(kills):
         texts = killed(partial(talk, each), 0.15 * chance.random(), begun=True)
@@ -82,13 +82,13 @@ def write(chance: random.Random, kills: int) -> str:
 
 def talk(each: int, tell: Callable[[str], object]) -> None:
     """Send one message after another and answer it; tell what is acknowledged."""
-    from tests import work
+    from tests.support import people_and_turns
 
     user = User.objects.get(username="ada")
     for at in range(1_000):
-        turn = work.queued(user, f"{each}-{at}")
+        turn = people_and_turns.queued(user, f"{each}-{at}")
         tell(f"{each}-{at}")
-        work.answered(work.claimed(turn))
+        people_and_turns.answered(people_and_turns.claimed(turn))
 
 
 def migrate(chance: random.Random, kills: int) -> str:
@@ -152,10 +152,10 @@ def is_whole() -> None:
     """Finish, and see that everything works."""
     call_command("migrate", verbosity=0)
     assert missing_guards() == []
-    from tests import records, replay
+    from tests.support import replayed_turns, stored_turns
 
-    replay.forget()
-    records.played()
+    replayed_turns.forget()
+    stored_turns.played()
     assert list(verify_everything(Tally())) == []
 
 

@@ -33,7 +33,7 @@ from conversations.models import (
     Turn,
 )
 from tests.faults.whole import App, Chat
-from tests.running import unrecorded
+from tests.support.running_turns import unrecorded
 
 #: Why a client goes away while the server may still be writing.
 _WENT_AWAY = ("protocol_error", "timeout")

@@ -88,18 +88,18 @@ def _send(
     from conversations.agent.ports import Ending, ModelFailed, Refused
     from conversations.agent.usage import Usage
     from conversations.log.leases import Lease
-    from tests import records, work
+    from tests.support import people_and_turns, stored_turns
 
     lease, found = Lease(*numbers), Counter[str]()
     for _ in range(rounds):
         try:
-            sent = work.opened(lease)
+            sent = people_and_turns.opened(lease)
             opened()
             time.sleep(dice.random() / 50)
-            ending = work.complete(usage=Usage(200, dice.randrange(2_500), 0, 0, 0))
+            ending = people_and_turns.complete(usage=Usage(200, dice.randrange(2_500), 0, 0, 0))
             if dice.random() < 0.1:
                 ending = Ending("error", failure=ModelFailed("cut", "cut"))
-            records.close(lease, sent.call, ending)
+            stored_turns.close(lease, sent.call, ending)
             found["settled"] += 1
             if dice.random() < 0.3:
                 _settle_again(sent.call)

@@ -47,10 +47,10 @@ from conversations.db import db
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry
 from conversations.turns.takeovers import take_over
-from tests import work
 from tests.faults.buying import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, Buyer, fault
 from tests.faults.oracle import settled
 from tests.faults.talks import WORDS, Talk, scene
+from tests.support import people_and_turns
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 MOST_CALLS_IN_CI = 300
@@ -128,10 +128,10 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
 
 
 def begun() -> Lease:
-    user = work.person()
+    user = people_and_turns.person()
     for period in PERIODS:
-        work.limited(user, 10**15, period)
-    return work.begun(user)
+        people_and_turns.limited(user, 10**15, period)
+    return people_and_turns.begun(user)
 
 
 def compare(seller: EmulatorServer, buyer: Buyer) -> None:

@@ -32,10 +32,10 @@ from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Tur
 from conversations.runtime.adapters import workspace_of
 from conversations.runtime.supervisor import Supervisor
 from conversations.turns import turns
-from tests import work
-from tests.environment import DATABASE
 from tests.faults.oracle import check_bills, check_rows
-from tests.running import supervising
+from tests.support import people_and_turns
+from tests.support.environment import DATABASE
+from tests.support.running_turns import supervising
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 STRIDE_IN_CI = 73 if DATABASE == "sqlite" else 219
@@ -67,7 +67,7 @@ async def run(supervisor: Supervisor, turn: Turn) -> Turn:
 
 
 def asked() -> Turn:
-    return work.queued(work.person(uuid4().hex), PROMPT)
+    return people_and_turns.queued(people_and_turns.person(uuid4().hex), PROMPT)
 
 
 async def recorded(supervisor: Supervisor, emulator: EmulatorServer) -> bytes:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
 from tests.e2e.served import PROJECT
+from tests.support import servers
 
 KILLS = int(os.environ.get("AGENTWEB_TEST_KILLS", "20"))
 KILLED = [("migrate", 8), ("steps", 5)]

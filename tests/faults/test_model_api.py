@@ -21,8 +21,8 @@ from conversations.models import ApiCall, ApiResult, BudgetWindow, ToolCall, Tur
 from tests.faults.matrix import NUMBERS, ROWS, Row
 from tests.faults.oracle import check_everything, check_rows
 from tests.faults.whole import App, files, reductions
-from tests.onedatabase import with_slice
-from tests.running import said
+from tests.support.one_database import with_slice
+from tests.support.running_turns import said
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 

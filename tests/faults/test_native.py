@@ -18,7 +18,7 @@ from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Tra
 from conversations.runtime.adapters import workspace_of
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App, Chat, reductions
-from tests.onedatabase import with_slice
+from tests.support.one_database import with_slice
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 PAGE = "The invoice 4711 of 1,250.50 EUR is paid by noon on Tuesday at the latest. " * 130

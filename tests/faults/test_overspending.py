@@ -27,10 +27,10 @@ from conversations.budgets.reconciliation import check_accounts, has_drift
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.turns import takeovers
-from tests import work
-from tests.allowing import padded, worst
-from tests.environment import DATABASE
 from tests.faults.spending import Plan, written
+from tests.support import people_and_turns
+from tests.support.budget_rows import padded, worst
+from tests.support.environment import DATABASE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SENDS = 100
@@ -108,11 +108,11 @@ def plans(leases: list[Lease], processes: int, dying: int) -> list[Plan]:
 @pytest.mark.parametrize(("processes", "dying"), [(2 if DATABASE == "postgres" else 1, 0), (5, 1)])
 def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings: Any) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 2 * SENDS
-    user = work.person()
+    user = people_and_turns.person()
     user.groups.add(Group.objects.create(name="Research"))
-    leases = [work.begun(user, f"Send {at}") for at in range(SENDS)]
+    leases = [people_and_turns.begun(user, f"Send {at}") for at in range(SENDS)]
     most = worst(leases[0])
-    own = work.limited(user, 12 * most)
+    own = people_and_turns.limited(user, 12 * most)
     Budget.objects.create(scope="site", kind="pool", period="day", limit=40 * most)
     Budget.objects.create(
         scope="group", group=Group.objects.get(), kind="pool", unit="tokens",

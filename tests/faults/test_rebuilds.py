@@ -22,7 +22,7 @@ from conversations.reductions.summary import summary_card
 from conversations.runtime.adapters import workspace_of
 from tests.faults.oracle import check_requests, check_rows
 from tests.faults.whole import App, Chat
-from tests.running import until
+from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 PAGE = "The invoice 4711 of 1,250.50 EUR is paid by noon on Tuesday at the latest. " * 130

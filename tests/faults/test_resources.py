@@ -24,9 +24,9 @@ from conversations.claude.sse import EventReader
 from conversations.db import THREADS, db
 from conversations.live.turn_stream import TurnStage
 from conversations.models import User
-from tests.environment import DATABASE
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App
+from tests.support.environment import DATABASE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 LATE = ("hang_after:12", "pings:9", "hang:x1")

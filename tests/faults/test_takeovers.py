@@ -25,11 +25,11 @@ from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import ToolCall, Turn
 from conversations.turns.takeovers import MOST_TAKEOVERS
-from tests import toys
 from tests.faults.dying import BORDERS
 from tests.faults.oracle import check_rows
 from tests.faults.test_overspending import ROOT, address
-from tests.running import ended, is_valid, queue, said, supervising, unrecorded
+from tests.support import toy_tools
+from tests.support.running_turns import ended, is_valid, queue, said, supervising, unrecorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 EFFECTS = {"peek": "read", "put": "keyed", "fire": "write"}
@@ -53,7 +53,7 @@ def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Pat
 
     emulator.emulator.reset()
     settings.ANTHROPIC_BASE_URL = emulator.url
-    toys.install(monkeypatch, tmp_path / "ran")
+    toy_tools.install(monkeypatch, tmp_path / "ran")
     ApprovalRule.objects.create(tool="fire", rule="allow")
     return tmp_path / "ran"
 
@@ -87,7 +87,7 @@ def kill_at(border: str, workers: subprocess.Popen[str]) -> None:
     """Run a worker up to a border, and kill it there."""
     assert workers.stdin is not None
     assert workers.stdout is not None
-    workers.stdin.write(json.dumps([border, {toys.RAN: os.environ[toys.RAN]}]) + "\n")
+    workers.stdin.write(json.dumps([border, {toy_tools.RAN: os.environ[toy_tools.RAN]}]) + "\n")
     workers.stdin.flush()
     here, _, pid = workers.stdout.readline().partition(" ")
     assert here == "here"
@@ -115,7 +115,7 @@ async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
     assert (row.state, row.finish_reason, row.takeovers) == ("done", "end_turn", 1)
     call = await db(ToolCall.objects.select_related("output").get)
     is_unknown = name == "fire" and border in ("started", "effect")
-    runs = toys.ran(ran)
+    runs = toy_tools.ran(ran)
     if is_unknown:
         assert len(runs) == (border == "effect")
         assert (call.state, wire.decode(call.output.text)) == ("unknown", CUT_SHORT)
@@ -141,7 +141,7 @@ async def test_a_turn_that_kills_its_workers_is_given_up_and_others_run(
     async with supervising():
         row, fine = await ended(poison), await ended(other)
     assert (row.state, row.finish_reason, fine.state) == ("failed", "poison", "done")
-    assert len({key for name, key in toys.ran(ran) if name == "put"}) == 1
+    assert len({key for name, key in toy_tools.ran(ran) if name == "put"}) == 1
     assert await db(Turn.objects.filter(takeovers__gt=0).count) == 1
     await db(check_rows)
     await db(is_valid, row.conversation)

@@ -15,7 +15,7 @@ from conversations.db import db
 from conversations.models import ApiCall, ApiResult, Turn
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App, Chat
-from tests.running import until
+from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 

@@ -28,8 +28,8 @@ from conversations.models import LIVE, Conversation, Transformation, Turn, User
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import TurnTools, workspace_of
 from conversations.runtime.supervisor import Supervisor
-from tests import work
-from tests.running import supervising, until
+from tests.support import people_and_turns
+from tests.support.running_turns import supervising, until
 from tests.web.fold import Page
 from tests.web.tabs import frame_of
 
@@ -149,8 +149,8 @@ class App:
         """A new person with a budget and an open page on an empty conversation."""
 
         def arrive() -> Chat:
-            user = work.person(f"p{uuid4().hex[:8]}")
-            work.limited(user, limit)
+            user = people_and_turns.person(f"p{uuid4().hex[:8]}")
+            people_and_turns.limited(user, limit)
             client = Client()
             client.force_login(user)
             conversation = Conversation.objects.create(owner=user, model=conf.model)

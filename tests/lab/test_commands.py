@@ -17,7 +17,7 @@ from conversations.lab.records import record_from
 from conversations.lab.report import simulate
 from conversations.reductions.trial_subject import RECALL
 from tests.lab.talks import PAGE, answer, line, reading, user, world
-from tests.recorded import recorded_files
+from tests.support.recorded_conversations import recorded_files
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from conversations.lab.records import Record, read_records
 from conversations.lab.replayer import Replayer
 from conversations.lab.report import Report, simulate
 from tests.lab.talks import world
-from tests.recorded import recorded_files
+from tests.support.recorded_conversations import recorded_files
 
 #: Classic presets, which `adaptive` may not cost more than.
 CLASSIC = ("tool-budget", "rebuild", "gated-trim", "structured", "classic")

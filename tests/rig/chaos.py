@@ -26,7 +26,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests import prepared, servers
 from tests.rig import model as models
 from tests.rig.client import FINAL, Away, Chat, Person
 from tests.rig.forking import base
@@ -35,6 +34,7 @@ from tests.rig.proxy import Proxy
 from tests.rig.report import ENOUGH, Report, dumped, keep, say_aloud
 from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import SCRIPT, SMALL, TOOLS
+from tests.support import prepared_databases, servers
 
 #: Kills of one round, and rounds that go on at the same time.
 ROUND, AT_ONCE = 100, 4
@@ -253,7 +253,7 @@ def _through(ways: list[Proxy], number: int) -> dict[str, str]:
 
     store, broker = servers.shared_postgres(), servers.shared_redis()
     ways += [Proxy(store.port), Proxy(broker.port)]
-    url = prepared.postgres(store).replace(f":{store.port}/", f":{ways[1].port}/")
+    url = prepared_databases.postgres(store).replace(f":{store.port}/", f":{ways[1].port}/")
     return {"DATABASE_URL": url, "REDIS_URL": f"redis://127.0.0.1:{ways[2].port}/{number}"}
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import libfaketime
 
-from tests import servers
 from tests.rig.forking import PROJECT
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
+from tests.support import servers
 
 _LIBRARY = Path(libfaketime.__file__).parent / "vendor" / "libfaketime" / "src" / "libfaketime.so.1"
 

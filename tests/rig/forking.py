@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import servers
 from tests.rig.processes import Process
+from tests.support import servers
 
 PROJECT = Path(__file__).resolve().parents[2]
 #: What takes long to import and needs no settings.
@@ -52,7 +52,7 @@ WARM = (
     "agentweb.urls",
     "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.server",
     "agentweb.management.commands.serve", "agentweb.management.commands.worker",
-    "tests.rig.hands", "tests.rig.oracle", "tests.rig.roles", "tests.toys",
+    "tests.rig.hands", "tests.rig.oracle", "tests.rig.roles", "tests.support.toy_tools",
 )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def sessions() -> int:
 def answers(conversation: str) -> list[str]:
     """Give the text of the answers of each turn of a conversation."""
     from conversations.models import Turn
-    from tests.running import said
+    from tests.support.running_turns import said
 
     rows = Turn.objects.filter(conversation__public_id=conversation)
     return [said(row) for row in rows.order_by("number")]
@@ -184,7 +184,7 @@ def everything() -> dict[str, str]:
     """Give a digest of each table, to see that nothing was written."""
     import hashlib
 
-    from tests.work import everything as rows
+    from tests.support.people_and_turns import everything as rows
 
     tables = {name: repr(found) for name, found in rows().items()}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in tables.items()}
@@ -198,7 +198,7 @@ def add_tool_server(folder: str, token: str) -> None:
     from conversations.toolbox.mcp import servers
 
     root = User.objects.create(username="root", is_staff=True, is_superuser=True)
-    line = ["-m", "tests.mcpservers", "stdio"]
+    line = ["-m", "tests.support.mcp_servers", "stdio"]
     found = McpServer(
         name="demo", is_enabled=True, transport="stdio", command=sys.executable, arguments=line
     )

@@ -135,7 +135,7 @@ def _unrecorded(digests: Iterable[str]) -> list[str]:
 def _repeated(ran: Path) -> list[str]:
     """O5: tools that ran too often, by the file in which the toys write."""
     from conversations.models import ToolCall
-    from tests.toys import ran as runs_in
+    from tests.support.toy_tools import ran as runs_in
 
     if not ran.is_file():
         return []

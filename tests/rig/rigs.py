@@ -15,7 +15,8 @@ Settings are keyword arguments, `AGENTWEB_` names of the environment (`Rig.embed
 AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` may be given too,
 to put a `proxy.Proxy` in between. A lease has five seconds, not thirty, and the sweep comes each
 `sweep` seconds. A process started with `halts` stops at a place and says so
-(`rig.halted`): see roles. Tools of tests/toys.py are there; `rig.ran()` tells which have run.
+(`rig.halted`): see roles. Tools of tests/support/toy_tools.py are there; `rig.ran()` tells which
+have run.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ from typing import Any, Self
 from uuid import uuid4
 
 from conversations.context.view import wire
-from tests import prepared, servers, toys
 from tests.rig.client import Chat, Person
 from tests.rig.forking import Template, base
 from tests.rig.model import Model
 from tests.rig.oracle import invalid
 from tests.rig.processes import Process
+from tests.support import prepared_databases, servers, toy_tools
 
 MODES = ("embedded", "scaled")
 #: Micro-dollars a person of a rig may spend.
@@ -79,7 +80,7 @@ class Rig:
         environment = _environment(folder, model, settings)
         (folder / "data").mkdir(mode=0o700, parents=True)
         if "DATABASE_URL" not in settings:
-            shutil.copy(prepared.sqlite(), folder / "data" / "agentweb.sqlite3")
+            shutil.copy(prepared_databases.sqlite(), folder / "data" / "agentweb.sqlite3")
         rig = cls("embedded", folder, model, environment)
         rig._begin()
         if starts:
@@ -102,7 +103,7 @@ class Rig:
         """Web processes and workers on PostgreSQL and Redis; the run's own unless given."""
         store = postgres or servers.shared_postgres()
         fixed = {
-            "DATABASE_URL": prepared.postgres(store),
+            "DATABASE_URL": prepared_databases.postgres(store),
             "REDIS_URL": (redis or servers.shared_redis()).url,
             "AGENTWEB_RUN_TURNS_IN": "worker",
         }
@@ -269,7 +270,7 @@ class Rig:
 
     def ran(self) -> list[tuple[str, str]]:
         """Give name and key of every run of a toy."""
-        return toys.ran(self.folder / "ran")
+        return toy_tools.ran(self.folder / "ran")
 
     # The oracle
 
@@ -357,6 +358,6 @@ def _environment(folder: Path, model: Model, settings: dict[str, str]) -> dict[s
         "SECRET_KEY": "only for rigs, " * 4,
         "ANTHROPIC_API_KEY": "sk-test",
         "ANTHROPIC_BASE_URL": model.url,
-        toys.RAN: str(folder / "ran"),
+        toy_tools.RAN: str(folder / "ran"),
         "AGENTWEB_RIG_HALTED": str(folder / "halted"),
     } | settings  # fmt: skip

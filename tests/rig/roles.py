@@ -75,7 +75,7 @@ def _manage(*arguments: str) -> None:
 def _begin(sweep: float, halts: Sequence[str]) -> None:
     from conversations.runtime import process
     from tests.rig.heavy import HEAVY
-    from tests.toys import TOYS
+    from tests.support.toy_tools import TOYS
     from tools.framework.registry import TOOLS
 
     _own_names()

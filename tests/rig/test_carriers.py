@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
 from tests.rig import model as models
 from tests.rig.client import Chat
 from tests.rig.model import Barrier, Model, saying
 from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SCRIPT, SOME, begun, replace
+from tests.support import servers
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,7 +14,7 @@ from tests.rig.rigs import Rig
 from tests.rig.scenes import begun, replace
 
 pytestmark = pytest.mark.asyncio
-POISON = "tests.toys:_note:after"
+POISON = "tests.support.toy_tools:_note:after"
 
 
 def runners(rig: Rig) -> list[Process]:

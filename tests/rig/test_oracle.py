@@ -8,15 +8,15 @@ import pytest
 from django.db import connection
 
 from conversations.models import BudgetWindow, Message
-from tests import records
-from tests.environment import DATABASE
 from tests.rig.oracle import check
+from tests.support import stored_turns
+from tests.support.environment import DATABASE
 
 pytestmark = pytest.mark.django_db
 
 
 def test_what_was_acknowledged_and_is_not_stored_as_it_was_is_lost() -> None:
-    place = records.played(title="Read the file")
+    place = stored_turns.played(title="Read the file")
     mine = str(place.conversation.public_id), str(place.turn.client_id)
     assert check([(*mine, "Read the file")])["wrong"]["lost"] == []
     for lost in (
@@ -28,7 +28,7 @@ def test_what_was_acknowledged_and_is_not_stored_as_it_was_is_lost() -> None:
 
 
 def test_a_conversation_is_verified_again_when_its_chain_has_gone_on() -> None:
-    place = records.played()
+    place = stored_turns.played()
     found = check()
     assert not any(found["wrong"].values())
     on = " ON conversations_message" if DATABASE == "postgres" else ""
@@ -42,7 +42,7 @@ def test_a_conversation_is_verified_again_when_its_chain_has_gone_on() -> None:
 
 
 def test_what_is_held_at_rest_is_found_though_no_chain_has_gone_on() -> None:
-    records.played()
+    stored_turns.played()
     ends = check()["ends"]
     BudgetWindow.objects.update(held=1)
     wrong = check(ends=ends)["wrong"]

@@ -17,13 +17,13 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from tests import mcpservers, prepared, servers
 from tests.rig import model as models
 from tests.rig.client import Chat
 from tests.rig.listener import Listener
 from tests.rig.model import Model
 from tests.rig.rigs import MODES, Rig
 from tests.rig.scenes import SCRIPT, begun
+from tests.support import mcp_servers, prepared_databases, servers
 
 pytestmark = pytest.mark.asyncio
 NAMES = ("api", "site", "database", "redis", "server")
@@ -56,14 +56,14 @@ def vault(
     redis = None
     if mode == "scaled":
         redis = servers.start_redis("--requirepass", planted["redis"])
-        url = prepared.postgres(servers.shared_postgres())
+        url = prepared_databases.postgres(servers.shared_postgres())
         settings["DATABASE_URL"] = url.replace("agentweb@", f"agentweb:{planted['database']}@")
         settings["REDIS_URL"] = redis.url.replace("//", f"//:{planted['redis']}@")
     binaries = Path(servers.shared_postgres().command[0]).parent
     settings["PATH"] = f"{binaries}:/usr/bin:/bin"
     with Rig.of(mode, folder, model, **settings) as rig:
         rig.call(
-            "tests.rig.hands:add_tool_server", folder=str(mcpservers.ROOT), token=planted["server"]
+            "tests.rig.hands:add_tool_server", folder=str(mcp_servers.ROOT), token=planted["server"]
         )
         yield rig
     if redis is not None:
@@ -89,7 +89,7 @@ async def tool_server(rig: Rig) -> psutil.Process:
     async with asyncio.timeout(60):
         while True:
             for child in tree(rig):
-                if "tests.mcpservers" in child.cmdline():
+                if "tests.support.mcp_servers" in child.cmdline():
                     return child
             await asyncio.sleep(0.2)
 

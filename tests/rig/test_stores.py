@@ -16,14 +16,14 @@ import psycopg
 import pytest
 import pytest_asyncio
 
-from tests import prepared, servers
 from tests.rig import model as models
 from tests.rig.client import Person
 from tests.rig.model import Model, saying
 from tests.rig.proxy import Proxy
 from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SCRIPT, SOME, begun, works
-from tests.servers import Server
+from tests.support import prepared_databases, servers
+from tests.support.servers import Server
 
 pytestmark = pytest.mark.asyncio
 #: Seconds within which everything works again without a restart, on a busy machine.
@@ -72,7 +72,7 @@ def shared(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     store = servers.start_postgres("fsync=on", "synchronous_commit=on", "max_connections=60")
     broker = servers.start_redis()
     with Proxy(store.port) as to_store, Proxy(broker.port) as to_broker:
-        url = prepared.postgres(store).replace(f":{store.port}/", f":{to_store.port}/")
+        url = prepared_databases.postgres(store).replace(f":{store.port}/", f":{to_store.port}/")
         redis = f"redis://127.0.0.1:{to_broker.port}/0"
         folder = tmp_path_factory.mktemp("rig-stores")
         with Rig.scaled(

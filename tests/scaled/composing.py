@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests import servers
-from tests.composing import filled, read
+from tests.support import servers
+from tests.support.compose_file import filled, read
 from tests.test_project import ROOT
 
 DEPLOY = ROOT / "agentweb" / "deploy"

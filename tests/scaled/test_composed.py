@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from agentweb.heartbeat import LASTS
-from tests import servers
+from tests.agentweb.test_serve import Visitor, begin, set_up
 from tests.scaled.composing import Composed, until
+from tests.support import servers
 from tests.web.test_health import stopped
-from tests.web.test_serve import Visitor, begin, set_up
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import imaplib
 from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from tests.mailservers import PASSWORD, MailServer
+from tests.support.mail_servers import PASSWORD, MailServer
 from tools.mail.accounts import Account, MailAccess, Security, Server
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.mailservers import MailServer
+from tests.support.mail_servers import MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of
 from tools.framework.execute import execute
 from tools.framework.registry import TOOLS

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.mailfakes import FakeImap
-from tests.mailservers import Authority, make_authority
+from tests.support.fake_mail import FakeImap
+from tests.support.mail_servers import Authority, make_authority
 from tests.tools.mailboxes import Mailboxes
 from tools.framework.execute import execute
 from tools.framework.registry import TOOLS

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 import pytest
 import pytest_asyncio
 
-from tests.mailfakes import FakeImap
-from tests.mailservers import Authority, make_authority
+from tests.support.fake_mail import FakeImap
+from tests.support.mail_servers import Authority, make_authority
 from tests.tools.conftest import build_reply
 from tests.tools.mailboxes import Mailboxes
 from tools.framework.execute import execute

@@ -12,8 +12,8 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.mailfakes import FakeImap
-from tests.mailservers import make_authority
+from tests.support.fake_mail import FakeImap
+from tests.support.mail_servers import make_authority
 from tests.tools.mailboxes import Mailboxes
 from tools.framework.errors import InputError
 from tools.framework.execute import execute

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.mailfakes import SmtpSink
-from tests.mailservers import PASSWORD, MailServer
+from tests.support.fake_mail import SmtpSink
+from tests.support.mail_servers import PASSWORD, MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of, opened_to
 from tools.framework.execute import execute
 from tools.framework.registry import TOOLS

@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 
 from conversations.toolbox.mcp.approved import image_type
-from tests import mcpservers, pictures
-from tests.mcpservers import Heard, HttpServer, pooled
+from tests.support import mcp_servers, small_files
+from tests.support.mcp_servers import Heard, HttpServer, pooled
 from tools.framework.outside_access import WebAccess
 from tools.mcp.content import tool_result
 from tools.mcp.errors import DefinitionChangedError, ServerError, ServerOffError
@@ -24,7 +24,7 @@ from tools.mcp.server import Address, Command
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[HttpServer]:
-    with mcpservers.over_http() as running:
+    with mcp_servers.over_http() as running:
         yield running
 
 
@@ -32,9 +32,9 @@ def site() -> Iterator[HttpServer]:
 async def demo(
     request: Any, site: HttpServer, tmp_path_factory: Any
 ) -> AsyncIterator[tuple[Pool, Heard]]:
-    place: Command | Address = mcpservers.address(site.port)
+    place: Command | Address = mcp_servers.address(site.port)
     if request.param == "stdio":
-        place = mcpservers.command(tmp_path_factory.mktemp("mcp") / "run", FOO="bar")
+        place = mcp_servers.command(tmp_path_factory.mktemp("mcp") / "run", FOO="bar")
     async with pooled(place) as (pool, heard):
         await heard.until("connected")
         yield pool, heard
@@ -51,7 +51,7 @@ async def test_the_tools_are_listed_under_the_name_of_their_server(demo: Any) ->
     assert names["add"] == "mcp__demo__add"
     assert not any(tool.flaw for tool in demo[1].tools)
     definition = json.loads(demo[1].tools[0].text)
-    assert definition["description"] == mcpservers.WORDS
+    assert definition["description"] == mcp_servers.WORDS
     assert definition["annotations"] == {"readOnlyHint": True}
     assert "demo" in demo[1].standings[-1].says
 
@@ -116,7 +116,7 @@ async def test_a_child_has_the_environment_it_was_given_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY_KEY", "canary")
-    async with pooled(mcpservers.command(tmp_path, FOO="b $HOME;`id`")) as demo:
+    async with pooled(mcp_servers.command(tmp_path, FOO="b $HOME;`id`")) as demo:
         await demo[1].until("connected")
         told = (await given(demo, "told")).content[0].text.splitlines()
     names = {line.partition("=")[0] for line in told}
@@ -139,7 +139,7 @@ async def test_a_result_of_many_megabytes_ends_the_connection_and_the_next_one_w
 async def test_a_killed_server_fails_its_open_calls_and_is_connected_to_again(
     tmp_path: Path,
 ) -> None:
-    async with pooled(mcpservers.command(tmp_path)) as (pool, heard):
+    async with pooled(mcp_servers.command(tmp_path)) as (pool, heard):
         await heard.until("connected")
         call = asyncio.create_task(
             pool.call("demo", "wait", heard.digests["wait"], {"seconds": 60})
@@ -174,8 +174,8 @@ def runs_in(entry: Path, folder: Path) -> bool:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_site_that_went_away_is_found_again() -> None:
-    with mcpservers.over_http() as running:
-        async with pooled(mcpservers.address(running.port), check_seconds=0.2) as demo:
+    with mcp_servers.over_http() as running:
+        async with pooled(mcp_servers.address(running.port), check_seconds=0.2) as demo:
             await demo[1].until("connected")
             call = asyncio.create_task(given(demo, "wait", seconds=60))
             await asyncio.sleep(0.3)
@@ -241,7 +241,7 @@ async def test_a_command_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_what_is_no_image_is_left_out() -> None:
-    assert image_type(pictures.png(5, 5)) == "image/png"
+    assert image_type(small_files.png(5, 5)) == "image/png"
     assert image_type(b"<svg onload=alert(1)>") == ""
-    assert image_type(pictures.pdf()) == ""
+    assert image_type(small_files.pdf()) == ""
     assert image_type(b"") == ""

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests import mcpservers
-from tests.mcpservers import Heard, pooled
+from tests.support import mcp_servers
+from tests.support.mcp_servers import Heard, pooled
 from tools.framework.execute import execute
 from tools.framework.tool import ToolContext
 from tools.mcp.content import tool_result
@@ -30,7 +30,7 @@ Fake = Callable[..., Any]
 @pytest.fixture
 def fake(tmp_path: Path) -> Fake:
     """Connect to the hostile server in a mode of its own."""
-    return lambda mode, **facts: pooled(mcpservers.command(tmp_path, mode), **facts)
+    return lambda mode, **facts: pooled(mcp_servers.command(tmp_path, mode), **facts)
 
 
 async def look(pool: Pool, heard: Heard) -> Any:
@@ -169,7 +169,7 @@ async def test_a_server_that_never_answers_is_left_at_once(
 
 @pytest.mark.asyncio
 async def test_a_secret_that_a_server_repeats_is_not_told(tmp_path: Path) -> None:
-    place = mcpservers.command(tmp_path, "repeats", TOKEN="canary-of-a-token")
+    place = mcp_servers.command(tmp_path, "repeats", TOKEN="canary-of-a-token")
     async with pooled(place) as (_, heard):
         error = (await heard.until("failed")).error
     assert "canary" not in error

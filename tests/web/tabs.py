@@ -15,7 +15,7 @@ from conversations.db import db
 from conversations.live.socket_token import socket_token
 from conversations.live.watch import ALIVE
 from conversations.models import Conversation, User
-from tests import records
+from tests.support import stored_turns
 
 HOST = "127.0.0.1:8000"
 ORIGIN = f"http://{HOST}"
@@ -62,7 +62,7 @@ async def connected(
 
 
 async def ada_and_her_conversation() -> tuple[User, Conversation]:
-    played = await db(records.played)
+    played = await db(stored_turns.played)
     return played.user, played.conversation
 
 

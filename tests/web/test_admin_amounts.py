@@ -13,7 +13,7 @@ from conversations.budgets.windows_shown import present
 from conversations.models import Budget, BudgetWindow, Reservation, User
 from conversations.models.periods import shown
 from conversations.rendering.numbers import dollars
-from tests import allowing, work
+from tests.support import budget_rows, people_and_turns
 from tests.web.test_admin_budgets import MILLION, change, root, words
 from tests.web.test_admin_people import client_of, url
 from tests.web.test_admin_review import listed, staff
@@ -78,10 +78,10 @@ def test_a_limit_that_is_none_is_refused_in_words(
 
 
 def test_what_a_member_holds_is_not_shown_as_spent() -> None:
-    user = allowing.member("Research")
-    budget = allowing.group("Research", 9 * MILLION)
-    lease = work.begun(user)
-    spent = allowing.play(lease)
+    user = budget_rows.member("Research")
+    budget = budget_rows.group("Research", 9 * MILLION)
+    lease = people_and_turns.begun(user)
+    spent = budget_rows.play(lease)
     window = BudgetWindow.objects.get()
     BudgetWindow.objects.update(held=MILLION, limit=9 * MILLION)
     one = present([budget])[budget.pk]
@@ -90,8 +90,8 @@ def test_what_a_member_holds_is_not_shown_as_spent() -> None:
 
 
 def test_who_may_see_people_but_no_budgets_sees_none_on_their_page() -> None:
-    ada = work.person()
-    grant_more(budget=work.limited(ada, 5), amount=7, reason="The report is due")
+    ada = people_and_turns.person()
+    grant_more(budget=people_and_turns.limited(ada, 5), amount=7, reason="The report is due")
     some = staff("bob")
     assert "The report is due" in words(some.get(url(ada)))
     cid = User.objects.create(username="cid", is_staff=True)
@@ -103,8 +103,8 @@ def test_who_may_see_people_but_no_budgets_sees_none_on_their_page() -> None:
 
 
 def test_a_window_begins_and_ends_in_the_time_zone_of_its_budget(root: Client) -> None:
-    allowing.site(9 * MILLION, kind="pool", period="month", time_zone="Europe/Vienna")
-    allowing.play(work.begun(work.person()))
+    budget_rows.site(9 * MILLION, kind="pool", period="month", time_zone="Europe/Vienna")
+    budget_rows.play(people_and_turns.begun(people_and_turns.person()))
     window = BudgetWindow.objects.get()
     page = words(listed(root, BudgetWindow))
     for at in (window.starts_at, window.ends_at):
@@ -115,8 +115,8 @@ def test_a_window_begins_and_ends_in_the_time_zone_of_its_budget(root: Client) -
 
 
 def test_a_grant_on_a_persons_own_budget_is_not_said_to_be_for_all() -> None:
-    ada = work.person()
-    grant_more(budget=work.limited(ada, 5), amount=7, reason="because")
+    ada = people_and_turns.person()
+    grant_more(budget=people_and_turns.limited(ada, 5), amount=7, reason="because")
     page = words(client_of(ada).get(reverse("usage")))
     assert "of it granted on top" in page
     assert "granted to all" not in page

@@ -20,8 +20,8 @@ from conversations.budgets.grants import grant_more
 from conversations.budgets.status import standings
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
 from conversations.rendering.numbers import dollars
-from tests import allowing, work
-from tests.records import played
+from tests.support import budget_rows, people_and_turns
+from tests.support.stored_turns import played
 from tests.web.test_admin_people import client_of, form, url
 from tests.web.test_admin_review import listed, staff
 
@@ -59,7 +59,7 @@ def correct_page(window: BudgetWindow) -> str:
 
 def test_the_list_shows_how_each_budget_stands(root: Client) -> None:
     place = played("ada")
-    allowing.site(900 * MILLION, kind="pool", period="day", time_zone="Europe/Vienna")
+    budget_rows.site(900 * MILLION, kind="pool", period="day", time_zone="Europe/Vienna")
     window = BudgetWindow.objects.get(user=place.user)
     BudgetWindow.objects.filter(pk=window.pk).update(held=2 * MILLION)
     page = words(listed(root, Budget))
@@ -74,11 +74,11 @@ def test_the_list_shows_how_each_budget_stands(root: Client) -> None:
 def test_the_one_who_used_most_stands_for_all_members(root: Client) -> None:
     spent = []
     for name in ("ada", "bea"):
-        user = allowing.member("Research", name=name)
+        user = budget_rows.member("Research", name=name)
         if not spent:
-            allowing.group("Research", 9 * MILLION)
-        lease = work.begun(user)
-        spent.append(sum(allowing.play(lease) for _ in range(1 + len(spent))))
+            budget_rows.group("Research", 9 * MILLION)
+        lease = people_and_turns.begun(user)
+        spent.append(sum(budget_rows.play(lease) for _ in range(1 + len(spent))))
     budget = Budget.objects.get()
     page = words(listed(root, Budget))
     assert f"{dollars(max(spent))} spent of $9.00" in page
@@ -103,17 +103,17 @@ def test_the_one_who_used_most_stands_for_all_members(root: Client) -> None:
 def test_the_list_is_filtered_by_period_scope_and_subject(
     query: str, count: int, root: Client
 ) -> None:
-    ada = allowing.member("Research")
-    allowing.site(5, period="day")
-    allowing.group("Research", 5, unit="turns")
-    work.limited(ada, 5)
+    ada = budget_rows.member("Research")
+    budget_rows.site(5, period="day")
+    budget_rows.group("Research", 5, unit="turns")
+    people_and_turns.limited(ada, 5)
     facts = {"user": ada.pk, "group": Group.objects.get().pk}
     page = listed(root, Budget, query.format(**facts))
     assert page.count('class="budget-track"') == count
 
 
 def test_lists_cost_the_same_however_many_budgets_there_are(root: Client) -> None:
-    allowing.site(500 * MILLION, kind="pool")
+    budget_rows.site(500 * MILLION, kind="pool")
     counts = []
     for name in ("ada", "bea", "cleo"):
         place = played(name)
@@ -150,17 +150,17 @@ def test_a_budgets_page_links_its_windows_and_their_ledger(root: Client) -> None
 
 
 def test_a_persons_page_says_which_budgets_count_and_where_they_are_from(root: Client) -> None:
-    ada = allowing.member("Research")
-    allowing.site(900 * MILLION, kind="pool", period="day")
-    allowing.group("Research", 7 * MILLION, time_zone="Europe/Vienna")
-    cost = allowing.play(work.begun(ada))
+    ada = budget_rows.member("Research")
+    budget_rows.site(900 * MILLION, kind="pool", period="day")
+    budget_rows.group("Research", 7 * MILLION, time_zone="Europe/Vienna")
+    cost = budget_rows.play(people_and_turns.begun(ada))
     page = words(root.get(url(ada)))
     for shown in (
         "from group Research", "shared by everybody", f"{dollars(cost)} spent of $7.00",
         "(Europe/Vienna)", "Not exempt.", "Model calls 40 the site", "Money no cap the site",
     ):  # fmt: skip
         assert shown in page
-    work.limited(ada, 3 * MILLION, time_zone="Europe/Vienna")
+    people_and_turns.limited(ada, 3 * MILLION, time_zone="Europe/Vienna")
     TurnCap.objects.create(group=Group.objects.get(), rounds=50)
     TurnCap.objects.create(user=ada, micros=2 * MILLION)
     page = words(root.get(url(ada)))
@@ -199,8 +199,8 @@ def test_a_grant_is_previewed_given_once_and_seen(root: Client) -> None:
 
 
 def test_one_person_is_granted_more_of_what_all_have(root: Client) -> None:
-    ada, bea = allowing.member("Research"), allowing.member("Research", name="bea")
-    budget = allowing.group("Research", 7 * MILLION)
+    ada, bea = budget_rows.member("Research"), budget_rows.member("Research", name="bea")
+    budget = budget_rows.group("Research", 7 * MILLION)
     page = grant_page(budget, f"?user={ada.pk}")
     assert 'value="ada"' in root.get(page).content.decode()
     answer = send(root, page, amount="$1", user="ada")
@@ -208,7 +208,7 @@ def test_one_person_is_granted_more_of_what_all_have(root: Client) -> None:
     assert [one.limit for one in standings(ada.pk)] == [8 * MILLION]
     assert [one.limit for one in standings(bea.pk)] == [7 * MILLION]
     assert "There is no user nobody." in words(send(root, page, amount="1", user="nobody"))
-    pool = allowing.group("Research", 7 * MILLION, kind="pool")
+    pool = budget_rows.group("Research", 7 * MILLION, kind="pool")
     assert 'name="user"' not in root.get(grant_page(pool)).content.decode()
 
 
@@ -226,7 +226,7 @@ def test_one_person_is_granted_more_of_what_all_have(root: Client) -> None:
     ],
 )  # fmt: skip
 def test_a_grant_that_cannot_be_is_refused(values: dict[str, str], said: str, root: Client) -> None:
-    budget = work.limited(work.person(), 5)
+    budget = people_and_turns.limited(people_and_turns.person(), 5)
     for confirm in (False, True):
         response = send(root, grant_page(budget), confirm=confirm, **values)
         assert response.status_code == 400
@@ -246,7 +246,7 @@ def test_a_correction_is_an_entry_with_a_reason_and_made_once(root: Client) -> N
     assert (entry.amount, entry.reason, entry.actor.username) == (-5, "they asked", "root")
     window.refresh_from_db()
     assert standings(place.user.pk)[0].spent == window.spent
-    assert allowing.clean()
+    assert budget_rows.clean()
     for address in (url(place.user), change(window), change(Budget.objects.get())):
         assert "they asked root" in words(root.get(address))
 
@@ -262,15 +262,15 @@ def test_a_correction_never_goes_below_nothing(amount: str, root: Client) -> Non
 
 
 def test_what_is_changed_once_more_is_not_done_yet(root: Client) -> None:
-    budget = work.limited(work.person(), 5)
+    budget = people_and_turns.limited(people_and_turns.person(), 5)
     response = send(root, grant_page(budget), amount="1", change="1", confirm=False)
     assert 'value="1"' in response.content.decode()
     assert "This will be done" not in words(response)
 
 
 def test_who_is_exempt_is_set_with_a_reason_and_on_record(root: Client) -> None:
-    ada = allowing.member("Research")
-    allowing.group("Research", 5)
+    ada = budget_rows.member("Research")
+    budget_rows.group("Research", 5)
     page = reverse("admin:user_exempt", args=[ada.pk])
     assert f"{page}?to=on" in root.get(url(ada)).content.decode()
     for _ in range(2):
@@ -326,7 +326,7 @@ def test_a_limit_that_is_lowered_is_told_from_what_to_what(root: Client) -> None
 
 
 def test_caps_of_a_turn_are_set_on_the_page_of_the_person(root: Client) -> None:
-    ada = work.person()
+    ada = people_and_turns.person()
     caps = {"micros": "2.00", "rounds": "7", "tool_calls": "", "seconds": "", "user": ada.pk}
     posted = form(ada) | {f"turn_cap-0-{name}": value for name, value in caps.items()}
     assert root.post(url(ada), posted | {"turn_cap-TOTAL_FORMS": 1}).status_code == 302

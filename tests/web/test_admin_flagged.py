@@ -17,7 +17,7 @@ from conversations.context.errors import WireError
 from conversations.context.view import wire
 from conversations.models import ApiCall, ApiResult, BudgetWindow, ModelPrice
 from conversations.models.catalogue import MOST_RATE
-from tests import allowing, records, work
+from tests.support import budget_rows, people_and_turns, stored_turns
 from tests.web.test_admin_budgets import words
 from tests.web.test_admin_people import price, text
 from tests.web.test_admin_review import listed, superuser
@@ -33,12 +33,12 @@ ODD: list[dict[str, Any]] = [
 
 def settled(usage: dict[str, Any] | None) -> ApiResult:
     """Play a call that is billed so, under a budget."""
-    user = work.person()
-    work.limited(user, allowing.PLENTY)
-    lease = work.begun(user)
-    sent = work.opened(lease)
+    user = people_and_turns.person()
+    people_and_turns.limited(user, budget_rows.PLENTY)
+    lease = people_and_turns.begun(user)
+    sent = people_and_turns.opened(lease)
     said = usage_from(usage) if usage is not None else None
-    records.close(lease, sent.call, work.complete(usage=said))
+    stored_turns.close(lease, sent.call, people_and_turns.complete(usage=said))
     return ApiResult.objects.get(call=sent.call)
 
 
@@ -56,7 +56,7 @@ def test_an_impossible_figure_costs_something_and_is_flagged(odd: dict[str, Any]
     assert 0 < row.cost_micros == window.spent + window.overrun <= MOST_TOKENS * MOST_RATE
     assert window.held == 0
     assert standings(window.user_id or 0)[0].spent == row.cost_micros
-    assert allowing.clean()
+    assert budget_rows.clean()
     assert is_flagged(row)
     assert ApiCall.objects.filter(FLAGGED).count() == 1
 
@@ -71,12 +71,16 @@ def test_a_whole_answer_without_figures_is_not_free_and_is_flagged(bare: Any) ->
 
 
 def test_what_is_flagged_is_counted_on_the_overview_and_found_in_the_list() -> None:
-    lease = work.begun()
-    records.close(lease, work.opened(lease).call, work.complete(usage=usage_from(GOOD)))
+    lease = people_and_turns.begun()
+    stored_turns.close(
+        lease,
+        people_and_turns.opened(lease).call,
+        people_and_turns.complete(usage=usage_from(GOOD)),
+    )
     client = superuser()
     assert "Flagged figures 0" in words(client.get(reverse("admin:overview")))
-    odd = work.complete(usage=usage_from({"input_tokens": -1}))
-    records.close(lease, work.opened(lease).call, odd)
+    odd = people_and_turns.complete(usage=usage_from({"input_tokens": -1}))
+    stored_turns.close(lease, people_and_turns.opened(lease).call, odd)
     page = client.get(reverse("admin:overview"))
     assert "Flagged figures 1" in words(page)
     assert "?figures=flagged" in text(page)

@@ -13,8 +13,8 @@ from conversations.models import McpServer, McpTool, User
 from conversations.toolbox.mcp import servers
 from conversations.toolbox.mcp.approved import pool_servers, status
 from conversations.toolbox.secrets import MASK
-from tests import work
-from tests.services.test_mcp import definition, kinds, lists
+from tests.support import people_and_turns
+from tests.toolbox.test_mcp import definition, kinds, lists
 from tests.web.test_admin_review import staff, superuser
 
 pytestmark = pytest.mark.django_db
@@ -150,21 +150,21 @@ def test_nobody_without_the_permission_reaches_or_changes_anything() -> None:
         "effect": "read",
     }
     plain = Client()
-    plain.force_login(work.person("eve"))
+    plain.force_login(people_and_turns.person("eve"))
     looking = staff("bob")
     pages = [reverse("admin:mcp_health"), reverse("admin:mcp_tools", args=[server.pk])]
     for page in pages:
         assert plain.get(page).status_code == 302
         assert Client().get(page).status_code == 302
         assert looking.get(page).status_code == 200
-    before = work.everything()
+    before = people_and_turns.everything()
     for client, code in ((plain, 302), (Client(), 302), (looking, 403)):
         for name, data in (("mcp_decide", decide), ("mcp_check", {})):
             address = reverse(f"admin:{name}", args=[server.pk])
             assert client.post(address, data).status_code == code
         assert client.post(reverse(ADD), form(name="other")).status_code == code
         assert saved(client, server, note="x").status_code == code
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(User.objects.get(username="root"))
     for name in ("mcp_decide", "mcp_check"):

@@ -16,8 +16,8 @@ from django.urls import reverse
 
 from conversations.models import ApiResult, Transformation, User
 from conversations.rendering.numbers import dollars
-from tests import work
-from tests.records import played
+from tests.support import people_and_turns
+from tests.support.stored_turns import played
 from tests.web.tags import attributes
 from tests.web.test_admin_review import Inert, staff, superuser
 
@@ -74,7 +74,7 @@ def test_the_overview_runs_nothing_and_links_from_the_index() -> None:
 
 def test_the_overview_is_for_those_who_may_view_what_it_counts() -> None:
     client = Client()
-    user = work.person("eve", is_staff=True)
+    user = people_and_turns.person("eve", is_staff=True)
     client.force_login(user)
     page(client, status=403)
     assert client.get(reverse("admin:overview_csv", args=["users"])).status_code == 403

@@ -14,7 +14,7 @@ from django.utils import timezone
 from conversations.accounts.reading_log import record_reading
 from conversations.models import ApiModel, Budget, Conversation, ModelPrice, User
 from conversations.rendering.numbers import dollars
-from tests.records import played
+from tests.support.stored_turns import played
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PolicyError
 from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.policy import effective_policy, inherited, numbers
-from tests import records, work
+from tests.support import people_and_turns, stored_turns
 from tests.web.test_admin_people import client_of, form, text, url
 from tests.web.test_admin_review import staff
 
@@ -130,20 +130,20 @@ def test_who_may_only_look_sees_the_numbers_and_no_field(ada: User) -> None:
 
 def test_a_chat_may_choose_within_what_its_owner_is_allowed(ada: User) -> None:
     User.objects.update(policy_limits={"input_token_budget": [10_000, 60_000]})
-    conversation = work.queued(ada).conversation
+    conversation = people_and_turns.queued(ada).conversation
     client = client_of(ada)
     path = f"/c/{conversation.public_id}/settings/"
     assert "Your account allows 10,000 to 60,000." in text(client.get(path))
-    refused = client.post(path, {"model": records.MODEL, "input_token_budget": "70000"})
+    refused = client.post(path, {"model": stored_turns.MODEL, "input_token_budget": "70000"})
     assert refused.status_code == 400
     assert "Must be from 10,000 to 60,000 for this account" in text(refused)
-    taken = client.post(path, {"model": records.MODEL, "input_token_budget": "50000"})
+    taken = client.post(path, {"model": stored_turns.MODEL, "input_token_budget": "50000"})
     assert taken.status_code == 302
     assert effective_policy(Conversation.objects.get()).input_token_budget == 50_000
 
 
 def test_a_limit_counts_for_what_was_chosen_before_it(ada: User) -> None:
-    conversation = work.queued(ada).conversation
+    conversation = people_and_turns.queued(ada).conversation
     conversation.policy = {"preset": "classic", "input_token_budget": 70_000}
     conversation.save()
     assert effective_policy(conversation).input_token_budget == 70_000
@@ -154,7 +154,7 @@ def test_a_limit_counts_for_what_was_chosen_before_it(ada: User) -> None:
 
 
 def test_what_is_fixed_is_shown_as_it_is_and_dropped_when_saved(ada: User) -> None:
-    conversation = work.queued(ada).conversation
+    conversation = people_and_turns.queued(ada).conversation
     conversation.policy = {"compaction_enabled": False}
     conversation.save()
     User.objects.update(policy_limits={"compaction_enabled": "fixed"})
@@ -162,7 +162,7 @@ def test_what_is_fixed_is_shown_as_it_is_and_dropped_when_saved(ada: User) -> No
     path = f"/c/{conversation.public_id}/settings/"
     client = client_of(ada)
     assert "Set for your account." in text(client.get(path))
-    answer = client.post(path, {"model": records.MODEL, "compaction_enabled": "no"})
+    answer = client.post(path, {"model": stored_turns.MODEL, "compaction_enabled": "no"})
     assert answer.status_code == 302
     assert Conversation.objects.get().policy == {}
 

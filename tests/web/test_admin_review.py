@@ -30,8 +30,8 @@ from conversations.models import (
     User,
 )
 from conversations.turns import turns
-from tests import records
-from tests.records import Played, played
+from tests.support import stored_turns
+from tests.support.stored_turns import Played, played
 
 pytestmark = pytest.mark.django_db
 READ_ONLY = (
@@ -203,7 +203,7 @@ def test_the_call_page_shows_a_request_that_differs() -> None:
     played()
     row = Message.objects.get(kind="prompt")
     flip("conversations_message", "content", row.content.replace("Read", "Rend"), row.pk)
-    text = page(superuser(), records.last_call(row.conversation))
+    text = page(superuser(), stored_turns.last_call(row.conversation))
     assert "proof differs" in text
     assert "differs from the one that was sent" in text
 
@@ -213,13 +213,13 @@ def test_damaged_rows_are_shown_as_damaged() -> None:
     client, row = superuser(), compaction()
     flip("conversations_transformation", "edits", "[[", row.pk)
     assert "a stored row is damaged" in page(client, row)
-    assert "cannot be rebuilt" in page(client, records.last_call(row.conversation))
-    page(client, records.last_call(row.conversation), "body", 409)
+    assert "cannot be rebuilt" in page(client, stored_turns.last_call(row.conversation))
+    page(client, stored_turns.last_call(row.conversation), "body", 409)
 
 
 def test_the_rebuilt_request_is_plain_text() -> None:
     played()
-    call = records.last_call(Conversation.objects.get())
+    call = stored_turns.last_call(Conversation.objects.get())
     response = superuser().get(reverse("admin:apicall_body", args=[call.pk]))
     assert response["Content-Type"] == "text/plain; charset=utf-8"
     assert response["X-Content-Type-Options"] == "nosniff"
@@ -231,7 +231,7 @@ def test_the_rebuilt_request_is_plain_text() -> None:
 def test_without_the_permission_there_is_no_content_anywhere() -> None:
     place = played(title="Read the secret plan", result="the secret result 0815")
     client = staff("bob")
-    call = records.last_call(place.conversation)
+    call = stored_turns.last_call(place.conversation)
     tool = ToolCall.objects.get()
     for row in (compaction(), call, place.conversation, tool, place.turn):
         text = page(client, row)
@@ -247,7 +247,7 @@ def test_without_the_permission_there_is_no_content_anywhere() -> None:
 def test_reading_another_persons_content_leaves_an_audit_row_each_time() -> None:
     place = played()
     client = staff("bob", "read_content")
-    call, tool = records.last_call(place.conversation), ToolCall.objects.get()
+    call, tool = stored_turns.last_call(place.conversation), ToolCall.objects.get()
     reads: list[tuple[Any, str]] = [
         (compaction(), "change"), (call, "change"), (call, "body"), (tool, "change"),
         (place.conversation, "read"), (place.conversation, "read"),
@@ -288,7 +288,7 @@ def test_the_messages_are_read_in_pages() -> None:
     lease = leases.claim_turn(turn_id=turn.pk, owner="t")
     assert lease is not None
     for number in range(60):
-        records.reply(lease, (f'{{"type":"text","text":"part {number}"}}',), "end_turn")
+        stored_turns.reply(lease, (f'{{"type":"text","text":"part {number}"}}',), "end_turn")
     client, url = superuser(), reverse("admin:conversation_read", args=[place.conversation.pk])
     first = client.get(url).content.decode()
     (after,) = re.findall(r'href="\?after=(\d+)"', first)
@@ -321,8 +321,8 @@ def hostile() -> Played:
     )
     lease = leases.claim_turn(turn_id=turn.pk, owner="t")
     assert lease is not None
-    records.fail(lease, PAYLOAD)
-    records.reply(lease, ('{"type":"text","text":"' + PAYLOAD + '"}',), "end_turn")
+    stored_turns.fail(lease, PAYLOAD)
+    stored_turns.reply(lease, ('{"type":"text","text":"' + PAYLOAD + '"}',), "end_turn")
     Turn.objects.filter(pk=turn.pk).update(error_text=PAYLOAD, error_code=PAYLOAD)
     return place
 

@@ -15,8 +15,8 @@ from django.db.models import Model
 from django.urls import NoReverseMatch, URLPattern, reverse
 
 from conversations.accounts.reading_log import READ, record_reading
-from tests.onedatabase import ON_SQLITE
-from tests.records import played
+from tests.support.one_database import ON_SQLITE
+from tests.support.stored_turns import played
 from tests.web.canary import CONTENT, FACTS, WORD, plant, texts
 from tests.web.test_admin_review import staff
 

@@ -17,8 +17,8 @@ from conversations.log.chain import append, locked_site
 from conversations.models import Budget, BudgetWindow, Conversation, Crossing, Turn, User
 from conversations.models.periods import bounds
 from conversations.transcript.shapes import Bookmark
-from tests import records, work
-from tests.allowing import group, member
+from tests.support import people_and_turns, stored_turns
+from tests.support.budget_rows import group, member
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HTTP_HX_REQUEST": "true"}
@@ -54,7 +54,7 @@ def crossed(window: BudgetWindow, percent: int, spent: int, limit: int) -> None:
 
 
 def talk(user: User) -> Conversation:
-    return records.played(user.username, title="A talk").conversation
+    return stored_turns.played(user.username, title="A talk").conversation
 
 
 def text(response: Any, status: int = 200) -> str:
@@ -100,8 +100,8 @@ def test_the_end_of_a_budget_is_said_with_its_numbers_and_what_can_be_done() -> 
 
 
 def test_what_is_left_and_too_little_is_said_as_such() -> None:
-    user = work.person()
-    at(99, work.limited(user, LIMIT, "lifetime"), user)
+    user = people_and_turns.person()
+    at(99, people_and_turns.limited(user, LIMIT, "lifetime"), user)
     html = text(client_of(user).get("/c/new/"))
     assert "What is left of the budget ($0.010) is not enough for another answer." in html
     assert "It does not start anew." in html
@@ -112,9 +112,9 @@ def test_what_is_left_and_too_little_is_said_as_such() -> None:
 def test_a_message_that_cannot_be_answered_is_not_taken_and_stays_in_the_box(
     headers: dict[str, str],
 ) -> None:
-    user = work.person()
+    user = people_and_turns.person()
     conversation = talk(user)
-    budget = work.limited(user, LIMIT, "day")
+    budget = people_and_turns.limited(user, LIMIT, "day")
     at(100, budget, user)
     client = client_of(user)
     before = Turn.objects.count()
@@ -133,22 +133,22 @@ def test_a_message_that_cannot_be_answered_is_not_taken_and_stays_in_the_box(
 
 
 def test_a_message_that_was_taken_is_found_again_though_the_budget_is_used_up() -> None:
-    user = work.person()
+    user = people_and_turns.person()
     conversation = talk(user)
     client = client_of(user)
     said = {"text": "Once", "client_id": str(uuid4())}
     page = f"/c/{conversation.public_id}/send/"
     assert client.post(page, said, **HTMX).status_code == 200
     count = Turn.objects.count()
-    at(100, work.limited(user, LIMIT, "week"), user)
+    at(100, people_and_turns.limited(user, LIMIT, "week"), user)
     assert client.post(page, said, **HTMX).status_code == 200
     assert Turn.objects.count() == count
 
 
 def test_a_page_asks_again_and_hears_only_what_is_new() -> None:
-    user = work.person()
+    user = people_and_turns.person()
     conversation = talk(user)
-    budget = work.limited(user, LIMIT, "day")
+    budget = people_and_turns.limited(user, LIMIT, "day")
     at(100, budget, user)
     client = client_of(user)
     address = f"/usage/notices/?chat={conversation.public_id}"
@@ -166,15 +166,15 @@ def test_a_page_asks_again_and_hears_only_what_is_new() -> None:
 
 @pytest.mark.parametrize("chat", ["x", "00000000-0000-4000-8000-000000000000", "theirs"])
 def test_nothing_is_said_of_the_conversation_of_another(chat: str) -> None:
-    theirs = str(talk(work.person("eve")).public_id)
+    theirs = str(talk(people_and_turns.person("eve")).public_id)
     address = f"/usage/notices/?chat={theirs if chat == 'theirs' else chat}"
-    assert client_of(work.person()).get(address, **HTMX).status_code == 404
+    assert client_of(people_and_turns.person()).get(address, **HTMX).status_code == 404
 
 
 def test_frames_say_what_pages_say() -> None:
-    user = work.person()
+    user = people_and_turns.person()
     conversation = talk(user)
-    budget = work.limited(user, LIMIT, "day")
+    budget = people_and_turns.limited(user, LIMIT, "day")
     window = at(80, budget, user)
     for event in (MeterMoved(), BudgetMoved()):
         assert f'data-notice="{window.pk}:80"' in render.render(conversation.pk, event)

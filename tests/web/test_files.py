@@ -13,8 +13,8 @@ from conversations.context.tokens.media import MOST_BYTES
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.models import Attachment, Conversation, User
-from tests import pictures, work
-from tests.attaching import NOTES, PDF, PNG, kept, started
+from tests.support import people_and_turns, small_files
+from tests.support.attached_files import NOTES, PDF, PNG, kept, started
 
 pytestmark = pytest.mark.django_db
 HOSTILE = '"><img src=x onerror=alert(1)>.png'
@@ -22,7 +22,7 @@ HOSTILE = '"><img src=x onerror=alert(1)>.png'
 
 @pytest.fixture
 def user() -> User:
-    return work.person()
+    return people_and_turns.person()
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_an_upload_comes_back_as_it_waits_in_the_composer(client: Client, user: 
 
 
 def test_what_a_file_is_called_and_said_to_be_means_nothing(client: Client) -> None:
-    assert upload(client, pictures.pdf(), "cat.png").status_code == 200
+    assert upload(client, small_files.pdf(), "cat.png").status_code == 200
     assert Attachment.objects.get().media_type == "application/pdf"
     page = upload(client, b"<svg/>", "cat.png")
     assert page.status_code == 400
@@ -82,9 +82,9 @@ def test_a_hostile_name_is_text_wherever_it_is_shown(client: Client, user: User,
     ("data", "kind", "is_shown"),
     [
         (PNG, "image/png", True),
-        (pictures.jpeg(), "image/jpeg", True),
-        (pictures.gif(), "image/gif", True),
-        (pictures.webp(), "image/webp", True),
+        (small_files.jpeg(), "image/jpeg", True),
+        (small_files.gif(), "image/gif", True),
+        (small_files.webp(), "image/webp", True),
         (PDF, "application/pdf", False),
         (NOTES, "text/plain; charset=utf-8", False),
         (PNG + b"<script>alert(1)</script>", "image/png", True),
@@ -110,9 +110,11 @@ def test_a_file_is_its_owners_alone(client: Client, user: User, kind: str) -> No
     started(user, sent)
     other = Client()
     if kind != "nobody":
-        eve = work.person("eve", is_staff=kind != "another", is_superuser=kind == "superuser")
+        eve = people_and_turns.person(
+            "eve", is_staff=kind != "another", is_superuser=kind == "superuser"
+        )
         other.force_login(eve)
-    before = work.everything()
+    before = people_and_turns.everything()
     for file in (waits, sent):
         theirs = other.get(f"/files/{file.public_id}")
         nobodys = other.get(f"/files/{uuid4()}")
@@ -122,7 +124,7 @@ def test_a_file_is_its_owners_alone(client: Client, user: User, kind: str) -> No
         assert removed.status_code == theirs.status_code
     page = other.get(f"/files/waiting/?id={waits.public_id}")
     assert b"cat.png" not in page.content
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 def test_a_file_of_a_chat_in_the_trash_is_not_found(client: Client, user: User) -> None:
@@ -175,11 +177,11 @@ def test_without_script_the_form_brings_the_files_itself(client: Client) -> None
 
 @pytest.mark.parametrize("ids", [["x"], [str(uuid4())], ["\0"], ["1" * 400]])
 def test_ids_that_are_no_files_are_refused_in_words(client: Client, ids: list[str]) -> None:
-    before = work.everything()
+    before = people_and_turns.everything()
     response = client.post("/c/start/", {"text": "Hi", "attachments": ids})
     assert response.status_code == 400
     assert b"not there" in response.content
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 def test_a_draft_shows_what_still_waits(client: Client, user: User) -> None:
@@ -214,7 +216,7 @@ def test_the_page_of_files_goes_by_pages(client: Client, user: User, monkeypatch
 
     monkeypatch.setattr(attachments_shown, "PAGE", 2)
     for number in range(1, 6):
-        kept(user, pictures.png(number, 1), f"file-{number}.png")
+        kept(user, small_files.png(number, 1), f"file-{number}.png")
     seen, address = [], "/files/attached/"
     while address:
         page = client.get(address)

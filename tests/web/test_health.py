@@ -18,7 +18,7 @@ from django.test import Client
 
 from agentweb import postgres_timeouts
 from conversations.web import health
-from tests import servers
+from tests.support import servers
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,8 @@ from conversations.accounts.reading_log import READ
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation, User
-from tests import records, work
-from tests.records import Played
+from tests.support import people_and_turns, stored_turns
+from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
@@ -47,7 +47,7 @@ def base(played: Played, *, review: bool = False) -> str:
 
 
 def reviewer(name: str = "rita", *, may_read: bool = True) -> User:
-    user = work.person(name, is_staff=True)
+    user = people_and_turns.person(name, is_staff=True)
     if may_read:
         user.user_permissions.add(Permission.objects.get(codename="read_content"))
     return user
@@ -59,7 +59,7 @@ def fragment(client: Client, url: str) -> Any:
 
 @pytest.fixture
 def played() -> Played:
-    return records.played()
+    return stored_turns.played()
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -79,8 +79,10 @@ def test_what_is_not_there_is_not_found(page: str, played: Played) -> None:
 
 
 def test_hostile_words_are_text_on_every_page() -> None:
-    played = records.played(title=HOSTILE, value=HOSTILE, result=HOSTILE + records.LONG)
-    plain = records.played("bob", title="words", value="words", result="words" + records.LONG)
+    played = stored_turns.played(title=HOSTILE, value=HOSTILE, result=HOSTILE + stored_turns.LONG)
+    plain = stored_turns.played(
+        "bob", title="words", value="words", result="words" + stored_turns.LONG
+    )
     client, other = visitor(played.user), visitor(plain.user)
     for page in PAGES:
         html = fragment(client, base(played) + page).content.decode()
@@ -102,9 +104,9 @@ def test_the_timeline_tells_each_call_and_what_was_changed_between(played: Playe
 
 
 def test_nothing_reduced_yet_says_what_will_come() -> None:
-    lease = work.begun()
-    work.answered(lease)
-    conversation = work.conversation_of(lease)
+    lease = people_and_turns.begun()
+    people_and_turns.answered(lease)
+    conversation = people_and_turns.conversation_of(lease)
     client = visitor(conversation.owner)
     page = fragment(client, f"/c/{conversation.public_id}/inspect/now/").content.decode()
     assert "Nothing has been reduced." in page
@@ -113,7 +115,7 @@ def test_nothing_reduced_yet_says_what_will_come() -> None:
 
 
 def test_a_chat_without_calls_has_an_inspector() -> None:
-    turn = work.queued(work.person())
+    turn = people_and_turns.queued(people_and_turns.person())
     url = f"/c/{turn.conversation.public_id}/inspect/"
     client = visitor(turn.conversation.owner)
     assert b"No call has been made yet" in client.get(url).content
@@ -126,17 +128,19 @@ def test_the_page_of_a_call_costs_the_same_queries_however_long_the_path_is() ->
             assert client.get(url).status_code == 200
         return len(found)
 
-    lease = work.begun()
-    work.answered(lease)
+    lease = people_and_turns.begun()
+    people_and_turns.answered(lease)
     for _ in range(2):
-        lease = work.next_turn(work.conversation_of(lease))
-        work.answered(lease)
-    conversation = work.conversation_of(lease)
+        lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
+        people_and_turns.answered(lease)
+    conversation = people_and_turns.conversation_of(lease)
     client, url = visitor(conversation.owner), f"/c/{conversation.public_id}/inspect/"
     pages = ("", "now/", "kinds/", "calls/3/", "calls/3/blocks/0/", "diff/2..3/")
     before = [queries(client, url + page) for page in pages]
     for _ in range(12):
-        work.answered(work.next_turn(Conversation.objects.get(pk=conversation.pk)))
+        people_and_turns.answered(
+            people_and_turns.next_turn(Conversation.objects.get(pk=conversation.pk))
+        )
     assert [queries(client, url + page) for page in pages] == before
     assert max(before) <= 20
 
@@ -188,14 +192,14 @@ def test_a_reviewer_sees_the_same_and_each_reading_is_recorded(page: str, played
 
 
 def test_only_staff_with_the_permission_may_review(played: Played) -> None:
-    strangers = [work.person("eve"), reviewer("sam", may_read=False)]
-    unprivileged = work.person("may")
+    strangers = [people_and_turns.person("eve"), reviewer("sam", may_read=False)]
+    unprivileged = people_and_turns.person("may")
     unprivileged.user_permissions.add(Permission.objects.get(codename="read_content"))
     for user in (*strangers, unprivileged, played.user):
         for page in PAGES:
             assert visitor(user).get(base(played, review=True) + page).status_code == 404
     assert not LogEntry.objects.exists()
-    root = work.person("root", is_staff=True, is_superuser=True)
+    root = people_and_turns.person("root", is_staff=True, is_superuser=True)
     assert visitor(root).get(base(played, review=True)).status_code == 200
     assert LogEntry.objects.count() == 1
 

@@ -15,7 +15,7 @@ from django.utils.translation import trans_real
 
 from conversations.accounts.people import keep_preferences
 from conversations.models import ApiModel
-from tests import records
+from tests.support import stored_turns
 from tools.framework.registry import TOOLS
 
 ROOT = Path(site.BASE_DIR) / "templates"
@@ -118,7 +118,7 @@ def unmarked(html: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_page_in_another_language_has_no_word_of_this_one(page: str, marked: None) -> None:
-    played = records.played("ada", title="xxx", value="xxx", result="xxx " * 900)
+    played = stored_turns.played("ada", title="xxx", value="xxx", result="xxx " * 900)
     keep_preferences(user_id=played.user.pk, changes={"language": "ar"})
     client = Client()
     client.force_login(played.user)

@@ -13,9 +13,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from conversations.library.conversations import delete_conversation
 from conversations.models import User
 from conversations.turns import turns
-from tests import records, work
-from tests.hands import summarise, talk
-from tests.records import Played
+from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import summarise, talk
+from tests.support.stored_turns import Played
 
 pytestmark = pytest.mark.django_db
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -103,7 +103,7 @@ def ask(client: Client, method: str, url: str) -> Any:
 
 @pytest.fixture(scope="module")
 def once_played(module_database: None) -> Played:
-    return records.played()
+    return stored_turns.played()
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
 
 
 def test_a_stranger_is_sent_to_the_login(played: Played) -> None:
-    before = work.everything()
+    before = people_and_turns.everything()
     for route, name in VIEWS:
         for method in ("get", "post"):
             response = ask(Client(), method, address(route, played.conversation.public_id, 5))
@@ -138,7 +138,7 @@ def test_a_stranger_is_sent_to_the_login(played: Played) -> None:
             else:
                 assert response.status_code == 302
                 assert response["Location"].startswith("/accounts/login/?next=/")
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 @pytest.mark.parametrize(("route", "name"), VIEWS)
@@ -147,7 +147,7 @@ def test_reading_changes_nothing_and_posting_is_for_what_changes(
 ) -> None:
     client = visitor(played.user)
     url = address(route, played.conversation.public_id, 5)
-    before = work.everything()
+    before = people_and_turns.everything()
     for method in ("get", "head"):
         response = ask(client, method, url)
         if name in POSTS:
@@ -158,7 +158,7 @@ def test_reading_changes_nothing_and_posting_is_for_what_changes(
         assert ask(client, method, url).status_code == 405
     if name not in POSTS | BOTH:
         assert ask(client, "post", url).status_code == 405
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 @pytest.mark.parametrize(("route", "name"), OF_A_CONVERSATION)
@@ -178,7 +178,7 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
     if name == "continue":
         played.conversation.turns.update(finish_reason="max_tokens")
     if name == "take_back":
-        work.next_turn(played.conversation)
+        people_and_turns.next_turn(played.conversation)
         turns.send_prompt(conversation=played.conversation, text="Later", client_id=UUID(UNKNOWN))
     if name in OF_THE_TRASH:
         delete_conversation(conversation=played.conversation)
@@ -210,7 +210,7 @@ def test_a_post_without_the_token_of_our_page_is_refused(
     client = Client(enforce_csrf_checks=True)
     client.force_login(played.user)
     client.get("/c/new/")
-    before = work.everything()
+    before = people_and_turns.everything()
     url = address(route, played.conversation.public_id)
     assert client.post(url, {"text": "hello"}).status_code == 403
     wrong = {"text": "hello", "csrfmiddlewaretoken": "x" * 64}
@@ -221,7 +221,7 @@ def test_a_post_without_the_token_of_our_page_is_refused(
     token = client.cookies["csrftoken"].value
     data = {"text": "hello", "csrfmiddlewaretoken": token}
     assert client.post(url, data, **own).status_code == 403  # type: ignore[arg-type]
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 def test_what_is_not_there_is_not_found(played: Played) -> None:

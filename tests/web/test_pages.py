@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from conversations.models import ApiModel, Conversation
 from conversations.transcript import transcript
 from conversations.turns import takeovers
-from tests import records, work
+from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
 
@@ -24,12 +24,14 @@ def client_of(user: Any) -> Client:
 
 
 def talk(size: int, name: str = "ada") -> Conversation:
-    lease = work.begun(work.person(name), "Question 1")
-    work.answered(lease)
+    lease = people_and_turns.begun(people_and_turns.person(name), "Question 1")
+    people_and_turns.answered(lease)
     for at in range(2, size + 1):
-        lease = work.next_turn(work.conversation_of(lease), f"Question {at}")
-        work.answered(lease)
-    return work.conversation_of(lease)
+        lease = people_and_turns.next_turn(
+            people_and_turns.conversation_of(lease), f"Question {at}"
+        )
+        people_and_turns.answered(lease)
+    return people_and_turns.conversation_of(lease)
 
 
 def queries(client: Client, path: str) -> int:
@@ -40,16 +42,16 @@ def queries(client: Client, path: str) -> int:
 
 
 def test_the_start_is_the_newest_talk_or_a_new_one() -> None:
-    user = work.person()
+    user = people_and_turns.person()
     assert client_of(user).get("/")["Location"] == "/c/new/"
-    work.queued(user, "first")
-    newest = work.queued(user, "second").conversation
+    people_and_turns.queued(user, "first")
+    newest = people_and_turns.queued(user, "second").conversation
     Conversation.objects.filter(pk=newest.pk).update(archived_at=None)
     assert client_of(user).get("/")["Location"] == f"/c/{newest.public_id}/"
 
 
 def test_a_talk_is_shown_with_its_turns_tools_and_markers() -> None:
-    played = records.played(title="Read <b>the</b> file")
+    played = stored_turns.played(title="Read <b>the</b> file")
     page = client_of(played.user).get(f"/c/{played.conversation.public_id}/")
     html = page.content.decode()
     assert page.status_code == 200
@@ -76,7 +78,7 @@ def test_a_page_costs_the_same_queries_however_many_talks_there_are(settings: An
     client, path = client_of(conversation.owner), f"/c/{conversation.public_id}/"
     few = queries(client, path)
     for at in range(30):
-        work.queued(conversation.owner, f"Talk {at}")
+        people_and_turns.queued(conversation.owner, f"Talk {at}")
     assert queries(client, path) == few
     assert b"Talk 29" in client.get(path).content
 
@@ -106,8 +108,8 @@ def test_a_page_that_is_not_there_is_no_error() -> None:
 
 
 def test_a_running_turn_is_in_the_live_part() -> None:
-    lease = work.begun()
-    conversation = work.conversation_of(lease)
+    lease = people_and_turns.begun()
+    conversation = people_and_turns.conversation_of(lease)
     path = f"/c/{conversation.public_id}/"
     html = client_of(conversation.owner).get(path).content.decode()
     assert html.index('id="live"') < html.index('id="turn-1"')
@@ -125,7 +127,7 @@ def test_the_sidebar_is_of_ones_own_talks() -> None:
 
 
 def test_the_prompt_of_a_link_is_filled_in_and_not_sent() -> None:
-    user = work.person()
+    user = people_and_turns.person()
     page = client_of(user).get("/c/new/", {"prompt": "</textarea><script>alert(1)</script>"})
     assert b"&lt;/textarea&gt;&lt;script&gt;" in page.content
     assert b"<script>alert" not in page.content
@@ -133,33 +135,35 @@ def test_the_prompt_of_a_link_is_filled_in_and_not_sent() -> None:
 
 
 def test_models_that_are_switched_off_are_not_offered() -> None:
-    ApiModel.objects.exclude(pk=records.MODEL).update(is_enabled=False)
-    other = ApiModel.objects.exclude(pk=records.MODEL).first()
-    html = client_of(work.person()).get("/c/new/").content.decode()
-    assert f"<option selected>{records.MODEL}" in html
+    ApiModel.objects.exclude(pk=stored_turns.MODEL).update(is_enabled=False)
+    other = ApiModel.objects.exclude(pk=stored_turns.MODEL).first()
+    html = client_of(people_and_turns.person()).get("/c/new/").content.decode()
+    assert f"<option selected>{stored_turns.MODEL}" in html
     assert other is not None
     assert f">{other.pk}</option>" not in html
-    answer = client_of(work.person("bob")).post("/c/start/", {"text": "Hi", "model": other.pk})
+    answer = client_of(people_and_turns.person("bob")).post(
+        "/c/start/", {"text": "Hi", "model": other.pk}
+    )
     assert answer.status_code == 400
 
 
 def test_a_budget_that_is_used_up_is_said_on_the_page() -> None:
-    user = work.person()
-    work.limited(user, 0)
+    user = people_and_turns.person()
+    people_and_turns.limited(user, 0)
     assert b"Budget used up" in client_of(user).get("/c/new/").content
 
 
 def test_an_interrupted_turn_offers_to_try_again() -> None:
-    lease = work.begun()
+    lease = people_and_turns.begun()
     takeovers.take_over(turn_id=lease.turn_id, everything=True)
-    conversation = work.conversation_of(lease)
+    conversation = people_and_turns.conversation_of(lease)
     html = client_of(conversation.owner).get(f"/c/{conversation.public_id}/").content
     assert b"Interrupted." in html
     assert f"/c/{conversation.public_id}/retry/1/".encode() in html
 
 
 def test_a_whole_output_is_text_and_nothing_else() -> None:
-    played = records.played(result="<script>alert(1)</script>" * 400)
+    played = stored_turns.played(result="<script>alert(1)</script>" * 400)
     path = f"/c/{played.conversation.public_id}/tools/toolu_1/"
     page = client_of(played.user).get(path)
     assert page.status_code == 200
@@ -168,7 +172,7 @@ def test_a_whole_output_is_text_and_nothing_else() -> None:
 
 
 def test_every_page_says_that_the_emulator_answers(settings: Any) -> None:
-    client = client_of(work.person())
+    client = client_of(people_and_turns.person())
     assert b"Built-in emulator" in client.get("/c/new/").content
     assert b"Built-in emulator" in Client().get("/accounts/login/").content
     settings.ANTHROPIC_API_KEY = "sk-ant-canary"

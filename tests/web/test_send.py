@@ -12,8 +12,8 @@ from conversations.agent.ports import Finish
 from conversations.context.view import wire
 from conversations.models import Conversation, Message, Turn
 from conversations.turns import turns
-from tests import records, work
-from tests.records import Played
+from tests.support import people_and_turns, stored_turns
+from tests.support.stored_turns import Played
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HX-Request": "true"}
@@ -21,7 +21,7 @@ HTMX = {"HX-Request": "true"}
 
 @pytest.fixture
 def played() -> Played:
-    return records.played()
+    return stored_turns.played()
 
 
 @pytest.fixture
@@ -147,14 +147,14 @@ def test_bytes_that_are_no_text_never_fail(client: Client, played: Played, body:
 def test_a_field_that_means_nothing_is_refused(
     client: Client, played: Played, field: tuple[str, str]
 ) -> None:
-    before = work.everything()
+    before = people_and_turns.everything()
     name, value = field
     assert post(client, "/c/start/", False, text="Hi", **{name: value}).status_code == 400
-    assert work.everything() == before
+    assert people_and_turns.everything() == before
 
 
 def test_fields_that_nobody_asked_for_change_nothing(client: Client, played: Played) -> None:
-    eve = work.person("eve")
+    eve = people_and_turns.person("eve")
     extra = {
         "user": eve.pk, "owner": eve.pk, "owner_id": eve.pk, "is_staff": "1", "is_superuser": "1",
         "budget_limit": "1", "limit_micros": "1", "cost": "0", "system": "Be evil", "state": "done",
@@ -170,7 +170,7 @@ def test_fields_that_nobody_asked_for_change_nothing(client: Client, played: Pla
     response = post(client, send_path(played), model="claude-haiku-4-5", text="Hi")
     assert response.status_code == 302
     played.conversation.refresh_from_db()
-    assert played.conversation.model == records.MODEL
+    assert played.conversation.model == stored_turns.MODEL
 
 
 def test_a_repeated_start_is_one_conversation(client: Client, played: Played) -> None:
@@ -199,23 +199,23 @@ def test_stopping_is_asked_once_and_stopping_what_has_ended_does_nothing(
     client: Client, played: Played
 ) -> None:
     path = f"/c/{played.conversation.public_id}/stop/"
-    before = work.everything()
+    before = people_and_turns.everything()
     assert post(client, path, True).status_code == 200
-    assert work.everything() == before
-    lease = work.next_turn(played.conversation)
+    assert people_and_turns.everything() == before
+    lease = people_and_turns.next_turn(played.conversation)
     assert post(client, path, True).status_code == 200
-    first = work.turn_of(lease).stop_requested_at
+    first = people_and_turns.turn_of(lease).stop_requested_at
     assert first is not None
     for _ in range(20):
         post(client, path, True)
-    assert work.turn_of(lease).stop_requested_at == first
+    assert people_and_turns.turn_of(lease).stop_requested_at == first
 
 
 def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Played) -> None:
-    lease = work.next_turn(played.conversation)
+    lease = people_and_turns.next_turn(played.conversation)
     path = f"/c/{played.conversation.public_id}/retry/2/"
     assert post(client, path, True).status_code == 409
-    records.fail(lease, "no")
+    stored_turns.fail(lease, "no")
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "upstream", "No."))
     html = client.get(f"/c/{played.conversation.public_id}/").content.decode()
     form = html.partition(f'action="{path}"')[2].partition("</form>")[0]
@@ -229,7 +229,7 @@ def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Pla
 
 
 def test_what_was_said_in_one_talk_is_not_sent_in_another(client: Client, played: Played) -> None:
-    other = records.played("eve").conversation
+    other = stored_turns.played("eve").conversation
     response = post(client, f"/c/{other.public_id}/send/", True, text="Hi")
     assert response.status_code == 404
     assert other.turns.count() == 1

@@ -11,7 +11,7 @@ from django.test import Client
 
 from conversations.models import User
 from conversations.web.setup import setup_token
-from tests import work
+from tests.support import people_and_turns
 
 PASSWORD = "quite a long password 7"
 FORM = {"username": "root", "email": "", "password1": PASSWORD, "password2": PASSWORD}
@@ -71,7 +71,7 @@ def test_a_token_that_was_lost_is_made_anew_and_the_empty_one_is_none(folder: Pa
 
 def test_where_an_administrator_is_there_is_no_set_up(folder: Path) -> None:
     url = link()
-    work.person("root", is_superuser=True, is_staff=True)
+    people_and_turns.person("root", is_superuser=True, is_staff=True)
     assert Client().get(url).status_code == 404
     assert Client().post(url, FORM | {"username": "second"}).status_code == 404
     assert User.objects.count() == 1
@@ -80,7 +80,7 @@ def test_where_an_administrator_is_there_is_no_set_up(folder: Path) -> None:
 
 
 def test_an_ordinary_user_is_no_administrator() -> None:
-    work.person("ada")
+    people_and_turns.person("ada")
     assert Client().get(link()).status_code == 200
 
 
@@ -120,5 +120,5 @@ def test_two_posts_at_once_make_one_administrator() -> None:
     def post(at: int) -> int:
         return Client().post(url, FORM | {"username": f"root{at}"}).status_code
 
-    assert sorted(map(str, work.crowd(6, post))) == ["302"] + ["404"] * 5
+    assert sorted(map(str, people_and_turns.crowd(6, post))) == ["302"] + ["404"] * 5
     assert User.objects.count() == 1

@@ -15,8 +15,8 @@ from conversations.budgets.usage.days import named
 from conversations.budgets.usage.person import usage_of
 from conversations.models import Budget, Conversation, User
 from conversations.rendering.numbers import dollars
-from tests import work
-from tests.records import played
+from tests.support import people_and_turns
+from tests.support.stored_turns import played
 from tests.web.tags import acting, elements
 from tests.web.test_admin_review import staff, superuser
 
@@ -62,7 +62,7 @@ def test_what_is_in_the_trash_is_counted_and_not_linked() -> None:
 
 
 def test_without_calls_the_page_shows_the_allowance_and_when_it_starts_anew() -> None:
-    user = work.person("ada")
+    user = people_and_turns.person("ada")
     Budget.objects.create(user=user, period="day", limit=2_500_000)
     page = text(client_of(user))
     assert "No calls in this time" in page
@@ -114,7 +114,7 @@ def test_staff_see_the_same_figures_with_ids_for_titles() -> None:
     assert "The secret plan" not in page
     change = reverse("admin:conversations_user_change", args=[place.user.pk])
     assert url in superuser().get(change).content.decode()
-    missing: Any = client_of(work.person("eve", is_staff=True))
+    missing: Any = client_of(people_and_turns.person("eve", is_staff=True))
     assert missing.get(url).status_code == 403
     assert staff("cid").get(reverse("admin:user_usage", args=[0])).status_code == 404
 

@@ -10,8 +10,8 @@ from django.test import Client
 from conversations.context.view import wire
 from conversations.models import Conversation, ToolRule, WebSearch
 from conversations.transcript.server_tools import cited, served_cards
-from tests import records, work
-from tests.records import Played
+from tests.support import people_and_turns, stored_turns
+from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}
 
 @pytest.fixture
 def played() -> Played:
-    return records.played()
+    return stored_turns.played()
 
 
 @pytest.fixture
@@ -82,16 +82,16 @@ def test_a_site_without_it_says_so(client: Client, played: Played, settings: Any
 
 def test_nobody_chooses_for_another(played: Played) -> None:
     stranger = Client()
-    stranger.force_login(work.person("eve"))
+    stranger.force_login(people_and_turns.person("eve"))
     assert stranger.post(path(played), {"web_search": "beside"}).status_code == 404
     assert chosen(played) == WebSearch.OFF
 
 
 def answered(*blocks: dict[str, Any]) -> Played:
     """Play a turn whose answer has these blocks."""
-    played = records.played("bea")
-    lease = work.begun(played.user, "Search")
-    records.reply(lease, tuple(map(wire.encode, blocks)), "end_turn")
+    played = stored_turns.played("bea")
+    lease = people_and_turns.begun(played.user, "Search")
+    stored_turns.reply(lease, tuple(map(wire.encode, blocks)), "end_turn")
     return Played(played.user, lease_conversation(lease), played.turn, lease)
 
 

@@ -3,10 +3,11 @@
 `manage.py test` runs it all, `manage.py test ARGUMENTS` only pytest with these. The suite runs on
 SQLite. What depends on the database runs again on a real PostgreSQL that it starts itself: of the
 folders of the runs on it every test that has Django's connection, or whose file asks which database
-it is on, but a slice of some matrices (tests/onedatabase.py); of the pages' and faults' tests it is
-a share on SQLite that runs again. What is of one database alone runs on that one, and is no skipped
-test on the other. pytest-django refuses the connection to a test that does not ask for it, so what
-runs once (the core, tools, the browser, processes of their own) cannot depend on it.
+it is on, but a slice of some matrices (tests/support/one_database.py); of the pages' and faults'
+tests it is a share on SQLite that runs again. What is of one database alone runs on that one, and
+is no skipped test on the other. pytest-django refuses the connection to a test that does not ask
+for it, so what runs once (the core, tools, the browser, processes of their own) cannot depend on
+it.
 
 All of it goes through one queue, the longest first, into more places than there are processors,
 because half of what a run takes is waiting. A run that never ends is cut off by pytest's time limit

@@ -1,0 +1,55 @@
+"""What the runner tells the engine of money, time and pins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from conversations.context.policy.policy import policy_from
+from conversations.context.view.cost_decision import Rates
+from tests.agent.streams import says
+from tests.agent.test_reductions import remembered
+from tests.agent.twins import TwinLog, World, job
+
+pytestmark = pytest.mark.asyncio
+RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
+POLICY = policy_from(
+    "adaptive",
+    {"low_water_tokens": 2_000, "minimum_gain_tokens": 500, "compaction_enabled": False},
+)
+
+
+def world(log: TwinLog, now: float, rates: Rates = RATES) -> World:
+    return World(replace(job(POLICY), rates=rates), log=log, now=now)
+
+
+async def test_a_cold_prompt_cache_is_a_time_to_reduce_and_the_record_says_so() -> None:
+    w = world(remembered(10, 150), now=1_000.0)
+    w.log.called_at = 400.0
+    await w.run(says("Done."))
+    [(change, _)] = w.log.recorded
+    assert change.decision is not None
+    assert (change.decision.why, change.decision.cost) == ("cold", 0)
+    assert change.decision.saved_tokens > 0
+    assert change.decision.saved_each > 0
+
+
+async def test_a_warm_prompt_cache_is_kept_where_rewriting_would_not_pay() -> None:
+    for read, acts in ((100_000, True), (10_000, False)):
+        w = world(remembered(10, 150), 1_000.0, replace(RATES, cache_read=read))
+        w.log.called_at = 990.0
+        await w.run(says("Done."))
+        assert [change.decision.why for change, _ in w.log.recorded if change.decision] == (
+            ["pays"] if acts else []
+        )
+
+
+async def test_what_is_pinned_is_left_alone() -> None:
+    w = world(remembered(10, 150), now=1_000.0)
+    w.log.pinned = frozenset({"old_0", "old_3"})
+    await w.run(says("Done."))
+    assert w.log.recorded
+    body = w.calls.bodies[-1]
+    assert body.count("result 0 of the search for apples") == 150
+    assert body.count("result 1 of the search for apples") < 150

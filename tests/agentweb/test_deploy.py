@@ -1,0 +1,236 @@
+"""What is shipped for a container fits the project: files, commands, variables, users."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import get_commands
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from agentweb.heartbeat import LASTS
+from agentweb.management.lock_files import pins
+from conversations.conf import PREFIX, Conf, defaults
+from conversations.runtime.process import GRACE
+from tests.support.compose_file import filled, read
+from tests.test_project import ROOT, names_read
+
+DEPLOY = ROOT / "agentweb" / "deploy"
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+EXAMPLE = (DEPLOY / "example.env").read_text(encoding="utf-8")
+WHOLE = read(COMPOSE)
+SERVICES: dict[str, Any] = WHOLE["services"]
+OURS = ("web", "worker", "beat", "emulator")
+ASKED = set(re.findall(r"\$\{(\w+)", COMPOSE))
+
+
+def steps(word: str) -> list[str]:
+    """Give the arguments of every such instruction of the Dockerfile."""
+    joined = DOCKERFILE.replace("\\\n", " ")
+    return re.findall(rf"^{word} +(.*)$", joined, re.MULTILINE)
+
+
+def test_all_that_the_image_copies_is_there_and_reaches_the_builder() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    sources = [name for step in steps("COPY") for name in step.split()[:-1]]
+    assert [name for name in sources if not (ROOT / name).exists()] == []
+    assert ignored[1] == "*"
+    assert [name for name in sources if f"!{name}" not in ignored] == []
+
+
+def test_the_image_holds_every_folder_of_code() -> None:
+    needed = {"manage.py", "agentweb", "conversations", "tools", "templates", "static"}
+    assert needed <= {name for step in steps("COPY") for name in step.split()}
+
+
+def test_the_image_runs_as_nobody_special_and_tells_its_health() -> None:
+    assert steps("USER") == ["agentweb"]
+    assert "--require-hashes" in DOCKERFILE
+    assert "/healthz/live" in steps("HEALTHCHECK")[0]
+    assert steps("EXPOSE") == ["8000"]
+
+
+def test_the_image_serves() -> None:
+    assert steps("ENTRYPOINT") == ['["python", "manage.py"]']
+    assert steps("CMD") == ['["serve", "--host", "0.0.0.0"]']
+
+
+@pytest.mark.parametrize("extra", ["metrics", "telemetry"])
+def test_an_extra_of_the_image_is_whole(extra: str) -> None:
+    """What the builder picks from the lock for development is all that the extra brings."""
+    [line] = [line for line in steps("ARG") if line.startswith(f"{extra.upper()}=")]
+    picked = set(line.partition("=")[2].strip('"').split())
+    runtime, dev = pins(ROOT / "requirements.lock"), pins(ROOT / "requirements-dev.lock")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    todo = [Requirement(text).name for text in project["optional-dependencies"][extra]]
+    needed: set[str] = set()
+    while todo:
+        name = canonicalize_name(todo.pop())
+        if name not in needed | set(runtime):
+            needed.add(name)
+            found = [Requirement(text) for text in metadata.requires(name) or []]
+            todo += [
+                one.name for one in found if not one.marker or one.marker.evaluate({"extra": ""})
+            ]
+    assert picked == needed
+    assert picked <= set(dev)
+
+
+@pytest.mark.parametrize("extras", ["", "metrics", "metrics telemetry"])
+def test_the_builder_picks_whole_entries(extras: str, tmp_path: Path) -> None:
+    """The step of the Dockerfile, run by a shell on the real lock, up to the download."""
+    [step] = [step for step in steps("RUN") if "awk" in step]
+    variables = {name: value.strip('"') for name, _, value in
+                 (line.partition("=") for line in steps("ARG"))}  # fmt: skip
+    script = step.partition("&& pip")[0].replace("/build/requirements-dev.lock", "lock")
+    (tmp_path / "lock").write_bytes((ROOT / "requirements-dev.lock").read_bytes())
+    environment = {**os.environ, **variables, "EXTRAS": extras}
+    script = script.replace("/build/extras.lock", "extras.lock")
+    subprocess.run(["sh", "-euc", script], check=True, cwd=tmp_path, env=environment)
+    names = [name for word in extras.split() for name in variables[word.upper()].split()]
+    found = pins(tmp_path / "extras.lock")
+    dev = pins(ROOT / "requirements-dev.lock")
+    assert found == {name: dev[name] for name in names}
+    text = (tmp_path / "extras.lock").read_text()
+    assert text.count("--hash=sha256:") >= len(names)
+
+
+def test_compose_has_all_services_and_scales_the_web() -> None:
+    assert set(SERVICES) == {"database", "redis", *OURS}
+    assert SERVICES["web"]["deploy"] == {"replicas": 2}
+    [published] = filled(SERVICES["web"]["ports"], {})
+    first, last = re.findall(r":(\d+)-(\d+):8000$", published)[0]
+    assert int(last) - int(first) + 1 == 2
+    assert published.startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_runs_a_command_that_exists_with_little_rights(name: str) -> None:
+    service = SERVICES[name]
+    assert service["command"][0] in get_commands()
+    assert "entrypoint" not in service
+    assert (service["image"], service["read_only"], service["cap_drop"]) == (
+        "agentweb", True, ["ALL"],
+    )  # fmt: skip
+    assert service["tmpfs"] == ["/tmp"]
+    assert service["volumes"] == ["data:/data"]
+    assert set(WHOLE["volumes"]) == {"data", "database"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_gives_only_variables_that_are_read(name: str) -> None:
+    known = names_read() | {PREFIX + one.upper() for one in defaults()}
+    assert set(SERVICES[name]["environment"]) - known == set()
+
+
+def test_only_who_migrates_is_given_the_owner_of_the_tables() -> None:
+    for name in OURS:
+        words = str(
+            filled(SERVICES[name], dict.fromkeys(ASKED, "x") | {"POSTGRES_PASSWORD": "own"})
+        )
+        assert ("own@" in words) is (name == "web")
+        assert SERVICES[name]["environment"]["AGENTWEB_RUN_TURNS_IN"] == "worker"
+
+
+def test_the_example_names_what_compose_asks_for() -> None:
+    assert set(re.findall(r"^([A-Z_]+)=", EXAMPLE, re.MULTILINE)) == ASKED
+
+
+@pytest.mark.parametrize("name", ["POSTGRES_PASSWORD", "DATABASE_APP_PASSWORD", "SECRET_KEY"])
+def test_what_must_be_set_is_asked_for(name: str) -> None:
+    with pytest.raises(KeyError, match=name):
+        filled(WHOLE, dict.fromkeys(ASKED - {name}, "x"))
+
+
+def test_a_stop_waits_for_the_drain() -> None:
+    for name in ("web", "worker"):
+        seconds = int(SERVICES[name]["stop_grace_period"].removesuffix("s"))
+        assert seconds > Conf.drain_seconds + GRACE + 10
+
+
+def test_what_waits_waits_for_health() -> None:
+    healthy = {"condition": "service_healthy"}
+    assert SERVICES["web"]["depends_on"] == {"database": healthy, "redis": healthy}
+    for name in ("worker", "beat"):
+        assert SERVICES[name]["depends_on"]["web"] == healthy
+    for name in ("database", "redis"):
+        assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
+
+
+@pytest.mark.parametrize("name", ["worker", "beat"])
+def test_health_is_a_sign_that_is_fresh(name: str, tmp_path: Path) -> None:
+    """The check of the container, run by a shell on a sign in another folder."""
+    [_, check] = filled(SERVICES[name]["healthcheck"]["test"], {})
+    assert f"-lt {LASTS}" in check
+    sign = tmp_path / f"agentweb-{name}.alive"
+    command = ["sh", "-c", check.replace("/tmp/", f"{tmp_path}/")]
+    sign.write_text("now")
+    assert subprocess.run(command, check=False).returncode == 0
+    os.utime(sign, (0, 0))
+    assert subprocess.run(command, check=False).returncode != 0
+    sign.unlink()
+    assert subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode != 0
+
+
+def test_the_emulator_is_there_only_to_try() -> None:
+    emulator = SERVICES["emulator"]
+    assert emulator["profiles"] == ["emulator"]
+    assert emulator["network_mode"] == "service:worker"
+    assert all("profiles" not in SERVICES[name] for name in SERVICES if name != "emulator")
+
+
+def test_the_build_context_is_the_project() -> None:
+    assert (DEPLOY / SERVICES["web"]["build"]["context"]).resolve() == ROOT
+
+
+def test_the_role_of_the_app_is_made_with_the_database() -> None:
+    script = DEPLOY / "app-role.sh"
+    assert (
+        f"./{script.name}:/docker-entrypoint-initdb.d/{script.name}:ro"
+        in (SERVICES["database"]["volumes"])
+    )
+    subprocess.run(["sh", "-n", script], check=True)
+    assert "agentweb_app:" in SERVICES["web"]["environment"]["DATABASE_URL"]
+    assert "CREATE ROLE agentweb_app LOGIN NOSUPERUSER" in script.read_text()
+
+
+def test_the_celery_app_reads_djangos_settings() -> None:
+    from agentweb.celery import app
+
+    assert app.conf.broker_url == settings.CELERY_BROKER_URL
+    assert app.conf.task_ignore_result is True
+
+
+def test_every_scheduled_task_exists() -> None:
+    from agentweb.celery import app
+
+    app.loader.import_default_modules()
+    wanted = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    assert wanted <= set(app.tasks)
+
+
+@pytest.mark.parametrize("script", ["manage.py", ".ci/run", "agentweb/deploy/app-role.sh"])
+def test_a_script_may_be_run(script: str) -> None:
+    assert (ROOT / script).stat().st_mode & stat.S_IXUSR
+
+
+def test_the_ci_script_is_sound_bash() -> None:
+    script = ROOT / ".ci" / "run"
+    subprocess.run(["bash", "-n", script], check=True)
+    assert "set -euo pipefail" in script.read_text(encoding="utf-8")
+    assert os.access(script, os.X_OK)
+
+
+def test_the_environment_example_is_never_committed_filled_in() -> None:
+    ignored = Path(ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {".env", "settings.env"} <= set(ignored)

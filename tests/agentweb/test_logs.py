@@ -1,0 +1,200 @@
+"""Log lines: each names what it belongs to, is one line or one object, and holds no content."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import sys
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings as site
+from django.db import OperationalError
+from django.test import AsyncClient, Client
+
+from agentweb.logs import JsonFormatter, LineFormatter
+from conversations.telemetry import event_loop_lag
+from conversations.telemetry.ids import known, logged, tell
+from tests.support import people_and_turns
+
+ID = r"[0-9a-f]{16}"
+
+
+def record(message: str, *args: object, **extra: Any) -> logging.LogRecord:
+    return logging.LogRecord("agentweb.tried", logging.INFO, "x.py", 1, message, args, **extra)
+
+
+def failing() -> Any:
+    try:
+        int("wrong")
+    except ValueError:
+        return sys.exc_info()
+
+
+def test_a_line_has_time_level_logger_ids_and_message() -> None:
+    with logged(request="r1", user=7, conversation=3, turn=5, call=9):
+        line = LineFormatter().format(record("turn %s", "done", exc_info=None))
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 INFO agentweb\.tried"
+        r" request=r1 user=7 conversation=3 turn=5 call=9 turn done",
+        line,
+    )
+
+
+def test_an_object_has_the_same_and_its_traceback() -> None:
+    with logged(user=7):
+        text = JsonFormatter().format(record('said "%s"\n', "ü\u2028", exc_info=failing()))
+    assert "\n" not in text
+    found = json.loads(text)
+    assert found["message"] == 'said "ü\u2028"\n'
+    assert (found["level"], found["logger"], found["user"]) == ("INFO", "agentweb.tried", 7)
+    assert "ValueError: invalid literal" in found["trace"]
+    assert "turn" not in found
+
+
+def test_a_message_cannot_begin_another_line() -> None:
+    line = LineFormatter().format(record("a\nERROR forged\x1b[2J\u2028b", exc_info=None))
+    assert line.count("\n") == 0
+    assert r"a\nERROR forged\x1b[2J\u2028b" in line
+    assert LineFormatter().format(record("failed", exc_info=failing())).endswith("'wrong'")
+
+
+def test_the_words_of_an_error_cannot_look_like_a_line() -> None:
+    error = ValueError("a\n2026-01-01T00:00:00 ERROR forged\r\x1b[2J")
+    line = LineFormatter().format(record("failed", exc_info=(ValueError, error, None)))
+    first, *rest = line.split("\n")
+    assert first.endswith(" failed")
+    assert rest[-1] == r"  2026-01-01T00:00:00 ERROR forged\r\x1b[2J"
+    assert all(one.startswith("  ") for one in rest)
+
+
+def test_ids_end_with_their_block_and_unknown_ones_are_refused() -> None:
+    with logged(turn=1):
+        with logged(turn=2, call=3):
+            assert known() == {"turn": 2, "call": 3}
+        assert known() == {"turn": 1}
+        tell(call=4)
+        tell(call=None)
+        assert known() == {"turn": 1}
+    assert known() == {}
+    with pytest.raises(TypeError, match="text"), logged(text="a prompt"):  # type: ignore[call-arg]
+        pass
+
+
+@pytest.mark.asyncio
+async def test_ids_follow_into_threads_and_tasks_and_stay_apart() -> None:
+    async def one(turn: int) -> dict[str, Any]:
+        with logged(turn=turn):
+            await asyncio.sleep(0)
+            return await asyncio.create_task(asyncio.to_thread(known))
+
+    assert await asyncio.gather(one(1), one(2)) == [{"turn": 1}, {"turn": 2}]
+    assert await sync_to_async(known)() == {}
+
+
+@pytest.mark.django_db
+def test_every_answer_names_its_request() -> None:
+    for path, status in (("/accounts/login/", 200), ("/nothing/", 404), ("/", 302)):
+        answer = Client().get(path)
+        assert answer.status_code == status
+        assert re.fullmatch(ID, answer["X-Request-ID"])
+
+
+@pytest.mark.django_db
+@pytest.mark.asyncio
+async def test_it_is_the_same_in_the_server() -> None:
+    answer = await AsyncClient().get("/accounts/login/")
+    assert re.fullmatch(ID, answer["X-Request-ID"])
+    assert known() == {}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("given", "is_kept"),
+    [("proxy-7f3a.2:1", True), ("short", False), ("a" * 65, False), ("spaces are not", False),
+     ("<script>alert(1)</script>", False), ("línea-extraña", False)],
+)  # fmt: skip
+def test_an_id_is_taken_from_a_proxy_alone(given: str, is_kept: bool, settings: Any) -> None:
+    header = {"x-request-id": given}
+    assert Client().get("/healthz/live", headers=header)["X-Request-ID"] != given
+    settings.HTTPS = True
+    assert (Client().get("/healthz/live", headers=header)["X-Request-ID"] == given) is is_kept
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.handler.setFormatter(LineFormatter())
+    caplog.set_level(logging.INFO, "agentweb.requests")
+    return caplog
+
+
+@pytest.mark.django_db
+def test_a_request_can_be_a_line_by_its_route(
+    lines: pytest.LogCaptureFixture, settings: Any
+) -> None:
+    person = people_and_turns.person()
+    client = Client()
+    client.force_login(person)
+    client.get("/setup/a-secret-token/?q=words")
+    assert lines.text == ""
+    settings.LOG_REQUESTS = True
+    answer = client.get("/setup/a-secret-token/?q=words")
+    wanted = rf"INFO agentweb\.requests request={answer['X-Request-ID']} user={person.pk} GET setup"
+    assert re.search(wanted + rf" {answer.status_code} in \d+ ms", lines.text)
+    assert "secret" not in lines.text
+    assert "words" not in lines.text
+
+
+def broken(error: Exception) -> Any:
+    def view(*_: Any, **__: Any) -> None:
+        raise error
+
+    return view
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("error", "status"), [(RuntimeError("hunter2"), 500), (OperationalError("hunter2"), 503)]
+)
+def test_the_page_of_an_error_names_the_request_and_its_line_does(
+    error: Exception,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.handler.setFormatter(LineFormatter())
+    person = people_and_turns.person()
+    client = Client(raise_request_exception=False)
+    client.force_login(person)
+    monkeypatch.setattr("conversations.web.chat.newest", broken(error))
+    answer = client.get("/")
+    assert answer.status_code == status
+    assert answer["X-Request-ID"] in answer.content.decode()
+    assert b"hunter2" not in answer.content
+    assert (answer.headers.get("Retry-After") == "5") is (status == 503)
+    assert f"request={answer['X-Request-ID']} user={person.pk}" in caplog.text
+
+
+def test_the_formats_are_those_of_the_settings() -> None:
+    formatters = site.LOGGING["formatters"]
+    assert set(formatters) == {"line", "json"}
+    assert site.LOGGING["handlers"]["console"]["formatter"] == "line"
+
+
+@pytest.mark.asyncio
+async def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_loop_lag, "BEAT_SECONDS", 0.0)
+    pulse = event_loop_lag.Pulse()
+    assert pulse.is_beating
+    pulse.start()
+    await asyncio.sleep(0.01)
+    assert pulse.is_beating
+    monkeypatch.setattr(event_loop_lag, "HANG_SECONDS", 0.0)
+    assert not pulse.is_beating
+    pulse.stop()
+    assert pulse.is_beating

@@ -1,0 +1,218 @@
+"""What people are told of their budgets: the pill, each percent once, what stops them and when."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from conversations.accounts.preferences import preferences
+from conversations.agent.prices import LEAST_OUTPUT
+from conversations.budgets.grants import grant_more
+from conversations.budgets.notices import Limits, limits, limits_of, notices, put_notice_away
+from conversations.budgets.prices import price_list
+from conversations.log.chain import append, locked_site
+from conversations.models import Budget, BudgetWindow, Crossing, ModelPrice, User
+from conversations.models.periods import bounds
+from conversations.transcript.meter import meter
+from tests.support import people_and_turns, stored_turns
+from tests.support.budget_rows import group, member
+
+pytestmark = pytest.mark.django_db
+DOLLAR = 1_000_000
+
+
+def told(user: User) -> Limits:
+    user.refresh_from_db()
+    return limits(user.pk, stored_turns.MODEL, put_away=preferences(user.preferences).put_away)
+
+
+def least(tokens: int = 0) -> int:
+    return price_list(stored_turns.MODEL, timezone.now()).worst(tokens, LEAST_OUTPUT)
+
+
+def spend(budget: Budget, amount: int, overrun: int = 0, *percents: int) -> BudgetWindow:
+    """Make the present window as it is after so much was settled and so many percents passed."""
+    starts, ends = bounds(budget.period, budget.time_zone, timezone.now())
+    window, _ = BudgetWindow.objects.update_or_create(
+        budget=budget, user=budget.user, starts_at=starts, ends_at=ends,
+        defaults={"limit": max(amount, budget.limit), "spent": amount, "overrun": overrun},
+    )  # fmt: skip
+    for percent in percents:
+        crossing = Crossing(window=window, percent=percent, spent=amount, limit=budget.limit)
+        append(crossing, locked_site())
+    return window
+
+
+def test_without_a_budget_there_is_no_limit_and_one_question() -> None:
+    user = people_and_turns.person()
+    with CaptureQueriesContext(connection) as found:
+        said = limits(user.pk, stored_turns.MODEL)
+    pill = said.pill
+    assert (pill.is_limited, pill.is_over, pill.resets_at) == (False, False, None)
+    assert (said.notices, said.stop) == ((), None)
+    assert len(found) == 1
+
+
+def test_the_tightest_budget_is_shown_and_where_it_comes_from() -> None:
+    user = member("Research")
+    spend(people_and_turns.limited(user, DOLLAR, "day"), 200_000)
+    spend(group("Research", 10 * DOLLAR, kind="pool"), 9 * DOLLAR)
+    people_and_turns.limited(user, 5 * DOLLAR, "lifetime")
+    pill = told(user).pill
+    assert (pill.spent, pill.limit, pill.percent) == (9 * DOLLAR, 10 * DOLLAR, 90)
+    assert pill.resets_at == bounds("month", "UTC", timezone.now())[1]
+    assert (pill.source, pill.is_over) == ("shared by group Research", False)
+
+
+@pytest.mark.parametrize(("left", "is_over"), [(-5, True), (0, True), (-1, True), (1, False)])
+def test_a_budget_stops_where_what_is_left_is_less_than_any_call_may_cost(
+    left: int, is_over: bool
+) -> None:
+    user = people_and_turns.person()
+    room = least() - 1 + left if left >= 0 else 0
+    spend(people_and_turns.limited(user, DOLLAR), DOLLAR - room, -min(left, 0))
+    said = told(user)
+    assert (said.stop is not None, said.pill.is_over) == (is_over, is_over)
+    if said.stop is not None:
+        assert said.stop.is_spent == (room == 0)
+        assert said.stop.left == room
+    assert 0 <= said.pill.percent <= 100
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit", "spent", "is_over"),
+    [
+        ("turns", 3, 2, False), ("turns", 3, 3, True),
+        ("tokens", 5_000, 5_000 - LEAST_OUTPUT, False),
+        ("tokens", 5_000, 5_001 - LEAST_OUTPUT, True),
+    ],
+)  # fmt: skip
+def test_turns_and_tokens_stop_too(unit: str, limit: int, spent: int, is_over: bool) -> None:
+    user = people_and_turns.person()
+    spend(people_and_turns.limited(user, limit, unit=unit), spent)
+    assert (told(user).stop is not None) == is_over
+
+
+def test_a_long_conversation_is_stopped_before_a_short_one() -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.begun(user)
+    budget = people_and_turns.limited(user, DOLLAR)
+    conversation = people_and_turns.conversation_of(lease)
+    tokens = meter(conversation).tokens
+    spend(budget, DOLLAR - least(tokens))
+    assert limits_of(conversation).stop is None
+    assert limits_of(conversation, tokens=lambda: tokens + 1_000).stop is not None
+    assert told(user).stop is None
+
+
+def test_of_several_that_stop_the_one_that_lasts_longest_is_named() -> None:
+    user = people_and_turns.person()
+    day, month = (
+        people_and_turns.limited(user, DOLLAR, "day"),
+        people_and_turns.limited(user, 2 * DOLLAR, "month"),
+    )
+    spend(day, DOLLAR, 0, 50, 80, 95)
+    spend(month, 2 * DOLLAR)
+    said = told(user)
+    assert said.stop is not None
+    assert (said.stop.rule.id, said.stop.resets_at) == (
+        month.pk,
+        bounds("month", "UTC", timezone.now())[1],
+    )
+    assert said.pill.limit == 2 * DOLLAR
+    assert said.notices == ()
+    spend(people_and_turns.limited(user, 5, "lifetime"), 0)
+    stop = told(user).stop
+    assert stop is not None
+    assert stop.resets_at is None
+
+
+def test_a_notice_names_the_highest_percent_until_it_is_put_away_and_then_the_next_one() -> None:
+    user = people_and_turns.person()
+    budget = people_and_turns.limited(user, DOLLAR)
+    window = spend(budget, DOLLAR // 2, 0, 50)
+    [notice] = told(user).notices
+    assert (notice.percent, notice.name) == (50, f"{window.pk}:50")
+    assert put_notice_away(user_id=user.pk, name=notice.name)
+    assert told(user).notices == ()
+    spend(budget, DOLLAR * 8 // 10, 0, 80)
+    [notice] = told(user).notices
+    assert notice.percent == 80
+    assert put_notice_away(user_id=user.pk, name=notice.name)
+    assert put_notice_away(user_id=user.pk, name=notice.name)
+    assert told(user).notices == ()
+    BudgetWindow.objects.update(starts_at=window.starts_at - timedelta(days=40))
+    spend(budget, DOLLAR // 2, 0, 50)
+    [notice] = told(user).notices
+    assert notice.percent == 50
+    assert put_notice_away(user_id=user.pk, name=notice.name)
+    user.refresh_from_db()
+    assert preferences(user.preferences).put_away == notice.name
+
+
+def test_nothing_but_a_present_notice_of_ones_own_is_put_away() -> None:
+    ada, eve = people_and_turns.person("ada"), people_and_turns.person("eve")
+    window = spend(people_and_turns.limited(ada, DOLLAR), DOLLAR // 2, 0, 50)
+    for name in ("", "1:1", f"{window.pk}:80", "x" * 5_000, f"{window.pk}:50"):
+        assert not put_notice_away(user_id=eve.pk, name=name)
+    eve.refresh_from_db()
+    assert eve.preferences == {}
+    assert len(told(ada).notices) == 1
+
+
+def test_a_grant_takes_back_what_was_told_and_lifts_the_stop() -> None:
+    user = people_and_turns.person()
+    budget = people_and_turns.limited(user, DOLLAR)
+    spend(budget, DOLLAR, 0, 50, 80, 95)
+    stopped = told(user)
+    assert stopped.stop is not None
+    grant_more(budget=budget, amount=DOLLAR // 10, reason="a trial")
+    [notice] = told(user).notices
+    assert notice.percent == 80
+    grant_more(budget=budget, amount=9 * DOLLAR, reason="a trial")
+    freed = told(user)
+    assert (freed.stop, freed.notices, freed.pill.percent) == (None, (), 9)
+    assert freed.key != stopped.key
+    assert freed.key == told(user).key
+
+
+def test_a_model_without_a_price_stops_nobody_who_has_money() -> None:
+    user = people_and_turns.person()
+    people_and_turns.limited(user, 5)
+    assert told(user).stop is not None
+    ModelPrice.objects.filter(model=stored_turns.MODEL).delete()
+    assert told(user).stop is None
+
+
+def test_what_is_asked_does_not_grow_and_windows_of_the_past_do_not_count() -> None:
+    user = people_and_turns.person()
+    budget = people_and_turns.limited(user, DOLLAR, "day")
+    starts, _ = bounds("day", "UTC", timezone.now())
+    BudgetWindow.objects.bulk_create(
+        BudgetWindow(
+            budget=budget, user=user, starts_at=starts - timedelta(days=day), limit=100, spent=100
+        )
+        for day in range(1, 50)
+    )
+    for period in ("week", "month", "lifetime"):
+        people_and_turns.limited(user, DOLLAR, period)
+    spend(budget, 0)
+    with CaptureQueriesContext(connection) as found:
+        assert told(user).pill.spent == 0
+    # The person, places, windows and prices.
+    assert len(found) == 4
+    spend(budget, DOLLAR // 2, 0, 50)
+    with CaptureQueriesContext(connection) as found:
+        assert len(told(user).notices) == 1
+    assert len(found) == 5
+
+
+def test_the_budgets_of_other_people_are_theirs() -> None:
+    spend(people_and_turns.limited(people_and_turns.person("eve"), 100), 100, 0, 50)
+    ada = people_and_turns.person("ada")
+    assert not told(ada).pill.is_limited
+    assert notices(ada.pk) == ()

@@ -1,0 +1,141 @@
+"""Settlement: what a call used replaces what it held, and what that tells people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from conversations.agent.ports import Ending
+from conversations.agent.usage import Usage, usage_from
+from conversations.budgets.notices import notices
+from conversations.budgets.prices import price_list
+from conversations.budgets.status import standings
+from conversations.models import ApiResult, Budget, BudgetWindow, Crossing, LedgerEntry
+from conversations.turns import takeovers
+from tests.support import people_and_turns, stored_turns
+from tests.support.budget_rows import PLENTY, clean, group, member, play, worst
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_window_tells_each_percent_once() -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.begun(user)
+    cost = play(lease)
+    budget = people_and_turns.limited(user, 10 * cost + 10**6, soft_percents="1, 50")
+    call = people_and_turns.opened(lease)
+    assert notices(user.pk) == ()
+    stored_turns.close(
+        lease, call.call, people_and_turns.complete(usage=Usage(200_000, 1, 0, 0, 0))
+    )
+    assert list(Crossing.objects.values_list("percent", flat=True)) == [1]
+    play(lease)
+    assert Crossing.objects.count() == 1
+    [notice] = notices(user.pk)
+    [standing] = standings(user.pk)
+    assert (notice.percent, notice.spent, notice.limit) == (1, standing.spent, budget.limit)
+    assert (notice.resets_at, notice.is_over) == (standing.ends_at, False)
+    Budget.objects.update(limit=standing.spent + 10**6)
+    play(lease)
+    percents = list(Crossing.objects.order_by("pk").values_list("percent", flat=True))
+    assert percents == [1, 50] or standing.spent < 10**6
+    Budget.objects.update(limit=1)
+    [notice] = notices(user.pk)
+    assert notice.is_over
+    assert people_and_turns.begun(user, "Another")
+    assert clean()
+
+
+def test_all_members_are_told_of_their_pool() -> None:
+    ada, bea = member("Research"), member("Research", name="bea")
+    lease = people_and_turns.begun(ada)
+    pool = group("Research", worst(lease), kind="pool", soft_percents="1")
+    play(lease, people_and_turns.complete(usage=Usage(100, 500, 0, 0, 0)))
+    for user in (ada, bea):
+        assert [(each.rule.id, each.percent) for each in notices(user.pk)] == [(pool.pk, 1)]
+    assert notices(member(name="eve").pk) == ()
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"input_tokens": -5_000_000, "output_tokens": -1},
+        {"input_tokens": 10**30, "output_tokens": 3},
+        {"input_tokens": "many", "output_tokens": None},
+        {"input_tokens": 1e9, "output_tokens": 1.5e300},
+        {"input_tokens": True, "cache_read_input_tokens": -1},
+    ],
+)
+def test_a_bad_figure_never_makes_money_and_is_flagged(figures: dict[str, Any]) -> None:
+    user = people_and_turns.person()
+    people_and_turns.limited(user, PLENTY)
+    lease = people_and_turns.begun(user)
+    cost = play(lease, people_and_turns.complete(usage=usage_from(figures)))
+    row = ApiResult.objects.get()
+    window = BudgetWindow.objects.get()
+    assert (row.cost_basis, cost > 0) == ("clamped", True)
+    assert (window.held, window.spent + window.overrun) == (0, cost)
+    assert cost < 10**15
+    assert LedgerEntry.objects.filter(amount__lt=0).count() == 0
+    assert clean()
+
+
+def test_a_whole_answer_without_figures_is_not_free() -> None:
+    user = people_and_turns.person()
+    people_and_turns.limited(user, PLENTY)
+    people_and_turns.limited(user, PLENTY, unit="tokens")
+    lease = people_and_turns.begun(user)
+    for usage in (None, Usage(0, 0, 0, 0, 0)):
+        ending = Ending(
+            "complete", usage, "end_turn", (people_and_turns.ANSWER,), received_tokens=50
+        )
+        cost = play(lease, ending)
+        row = ApiResult.objects.latest("pk")
+        asked = row.call.estimated_tokens
+        expected = price_list(stored_turns.MODEL, timezone.now()).cost(Usage(asked, 50, 0, 0, 0))
+        assert (cost, row.cost_basis, row.input_tokens) == (expected, "estimated", None)
+    assert clean()
+
+
+def test_an_answer_whose_last_figures_are_missing_is_counted_by_what_came() -> None:
+    lease = people_and_turns.begun()
+    said = Usage(1_000, 1, 0, 0, 0, is_final=False)
+    cost = play(
+        lease, Ending("complete", said, "end_turn", (people_and_turns.ANSWER,), received_tokens=400)
+    )
+    row = ApiResult.objects.get()
+    assert (row.cost_basis, row.output_tokens) == ("estimated", 400)
+    assert cost == play(lease, people_and_turns.complete(usage=Usage(1_000, 400, 0, 0, 0)))
+
+
+@pytest.mark.parametrize("unit", ["money", "tokens", "turns"])
+def test_a_lost_call_keeps_spent_what_it_held_in_every_unit(unit: str) -> None:
+    user = people_and_turns.person()
+    people_and_turns.limited(user, PLENTY, unit=unit)
+    lease = people_and_turns.begun(user)
+    people_and_turns.opened(lease)
+    held = BudgetWindow.objects.get().held
+    takeovers.take_over(turn_id=lease.turn_id, everything=True)
+    window = BudgetWindow.objects.get()
+    assert (window.spent, window.held) == (held, 0)
+    assert ApiResult.objects.get().cost_micros == worst(lease)
+    assert clean()
+
+
+def test_what_is_settled_after_its_window_is_over_is_entered_there() -> None:
+    user = people_and_turns.person()
+    people_and_turns.limited(user, PLENTY, "day", soft_percents="1")
+    lease = people_and_turns.begun(user)
+    sent = people_and_turns.opened(lease)
+    yesterday = datetime.now(UTC) - timedelta(days=2)
+    BudgetWindow.objects.update(starts_at=yesterday, ends_at=yesterday + timedelta(days=1))
+    stored_turns.close(
+        lease, sent.call, people_and_turns.complete(usage=Usage(900_000, 1_000, 0, 0, 0))
+    )
+    window = BudgetWindow.objects.get()
+    assert window.spent + window.overrun == ApiResult.objects.get().cost_micros
+    assert not Crossing.objects.exists()
+    assert clean()

@@ -1,0 +1,411 @@
+"""One call in the inspector: every block with its state, what is gone, and what was checked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from conversations.agent.ports import Ending, Sending
+from conversations.agent.usage import Usage
+from conversations.context.policy.policy import Policy
+from conversations.context.steps import api_clearing
+from conversations.context.view import edits, wire
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
+from conversations.inspector.call_blocks import Absent, Row, projection, turns_of
+from conversations.inspector.call_index import admin_change, call_of_answer, spine
+from conversations.inspector.calls import CallPage, call_page, call_row
+from conversations.inspector.difference import Altered, Difference, Run, Same, difference
+from conversations.inspector.full_blocks import gone_page, whole
+from conversations.inspector.raw_request import request
+from conversations.inspector.sent_messages import traced
+from conversations.log import append
+from conversations.log.leases import Lease
+from conversations.models import ApiCall, ApiResult, Conversation
+from conversations.reductions.pins import keep_in_full, pins
+from conversations.reductions.word_diff import PURSE, Piece, Purse, compared
+from conversations.turns import calls, turns
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(conversation: Conversation, n: int, start: int = 0) -> CallPage:
+    found = spine(conversation)
+    named, row = found.call(n), call_row(conversation, found, n)
+    assert named is not None
+    assert row is not None
+    return call_page(found, named, row, None, start=start)
+
+
+def row_of(conversation: Conversation, n: int) -> ApiCall:
+    row = call_row(conversation, spine(conversation), n)
+    assert row is not None
+    return row
+
+
+def compare(conversation: Conversation, a: int, b: int) -> Difference:
+    one, other = row_of(conversation, a), row_of(conversation, b)
+    return difference(one, other, traced(one), traced(other))
+
+
+def rows(page: CallPage) -> list[Row]:
+    assert page.projection is not None
+    return [row for row in page.projection.rows if isinstance(row, Row)]
+
+
+def gaps(page: CallPage) -> list[Absent]:
+    assert page.projection is not None
+    return [row for row in page.projection.rows if isinstance(row, Absent)]
+
+
+def summarised() -> tuple[Conversation, Lease]:
+    """Play a turn, a second one, and a summary of what lies between the two prompts."""
+    lease = people_and_turns.begun(people_and_turns.person("sue"))
+    people_and_turns.answered(lease)
+    lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
+    view = stored_turns.loaded(lease).view
+    change = edits.transformation(
+        view,
+        "summary",
+        Trigger(81_000, 80_000, "reported", "compaction_threshold_tokens"),
+        (SpliceBlocks(1, 1, 0, ('{"type":"text","text":"s"}',)), SpliceMessages(2, 2)),
+        "Summarised 1 message",
+    )
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    people_and_turns.answered(lease)
+    return people_and_turns.conversation_of(lease), lease
+
+
+def test_the_blocks_sent_are_listed_in_order_with_their_states() -> None:
+    conversation = stored_turns.played(title="Read the file").conversation
+    page = page_of(conversation, 3)
+    assert [(row.index, row.label, row.state) for row in rows(page)] == [
+        (0, "Message", "verbatim"),
+        (1, "Answer", "verbatim"),
+        (2, "Call of read_file", "verbatim"),
+        (3, "Result of read_file", "shortened"),
+    ]
+    short = rows(page)[3]
+    assert (short.chip, short.step, short.text) == ("shortened 2.3k → 5 characters", 4, "")
+    assert rows(page)[0].text == "Read the file"
+    assert gaps(page) == []
+    assert page.projection is not None
+    assert page.projection.states == (("verbatim", "verbatim", 3), ("shortened", "shortened", 1))
+    assert page.problem == ""
+
+
+def test_a_call_proves_that_it_can_be_rebuilt_and_is_legal() -> None:
+    conversation = stored_turns.played().conversation
+    for n in (1, 2, 3):
+        page = page_of(conversation, n)
+        assert page.proof is not None
+        assert (page.proof.is_same, page.proof.broken) == (True, "")
+        assert page.proof.rebuilt.digest == page.row.body_digest
+    assert page_of(conversation, 3).messages == 3
+    assert page_of(conversation, 3).error_percent is not None
+
+
+def test_the_cached_prefix_ends_where_the_context_was_changed() -> None:
+    conversation = stored_turns.played().conversation
+    prefix = page_of(conversation, 3).prefix
+    assert prefix is not None
+    assert prefix.kept is not None
+    assert (prefix.kept.blocks, prefix.blocks, prefix.is_whole) == (1, 1, True)
+    conversation, _ = summarised()
+    prefix = page_of(conversation, 2).prefix
+    assert prefix is not None
+    assert prefix.kept is not None
+    assert (prefix.kept.blocks, prefix.blocks) == (1, 1)
+    assert page_of(conversation, 1).prefix is None
+
+
+def test_what_a_summary_took_stands_as_one_row_that_opens() -> None:
+    conversation, _ = summarised()
+    page = page_of(conversation, 2)
+    assert [row.state for row in rows(page)] == ["verbatim", "put-in", "verbatim"]
+    (gap,) = gaps(page)
+    assert (gap.fate, gap.blocks, gap.messages) == ("summary", 1, 1)
+    assert gap.words.startswith("In summary: turn 1, 1 message, ")
+    found = traced(row_of(conversation, 2)).found
+    sides, after = gone_page(found, gap.step, gap.fate, turns_of(conversation), 0)
+    assert [(side.label, side.text, side.turn) for side in sides] == [
+        ("Answer", "Here you are.", 1)
+    ]
+    assert after is None
+    assert gone_page(found, gap.step, "left out", {}, 0) == ([], None)
+
+
+def test_a_block_is_shown_beside_its_original() -> None:
+    played = stored_turns.played()
+    found = traced(row_of(played.conversation, 3)).found
+    held = frozenset({"toolu_1"})
+    shown = whole(found, 3, turns_of(played.conversation), (frozenset(), held))
+    assert shown is not None
+    assert (shown.original, shown.sent, shown.has_original) == (stored_turns.LONG, "short", True)
+    assert shown.keep is not None
+    assert (shown.keep.id, shown.keep.is_pinned, shown.row.is_pinned) == ("toolu_1", True, False)
+    first = whole(found, 0, {}, (frozenset({1}), frozenset()))
+    assert first is not None
+    assert (first.has_original, first.row.is_pinned) == (False, True)
+    assert first.keep is not None
+    assert first.keep.id == "msg_1"
+    assert whole(found, 4, {}, (frozenset(), frozenset())) is None
+    assert whole(found, -1, {}, (frozenset(), frozenset())) is None
+
+
+def test_a_pin_counts_for_the_calls_behind_it() -> None:
+    played = stored_turns.played()
+    before = timezone.now()
+    keep_in_full(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["msg_1"])
+    conversation = Conversation.objects.get(pk=played.conversation.pk)
+    assert pins(conversation) == {1}
+    assert pins(conversation, before - timedelta(seconds=1)) == frozenset()
+    assert not rows(page_of(conversation, 3))[0].is_pinned
+
+
+def test_a_summary_call_shows_its_own_messages() -> None:
+    conversation = stored_turns.played().conversation
+    page = page_of(conversation, 2)
+    assert page.is_own
+    (row,) = rows(page)
+    assert (row.state, row.text) == ("own", "They asked for the order.")
+    assert page.prefix is None
+
+
+def test_a_compaction_of_the_api_is_a_request_of_its_own() -> None:
+    lease = people_and_turns.begun()
+    people_and_turns.answered(lease)
+    view = stored_turns.loaded(lease).view
+    sent = calls.open_call(
+        lease=lease_again(lease),
+        sending=Sending(
+            "summary", api_clearing.compacting(stored_turns.ENVELOPE), view.body, 100, None, 1
+        ),
+    )
+    page = page_of(people_and_turns.conversation_of(lease), 2)
+    assert [row.label for row in rows(page)] == ["Message", "Answer"]
+    assert page.proof is not None
+    assert (page.proof.is_same, page.proof.broken) == (True, "")
+    assert sent.call == page.row.pk
+
+
+def lease_again(lease: Lease) -> Lease:
+    return people_and_turns.claimed(
+        turns.send_prompt(
+            conversation=people_and_turns.conversation_of(lease), text="More", client_id=uuid4()
+        )
+    )
+
+
+def test_what_the_api_was_expected_to_clear_is_sent_and_said() -> None:
+    lease = people_and_turns.begun()
+    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("t1"))
+    append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=20)
+    view = stored_turns.loaded(lease).view
+    change = api_clearing.expectation(
+        view,
+        api_clearing.Gauge(120_000, "reported", 200_000),
+        api_clearing.Clearing(),
+        api_clearing.Cleared(("t1",), 5),
+    )
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    raw = {
+        "input_tokens": 90, "output_tokens": 5,
+        "context_management": {"applied_edits": [
+            {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 1, "cleared_input_tokens": 7}
+        ]},
+    }  # fmt: skip
+    usage = Usage(90, 5, 0, 0, 0, raw=wire.encode(raw))
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
+    )
+    page = page_of(people_and_turns.conversation_of(lease), 2)
+    assert [row.state for row in rows(page)] == ["verbatim", "verbatim", "cleared"]
+    assert page.cleared == 1
+    assert page.usage is not None
+    assert (page.usage.cleared_uses, page.usage.cleared) == (1, 7)
+
+
+def test_a_long_request_comes_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conversations.inspector.call_blocks.PAGE", 3)
+    conversation = stored_turns.played().conversation
+    first, second = page_of(conversation, 3), page_of(conversation, 3, 3)
+    assert first.projection is not None
+    assert second.projection is not None
+    assert (first.projection.before, first.projection.after, first.projection.last) == (None, 3, 3)
+    assert (second.projection.before, second.projection.after) == (0, None)
+    assert [row.index for row in rows(first) + rows(second)] == [0, 1, 2, 3]
+    assert page_of(conversation, 3, 99).projection == first.projection
+
+
+def test_damaged_rows_give_a_problem_in_words() -> None:
+    conversation = stored_turns.played().conversation
+    call = row_of(conversation, 3)
+    call.tip = 77
+    found = spine(conversation)
+    named = found.call(3)
+    assert named is not None
+    page = call_page(found, named, call, None)
+    assert page.problem == "KeyError: 77"
+    assert (page.projection, page.proof, page.composition) == (None, None, None)
+    assert page.parameters is not None
+    call.envelope.text = "[]"
+    assert call_page(found, named, call, None).parameters is None
+    shown = request(call)
+    assert shown.problem == "KeyError: 77"
+
+
+def test_a_changed_body_is_seen() -> None:
+    conversation = stored_turns.played().conversation
+    call = row_of(conversation, 1)
+    call.body_digest = "sha256:0"
+    found = spine(conversation)
+    named = found.call(1)
+    assert named is not None
+    page = call_page(found, named, call, None)
+    assert page.proof is not None
+    assert not page.proof.is_same
+    assert not request(call).is_same
+
+
+def test_the_raw_request_is_the_one_sent_and_its_readable_form_is_bounded() -> None:
+    conversation = stored_turns.played(result="x" * 50_000).conversation
+    call = row_of(conversation, 1)
+    shown = request(call)
+    assert (shown.is_same, shown.problem) == (True, "")
+    assert wire.decode(shown.text) == wire.decode(shown.rebuilt.body)
+    lease = people_and_turns.begun(people_and_turns.person("bob"), "y" * 9_000)
+    people_and_turns.answered(lease)
+    long = request(row_of(people_and_turns.conversation_of(lease), 1))
+    assert "… (and 7,000 characters more)" in long.text
+    assert "y" * 9_000 in long.rebuilt.body
+
+
+def test_an_answer_leads_to_its_call_and_a_change_to_its_row() -> None:
+    played = stored_turns.played()
+    assert [call_of_answer(played.conversation, seq) for seq in (1, 2, 6)] == [None, 1, 3]
+    other = stored_turns.played("bob")
+    assert call_of_answer(other.conversation, 6) == 3
+    assert admin_change(played.conversation, 4) is not None
+    assert admin_change(played.conversation, 3) is None
+
+
+def test_a_difference_counts_what_was_added_removed_and_altered() -> None:
+    found = compare(stored_turns.played().conversation, 1, 3)
+    assert (found.added, found.removed, found.altered) == (3, 0, 0)
+    assert found.delta > 0
+    assert found.prefix is not None
+    assert (found.prefix.blocks, found.blocks) == (1, 4)
+    assert isinstance(found.rows[0], Same)
+    back = compare(stored_turns.played("bob").conversation, 3, 1)
+    assert (back.added, back.removed, back.delta) == (0, 3, -found.delta)
+    assert [row.index for row in back.rows if isinstance(row, Altered)] == [None] * 3
+
+
+def test_a_shortened_result_is_one_altered_block_with_its_words() -> None:
+    lease = people_and_turns.begun()
+    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_1"))
+    content = people_and_turns.results("toolu_1").replace('"x"', '"one two three four"')
+    append.store_results(lease=lease, content=content, estimate=20)
+    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_2"))
+    view = stored_turns.loaded(lease).view
+    shorter = '{"type":"tool_result","tool_use_id":"toolu_1","content":"one four"}'
+    edit = SpliceBlocks(view.messages[2].seq, 0, 1, (shorter,))
+    trigger = Trigger(41_000, 40_000, "estimated", "input_token_budget")
+    change = edits.transformation(view, "compaction", trigger, (edit,), "note")
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    append.store_results(lease=lease, content=people_and_turns.results("toolu_2"), estimate=20)
+    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())
+    found = compare(people_and_turns.conversation_of(lease), 2, 3)
+    assert (found.added, found.removed, found.altered) == (2, 0, 1)
+    altered = next(row for row in found.rows if isinstance(row, Altered))
+    assert altered.pieces is not None
+    assert "".join(p.text for p in altered.pieces if p.kind != "new") == "one two three four"
+    assert "".join(p.text for p in altered.pieces if p.kind != "gone") == "one four"
+    assert altered.delta < 0
+
+
+def test_many_blocks_that_left_together_are_one_row() -> None:
+    lease = people_and_turns.begun()
+    stored_turns.close(
+        lease,
+        people_and_turns.opened(lease).call,
+        people_and_turns.asks(*(f"t{n}" for n in range(12))),
+    )
+    append.store_results(
+        lease=lease, content=people_and_turns.results(*(f"t{n}" for n in range(12))), estimate=20
+    )
+    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())
+    found = compare(people_and_turns.conversation_of(lease), 1, 2)
+    (run,) = [row for row in found.rows if isinstance(row, Run)]
+    assert (run.what, len(run.rows), found.added) == ("added", 24, 24)
+    assert run.delta == sum(row.delta for row in run.rows) > 0
+
+
+def test_parameters_that_differ_are_named() -> None:
+    played = stored_turns.played()
+    one, other = row_of(played.conversation, 1), row_of(played.conversation, 3)
+    values = wire.decode(other.envelope.text)
+    values |= {"max_tokens": 9, "tools": [{"name": "a", "description": "b"}]}
+    values["system"] = [{"type": "text", "text": "Be brief and kind."}]
+    other.envelope.text, other.binding = wire.encode(values), "sha256:1"
+    found = difference(one, other, traced(one), traced(other))
+    assert [each.name for each in found.parameters] == ["system", "max_tokens", "tool a"]
+    assert found.prefix is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", ""), ("same", "same"), ("one two three", "one three"), ("a", "b"), ("", "new"),
+        ("x " * 3_000, "x " * 2_000 + "[truncated]"), ("tail end", "head tail end"),
+        ("Größe 漢字 x", "Größe 漢 字 x"), ("aa", "aaa"), ("abab", "ab"),
+    ],
+)  # fmt: skip
+def test_the_pieces_of_two_texts_make_both_of_them(before: str, after: str) -> None:
+    pieces = compared(before, after, Purse())
+    assert pieces is not None
+    if not any(piece.cut for piece in pieces):
+        assert "".join(p.text for p in pieces if p.kind != "new") == before
+        assert "".join(p.text for p in pieces if p.kind != "gone") == after
+    lengths = {
+        kind: sum(len(p.text) + p.cut + len(p.tail) for p in pieces if p.kind != kind)
+        for kind in ("new", "gone")
+    }
+    assert lengths == {"new": len(before), "gone": len(after)}
+
+
+def test_texts_too_far_apart_are_not_compared_word_by_word() -> None:
+    purse = Purse()
+    left, right = ("a1 b2 " * 3_000, "c3 d4 " * 3_000)
+    assert compared(left, right, purse) is None
+    assert purse.left == PURSE
+    assert compared("one two", "one 2", purse) is not None
+    assert purse.left < PURSE
+    long = compared("a", "b" * 50_000, purse)
+    assert long is not None
+    assert Piece("new", "b" * 2_000, 46_000, "b" * 2_000) in long
+
+
+def test_a_lost_call_and_one_that_failed_show_what_is_known() -> None:
+    lease = people_and_turns.begun()
+    sent = people_and_turns.opened(lease)
+    stored_turns.close(lease, sent.call, Ending("lost"))
+    page = page_of(people_and_turns.conversation_of(lease), 1)
+    assert (page.call.status, page.usage, page.call.tokens_in) == ("lost", None, None)
+    assert page.composition is not None
+    assert page.composition.source == "estimated"
+    stored_turns.fail(lease, "prompt is too long")
+    failed = page_of(people_and_turns.conversation_of(lease), 2)
+    assert (failed.call.status, failed.call.error) == ("error", "invalid_request")
+    assert ApiResult.objects.count() == 2
+
+
+def test_a_projection_of_nothing_is_empty() -> None:
+    conversation = stored_turns.played().conversation
+    found = traced(row_of(conversation, 1)).found
+    empty = projection(type(found)(found.view, (), (), 0), {}, frozenset())
+    assert (empty.rows, empty.total, empty.last, empty.after) == ((), 0, 0, None)

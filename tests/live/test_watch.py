@@ -1,0 +1,190 @@
+"""The watch of a process: who may no longer read is cut off, and what nobody told of is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth import HASH_SESSION_KEY
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conversations.db import db
+from conversations.library.conversations import delete_conversation
+from conversations.live import publish
+from conversations.live import watch as watching
+from conversations.live.hub import hub
+from conversations.live.relay import Relay
+from conversations.models import User
+from conversations.transcript.marks import good_sessions, marks
+from tests.support import people_and_turns, version_trees
+from tests.web.fold import Page
+from tests.web.tabs import (
+    ada_and_her_conversation,
+    closed_with,
+    connected,
+    frame_of,
+    session_of,
+)
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture(autouse=True)
+def _left() -> Iterator[None]:
+    yield
+    assert hub._topics == {}
+
+
+def log_out(user: User) -> None:
+    Session.objects.all().delete()
+
+
+def deactivate(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def change_password(user: User) -> None:
+    user.set_password("another")
+    user.save()
+
+
+def delete_the_conversation(user: User) -> None:
+    delete_conversation(conversation=user.conversations.get())
+
+
+def become_another(user: User) -> None:
+    eve = people_and_turns.person("eve")
+    for session in Session.objects.all():
+        values = session.get_decoded() | {
+            "_auth_user_id": str(eve.pk), HASH_SESSION_KEY: eve.get_session_auth_hash()
+        }  # fmt: skip
+        session.session_data = Session.objects.encode(values)
+        session.save()
+
+
+async def looks(times: int) -> None:
+    """Wait until the watch has looked so often."""
+    wanted = watching.watch._looks + times
+    async with asyncio.timeout(60):
+        while watching.watch._looks < wanted:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (log_out, 4401),
+        (deactivate, 4401),
+        (change_password, 4401),
+        (become_another, 4401),
+        (delete_the_conversation, 4404),
+    ],
+)
+@pytest.mark.parametrize("is_busy", [False, True])
+async def test_who_may_no_longer_read_is_closed_within_a_period(
+    change: Any, code: int, is_busy: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(watching, "SECONDS", 3_600)
+    user, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        topic = hub._topics[conversation.pk]
+
+        async def chatter() -> None:
+            while True:
+                topic.publish("<i>more</i>")
+                await asyncio.sleep(0.01)
+
+        noise = asyncio.create_task(chatter()) if is_busy else None
+        try:
+            for _ in range(2):
+                await watching.watch.look()
+            await db(change, user)
+            # What was known of before the change does not count any more.
+            await watching.watch.look()
+            assert await closed_with(found) == code
+        finally:
+            if noise is not None:
+                noise.cancel()
+
+
+async def test_who_may_still_read_stays(monkeypatch: Any) -> None:
+    monkeypatch.setattr(watching, "SECONDS", 0.05)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        # All it hears is that the server lives.
+        assert {await found.receive_from(timeout=60) for _ in range(4)} == {watching.ALIVE}
+
+
+async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -> None:
+    """A hint between processes may be lost, and somebody may change a conversation from outside."""
+    monkeypatch.setattr(watching, "SECONDS", 0.05)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        await looks(2)
+        await db(lambda: people_and_turns.next_turn(conversation))
+        page = Page()
+        while not page.root.find("turn-2"):
+            page.take(await frame_of(found))
+
+
+async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeypatch: Any) -> None:
+    """No frame leads from the path that it shows to that of a later turn."""
+    other = Relay()
+    other._layer = object()
+    monkeypatch.setattr(publish, "relay", other)
+    key = (await db(version_trees.talk, "One", "Two", "Three")).pk
+    present = (await db(marks, [key]))[key]
+    closed = {"type": "event", "conversation": key, "name": "TurnClosed", "event": {"turn": 3}}
+    topic = hub.enter(key)
+    topic.sockets = 1
+    opened = closed | {"name": "TurnOpened"}
+    older = closed | {"event": {"turn": 2}}
+    cases = [
+        (1, closed, None, None),
+        (2, closed, None, None),
+        (2, older, 1, replace(present, turns=(), leaf=2, before=1)),
+        (2, opened, None, None),
+        (3, closed, 1, present),
+    ]
+    for shown, told, frames, then in cases:
+        before = replace(present, turns=(), leaf=shown, before=shown - 1)
+        topic.shown, position = before, topic.position
+        await publish.hear(told | {"place": None})
+        found = topic.after(position)
+        assert (found and len(found), topic.shown) == (frames, then)
+    topic.sockets = 0
+    hub.leave(key)
+
+
+async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
+    user, first = await ada_and_her_conversation()
+    others = [
+        await db(lambda: people_and_turns.conversation_of(people_and_turns.begun(user)))
+        for _ in range(3)
+    ]
+    session = await db(session_of, user)
+    counts = []
+    async with AsyncExitStack() as stack:
+        for conversation in (first, *others):
+            found = await stack.enter_async_context(connected(conversation, session))
+            await frame_of(found)
+            if conversation in (first, others[-1]):
+                counts.append(await db(_statements_of_a_look))
+    assert counts[0] == counts[1] <= 4
+
+
+def _statements_of_a_look() -> int:
+    with CaptureQueriesContext(connection) as captured:
+        keys = {each.session_key: each.conversation.owner_id for each in watching.watch._sockets}
+        good_sessions(keys, {})
+        marks([each.conversation.pk for each in watching.watch._sockets])
+    return len(captured)

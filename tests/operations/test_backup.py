@@ -1,0 +1,261 @@
+"""A backup made while people write is one moment of the site, and comes back whole or not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from agentweb.server_process import only_one
+from conversations.models import User
+from conversations.operations.backup import archive, make
+from tests.e2e.served import PROJECT
+from tests.support import people_and_turns, prepared_databases, servers
+from tests.support.environment import DATABASE
+
+#: Plays one turn after another until its input ends; prints each when it is acknowledged.
+WRITER = """
+import sys, threading, django
+django.setup()
+from django.core.files.base import ContentFile
+from tests import records, work
+from conversations.models import User
+from conversations.services import anchors
+from conversations.files.workspace.objects import storage
+from conversations.models import WorkspaceFile
+from tools.workspace.workspace import digest_of
+from django.utils import timezone
+over = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+place = records.played()
+name = storage().save(f"{place.user.pk}/one", ContentFile(b"a note"))
+WorkspaceFile.objects.create(owner=place.user, state="live", path="note.txt", object=name, bytes=6,
+                             digest=digest_of(b"a note"), changed_at=timezone.now())
+anchors.anchor_heads()
+at = 0
+while not over.is_set():
+    at += 1
+    work.answered(work.next_turn(place.conversation, f"Message {at}"))
+    print(at, flush=True)
+anchors.anchor_heads()
+"""
+COUNT = """
+import django
+django.setup()
+from conversations.models import Message, WorkspaceFile
+from conversations.files.workspace.objects import read_object
+print(Message.objects.filter(kind="prompt").count())
+print([read_object(file) for file in WorkspaceFile.objects.all()])
+"""
+
+
+class Site:
+    """A data folder and a database of its own, for processes; with its tables, if it has a past."""
+
+    def __init__(self, folder: Path, postgres: servers.Server | None, *, is_new: bool) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.env = {**os.environ, "AGENTWEB_DATA_DIR": str(folder), "AGENTWEB_ANCHOR_FILE": ""}
+        if postgres is not None:
+            binaries = Path(postgres.command[0]).parent
+            made = (
+                servers.make_database(postgres, "new")
+                if is_new
+                else prepared_databases.postgres(postgres)
+            )
+            self.env["DATABASE_URL"] = made
+            self.env["PATH"] = f"{binaries}:{os.environ['PATH']}"
+        elif not is_new:
+            shutil.copy(prepared_databases.sqlite(), folder)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *arguments], check=False, cwd=PROJECT, env=self.env,
+            capture_output=True, text=True,
+        )  # fmt: skip
+
+    def manage(self, *arguments: str) -> str:
+        done = self.run("manage.py", *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any) -> None:
+    server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
+    old = Site(tmp_path / "old", server, is_new=False)
+    new = Site(tmp_path / "new", server, is_new=True)
+    path = tmp_path / "backup.tar.gz"
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER], cwd=PROJECT, env=old.env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert writer.stdout is not None
+    before = int(writer.stdout.readline())
+    told: list[int] = [before]
+    reading = threading.Thread(target=lambda: told.extend(map(int, writer.stdout or ())))
+    reading.start()
+    said = old.manage("backup", str(path))
+    assert writer.stdin is not None
+    writer.stdin.close()
+    assert writer.wait(timeout=120) == 0
+    reading.join()
+    assert "1 files." in said
+    assert "The keys are not in it" in said
+    assert not any("secret_key" in name for name in names(path))
+    said = new.manage("restore", str(path))
+    assert "1 files; the anchors of the backup were put into" in said
+    assert "1 conversation, " in said
+    assert "chain intact" in said
+    prompts, files = new.run("-c", COUNT).stdout.splitlines()
+    assert before < int(prompts) <= told[-1] + 1
+    assert files == "[b'a note']"
+    # Back over the old site, which has gone on since: its anchors know later rows.
+    said = old.manage("restore", str(path), "--force")
+    assert "now says that the backup was put back" in said
+    assert "chain intact" in said
+
+
+def names(path: Path) -> list[str]:
+    with tarfile.open(path) as tar:
+        return tar.getnames()
+
+
+@pytest.fixture
+def archived(tmp_path: Path) -> Path:
+    path = tmp_path / "backup.tar"
+    manifest = archive.Manifest("2026", connection.vendor, "database", {})
+    with archive.writing(path, manifest) as writer:
+        writer.add_bytes("database", b"0123456789" * 2_000)
+    return path
+
+
+def test_a_damaged_archive_is_refused(archived: Path, tmp_path: Path) -> None:
+    assert archive.unpack(archived, tmp_path / "whole").parts[0].size == 20_000
+    whole = archived.read_bytes()
+    for at, (data, words) in enumerate(
+        [
+            (whole[:9_000] + b"????" + whole[9_004:], "is damaged: database is not"),
+            (whole[:9_000], "is no whole backup"),
+            (b"text", "is no whole backup"),
+        ]
+    ):
+        archived.write_bytes(data)
+        with pytest.raises(archive.BackupError, match=words):
+            archive.unpack(archived, tmp_path / str(at))
+
+
+@pytest.mark.django_db
+def test_a_backup_of_another_database_or_a_newer_version_is_refused(
+    archived: Path, tmp_path: Path
+) -> None:
+    assert make.open_backup(path=archived, folder=tmp_path / "0").database == connection.vendor
+    for at, changes in enumerate(
+        [{"database": "oracle"}, {"migrations": {"conversations": "9999_later"}}, {"format": 2}], 1
+    ):
+        path = tmp_path / f"{at}.tar"
+        manifest = archive.Manifest("2026", connection.vendor, "database", {})
+        for name, value in changes.items():
+            setattr(manifest, name, value)
+        with archive.writing(path, manifest) as writer:
+            writer.add_bytes("database", b"")
+        with pytest.raises(archive.BackupError, match=r"is of (oracle|a newer|format 2)"):
+            make.open_backup(path=path, folder=tmp_path / str(at))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_replaced_unasked(archived: Path, tmp_path: Path, settings: Any) -> None:
+    with pytest.raises(archive.BackupError, match="a backup replaces nothing"):
+        make.make_backup(path=archived)
+    settings.DATA_DIR = tmp_path
+    people_and_turns.person()
+    with pytest.raises(CommandError, match=r"--force replaces it|others use the database"):
+        call_command("restore", str(archived))
+    if DATABASE == "sqlite":
+        with only_one(), pytest.raises(CommandError, match="already serves"):
+            call_command("restore", str(archived), force=True)
+    assert User.objects.exists()
+
+
+def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
+    archived: Path, tmp_path: Path
+) -> None:
+    link = tarfile.TarInfo("workspaces")
+    link.type, link.linkname = tarfile.SYMTYPE, "."
+    for at, (odd, words) in enumerate(
+        [
+            (link, "is no plain file"),
+            (tarfile.TarInfo("more"), "other files than it lists"),
+            (tarfile.TarInfo("workspaces/../../out"), "is outside of the archive"),
+            (tarfile.TarInfo(f"{tmp_path}/out"), "is outside of the archive"),
+            (tarfile.TarInfo(archive.MANIFEST), "is no whole backup"),
+        ]
+    ):
+        path = tmp_path / f"{at}.tar"
+        path.write_bytes(archived.read_bytes())
+        with tarfile.open(path, "a") as tar:
+            tar.addfile(odd)
+        with pytest.raises(archive.BackupError, match=words):
+            archive.unpack(path, tmp_path / str(at))
+    assert not (tmp_path / "out").exists()
+
+
+LOGGED_IN = """
+import django
+django.setup()
+from django.contrib.sessions.backends.db import SessionStore
+from conversations.models import User
+User.objects.create_user("ada")
+session = SessionStore()
+session.create()
+print(session.session_key)
+"""
+
+
+@pytest.mark.only_database("sqlite", "of SQLite's one file")
+def test_a_damaged_database_is_replaced_and_kept_and_no_session_is_in_a_backup(
+    tmp_path: Path,
+) -> None:
+    site, path = Site(tmp_path / "site", None, is_new=False), tmp_path / "backup.tar"
+    key = site.run("-c", LOGGED_IN).stdout.strip()
+    site.manage("backup", str(path))
+    assert len(key) == 32
+    assert key.encode() in (site.folder / "agentweb.sqlite3").read_bytes()
+    assert key.encode() not in path.read_bytes()
+    (site.folder / "agentweb.sqlite3").write_bytes(b"no database" * 2_000)
+    assert "--force replaces it" in site.run("manage.py", "restore", str(path)).stderr
+    assert ".before-" in site.manage("restore", str(path), "--force")
+    assert [one.read_bytes()[:11] for one in site.folder.glob("*.before-*")] == [b"no database"]
+
+
+NEWER = """
+import django
+django.setup()
+from django.db import connection
+with connection.cursor() as cursor:
+    cursor.execute("CREATE TABLE conversations_later"
+                   " (user_id bigint REFERENCES conversations_user (id))")
+"""
+
+
+@pytest.mark.only_database("postgres", "of tables that stay beside those put back")
+def test_a_backup_goes_back_over_the_tables_of_a_newer_version(
+    tmp_path: Path, request: Any
+) -> None:
+    server, path = request.getfixturevalue("postgres"), tmp_path / "backup.tar"
+    site = Site(tmp_path / "site", server, is_new=False)
+    key = site.run("-c", LOGGED_IN).stdout.strip()
+    site.manage("backup", str(path))
+    assert len(key) == 32
+    assert key.encode() not in path.read_bytes()
+    for _ in range(2):
+        assert site.run("-c", NEWER).returncode == 0
+        site.manage("restore", str(path), "--force")

@@ -1,0 +1,226 @@
+"""The policy lab on a conversation of the log: its record, what happened, what would have."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from conversations.context.policy.policy import PRESETS
+from conversations.lab.report import Report
+from conversations.lab.summarizer import nobody
+from conversations.models import ApiModel, Conversation, Message, ModelPrice
+from conversations.reductions import trials as module
+from conversations.reductions.trial_subject import TrialError, record_of, subject_of
+from conversations.reductions.trials import Trial, Trials
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+
+
+def played() -> Conversation:
+    conversation = stored_turns.played().conversation
+    for at in range(4):
+        people_and_turns.answered(people_and_turns.next_turn(conversation, f"And then {at}?"))
+    return Conversation.objects.get(pk=conversation.pk)
+
+
+def ran(conversation: Conversation, trials: Trials | None = None) -> Trial:
+    trials = trials or Trials()
+    trials.start(7, conversation.pk, conversation.head, subject_of(conversation)).result(60)
+    found = trials.of(7, conversation.pk)
+    assert found is not None
+    return found
+
+
+def test_the_record_holds_what_was_said_and_when_and_what_was_counted() -> None:
+    conversation = played()
+    record = record_of(conversation)
+    stored = Message.objects.filter(conversation=conversation).order_by("seq")
+    assert [message.content for message in record.messages] == [row.content for row in stored]
+    assert record.system == "Be brief."
+    assert record.id == str(conversation.public_id)
+    assert len(record.times) == len(record.messages)
+    assert list(record.times) == sorted(record.times)
+    # The first call had nothing taken from it; those behind the compaction had.
+    assert [(reading.at, reading.context) for reading in record.readings] == [(1, 1_300)]
+
+
+def test_a_trial_tells_of_every_policy_that_can_be_replayed() -> None:
+    conversation = played()
+    trial = ran(conversation)
+    assert not trial.is_running
+    assert (trial.problem, trial.own) == ("", "adaptive")
+    assert trial.names[0] == "adaptive"
+    assert set(trial.names) == set(PRESETS)
+    answers = Message.objects.filter(conversation=conversation, kind="answer").count()
+    assert [report.calls for report in trial.reports] == [answers] * len(trial.names)
+    assert [report.violations for report in trial.reports] == [[]] * len(trial.names)
+    assert all(report.cost_uncached >= report.cost > 0 for report in trial.reports)
+
+
+def test_what_happened_stands_beside_what_would_have() -> None:
+    actual = ran(played()).actual
+    assert actual is not None
+    assert (actual.calls, actual.summary_calls) == (6, 1)
+    assert actual.applied == {"compaction": 1}
+    assert actual.tokens.read == 400
+    assert actual.peak == 1_300
+    assert actual.freed > 0
+    assert actual.cost_uncached > actual.cost
+
+
+def test_the_replay_counts_as_the_api_did() -> None:
+    conversation = played()
+    scale = subject_of(conversation).worlds[0].tokenizer.block({"type": "text", "text": "x" * 900})
+    plain = ran(conversation).reports[0].tokens.input
+    assert scale > 0
+    assert plain > 0
+
+
+def test_an_imported_conversation_is_replayed_on_the_clock_of_the_lab() -> None:
+    conversation = Conversation.objects.create(
+        owner=people_and_turns.person(), model=stored_turns.MODEL
+    )
+    for seq, (kind, text) in enumerate((("prompt", "Hi"), ("answer", "Hello")), 1):
+        Message.objects.create(
+            conversation=conversation, seq=seq, parent=seq - 1, kind=kind, estimate=9, link=seq,
+            content=json.dumps([{"type": "text", "text": text}]),
+        )  # fmt: skip
+    Conversation.objects.filter(pk=conversation.pk).update(tip=2, head=2)
+    conversation.refresh_from_db()
+    record = record_of(conversation)
+    assert (record.times, record.readings) == ((), ())
+    assert {"list_files", "recall"} <= {tool["name"] for tool in record.tools}
+    trial = ran(conversation)
+    assert trial.actual is None
+    assert trial.reports[0].calls == 1
+
+
+def test_what_cannot_be_replayed_is_said() -> None:
+    turn = people_and_turns.queued(people_and_turns.person())
+    with pytest.raises(TrialError, match="no answer yet"):
+        subject_of(turn.conversation)
+    conversation = played()
+    Conversation.objects.filter(pk=conversation.pk).update(policy={"summary_breaker": "x"})
+    conversation.refresh_from_db()
+    with pytest.raises(TrialError, match="summary_breaker"):
+        subject_of(conversation)
+    conversation.policy = {}
+    ModelPrice.objects.filter(kind="cache_read").delete()
+    with pytest.raises(TrialError, match="has no price"):
+        subject_of(conversation)
+    conversation.model = "gone"
+    with pytest.raises(TrialError, match="not in the catalogue"):
+        subject_of(conversation)
+
+
+def test_a_log_that_makes_no_request_is_said() -> None:
+    conversation = stored_turns.played().conversation
+    conversation.tip = Message.objects.get(kind="results").seq
+    answer = Message.objects.filter(kind="answer").latest("seq")
+    orphan = Message.objects.create(
+        conversation=conversation, seq=99, parent=answer.seq, kind="results", estimate=1, link=99,
+        content='[{"type":"tool_result","tool_use_id":"nobody","content":"x"}]',
+    )  # fmt: skip
+    last = Message.objects.create(
+        conversation=conversation, seq=100, parent=orphan.seq, kind="answer", estimate=1, link=99,
+        content='[{"type":"text","text":"x"}]',
+    )  # fmt: skip
+    conversation.tip = last.seq
+    with pytest.raises(TrialError, match="no request that the API takes"):
+        record_of(conversation)
+
+
+def test_a_trial_is_bounded_in_bytes_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = played()
+    monkeypatch.setattr(module, "MOST_SECONDS", -1.0)
+    trial = ran(conversation)
+    assert (trial.is_running, trial.reports) == (False, ())
+    assert "was ended after" in trial.problem
+    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    with pytest.raises(TrialError, match="at most 10"):
+        ran(conversation)
+
+
+def test_a_person_has_one_trial_at_a_time_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = played()
+    trials, gate = Trials(), threading.Event()
+    subject = subject_of(conversation)
+
+    def held(*args: Any) -> Any:
+        gate.wait(30)
+        return nobody(*args)
+
+    monkeypatch.setattr(module, "simulate", lambda record, world, watch: held(None) or _none())
+    begun = trials.start(7, conversation.pk, 1, subject)
+    with pytest.raises(TrialError, match="still running"):
+        trials.start(7, conversation.pk, 1, subject)
+    monkeypatch.setattr(module, "MOST_WAITING", 2)
+    others = [trials.start(8, conversation.pk, 1, subject)]
+    with pytest.raises(TrialError, match="Too many"):
+        trials.start(9, conversation.pk, 1, subject)
+    found = trials.of(7, conversation.pk)
+    assert found is not None
+    assert found.is_running
+    assert trials.of(7, conversation.pk + 1) is None
+    gate.set()
+    for future in (begun, *others):
+        future.result(60)
+    trials.start(9, conversation.pk, 1, subject).result(60)
+
+
+def _none() -> Report:
+    return Report("x")
+
+
+def test_old_trials_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = played()
+    monkeypatch.setattr(module, "MOST_KEPT", 2)
+    monkeypatch.setattr(module, "simulate", lambda record, world, watch: _none())
+    trials = Trials()
+    for user in range(5):
+        trials.start(user, conversation.pk, 1, subject_of(conversation)).result(60)
+    kept = [user for user in range(5) if trials.of(user, conversation.pk)]
+    assert kept == [3, 4]
+
+
+def test_a_replay_that_fails_is_told_and_does_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    conversation = played()
+    trials = Trials()
+    monkeypatch.setattr(module, "simulate", None)
+    assert "failed on the server" in ran(conversation, trials).problem
+    monkeypatch.undo()
+    assert ran(conversation, trials).problem == ""
+
+
+def test_a_subject_costs_the_same_queries_however_long_the_conversation_is() -> None:
+    conversation = played()
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as found:
+            subject_of(conversation)
+        counts.append(len(found))
+        for at in range(5):
+            people_and_turns.answered(people_and_turns.next_turn(conversation, f"More {at}"))
+        conversation.refresh_from_db()
+    assert counts[0] == counts[1] <= 20
+
+
+def test_the_command_replays_a_conversation_of_the_log(capsys: Any) -> None:
+    conversation = played()
+    call_command("simulate", "--conversation", str(conversation.public_id), "--json")
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["totals"][0]["calls"] == 6
+    for name in ("nonsense", "00000000-0000-4000-8000-000000000000"):
+        with pytest.raises(CommandError, match="there is no conversation"):
+            call_command("simulate", "--conversation", name)
+    empty = people_and_turns.queued(people_and_turns.person("bob")).conversation
+    with pytest.raises(CommandError, match="no answer yet"):
+        call_command("simulate", "--conversation", str(empty.public_id))
+    assert ApiModel.objects.filter(pk=stored_turns.MODEL).exists()

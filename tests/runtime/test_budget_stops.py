@@ -1,0 +1,84 @@
+"""A budget taken away in mid-turn: what was admitted ends, no tool runs, the talk goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations.db import db
+from conversations.models import ApiCall, Budget, BudgetWindow, ToolCall, Turn, TurnCap, User
+from conversations.runtime import supervisor as supervising_module
+from conversations.turns import calls
+from tests.support import people_and_turns
+from tests.support.running_turns import ended, is_valid, queue, run, supervising, unrecorded
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorServer]:
+    with server.start(pace=0, record=True) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _served(emulator: EmulatorServer, settings: Any) -> None:
+    emulator.emulator.reset()
+    settings.ANTHROPIC_BASE_URL = emulator.url
+
+
+async def test_a_budget_lowered_in_mid_turn_stops_before_the_next_tool_and_the_talk_goes_on(
+    emulator: EmulatorServer, monkeypatch: Any
+) -> None:
+    turn = await queue("List my files")
+    budget = await db(
+        lambda: people_and_turns.limited(User.objects.get(), 50_000_000, time_zone="Asia/Tokyo")
+    )
+    close = calls.close_call
+
+    def lowering(**facts: Any) -> Any:
+        Budget.objects.filter(pk=budget.pk).update(limit=1)
+        return close(**facts)
+
+    monkeypatch.setattr(calls, "close_call", lowering)
+    async with supervising() as supervisor:
+        stopped = await ended(turn)
+        monkeypatch.setattr(calls, "close_call", close)
+        assert (stopped.state, stopped.finish_reason) == ("failed", "budget")
+        assert "It starts anew on" in stopped.error_text
+        assert "at 00:00 (Asia/Tokyo)." in stopped.error_text
+        window = await db(BudgetWindow.objects.get)
+        assert (window.spent, window.held) == (emulator.emulator.billed_micros, 0)
+        tool = await db(ToolCall.objects.select_related("output").get)
+        assert (tool.state, tool.output.text) == ("denied", '"Not run, stopped: budget"')
+        assert tool.started_at is None
+        await db(is_valid, turn.conversation)
+        await db(lambda: Budget.objects.update(limit=50_000_000))
+        again = await run(supervisor, "List my files", turn.conversation)
+    assert (again.state, again.finish_reason) == ("done", "end_turn")
+    assert await db(unrecorded, emulator) == []
+
+
+async def test_caps_of_a_group_end_a_turn_of_a_member(emulator: EmulatorServer) -> None:
+    turn = await queue("Use 3 tools")
+
+    def cap() -> None:
+        group = Group.objects.create(name="Research")
+        User.objects.get().groups.add(group)
+        TurnCap.objects.create(group=group, rounds=1)
+
+    await db(cap)
+    async with supervising() as supervisor:
+        done = await ended(turn)
+        assert (done.state, done.finish_reason) == ("done", "loop_limit")
+        assert await db(ApiCall.objects.filter(turn=turn, purpose="reply").count) == 1
+        await db(lambda: TurnCap.objects.update(rounds=None, seconds=1))
+        slow = await run(supervisor, "Answer in 900 words emulator:pace=0.05", turn.conversation)
+    assert (slow.finish_reason, slow.error_code) == ("loop_limit", "turn_time")
+    assert await db(Turn.objects.count) == 2
+    assert supervising_module.supervisor is not supervisor

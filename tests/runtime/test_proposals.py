@@ -1,0 +1,163 @@
+"""Summaries that a person asks for, by the running app: proposed, refused in words, accounted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations.audit import verify
+from conversations.db import db
+from conversations.live.hub import hub
+from conversations.models import ApiCall, ApiModel, ApiResult, ModelPrice, Proposal
+from conversations.reductions import proposals
+from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import digest, now, talk, who
+from tests.support.running_turns import supervising, unrecorded, until
+from tests.support.stored_turns import Played
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture
+def emulator(settings: Any) -> Iterator[EmulatorServer]:
+    settings.AGENTWEB_TITLE_MODEL = "off"
+    with server.start(pace=0, record=True) as running:
+        settings.ANTHROPIC_BASE_URL = running.url
+        yield running
+    assert hub._topics == {}
+
+
+def faulty(fault: str) -> str:
+    """Put a model into the catalogue whose calls all suffer that fault."""
+    name = f"{stored_turns.MODEL}+{fault}"
+    model = ApiModel.objects.get(pk=stored_turns.MODEL)
+    model.pk = name
+    model.save(force_insert=True)
+    for price in ModelPrice.objects.filter(model=stored_turns.MODEL):
+        price.pk, price.model_id = None, name
+        price.save(force_insert=True)
+    return name
+
+
+def begin() -> tuple[Played, int]:
+    played = talk(stored_turns.played())
+    key, _ = proposals.ask(**who(played))
+    return played, key
+
+
+def is_over() -> bool:
+    return Proposal.objects.exclude(text="", reason="").exists()
+
+
+def rejected(played: Played) -> list[str]:
+    rows = played.conversation.transformations.exclude(actor=None).filter(outcome="rejected")
+    return [row.reason for row in rows]
+
+
+def problems() -> list[str]:
+    return [str(problem) for problem in verify.verify_everything(verify.Tally())]
+
+
+async def test_a_summary_is_proposed_and_nothing_is_applied(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        played, key = await db(begin)
+        before = await db(digest, played)
+        supervisor.propose(key)
+        await until(is_over)
+    made = await db(Proposal.objects.get)
+    assert (made.reason, bool(made.text), made.call_id is None) == ("", True, False)
+    assert await db(digest, played) == before
+    result = await db(ApiResult.objects.select_related("call").get, call=made.call_id)
+    assert (result.status, result.call.purpose) == ("complete", "summary")
+    assert result.cost_micros == emulator.emulator.billed_micros
+    assert await db(unrecorded, emulator) == []
+    assert await db(problems) == []
+
+
+async def test_a_call_that_fails_is_a_refusal_on_record(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_SUMMARY_MODEL = await db(faulty, "overloaded")
+    async with supervising() as supervisor:
+        played, key = await db(begin)
+        supervisor.propose(key)
+        await until(is_over)
+    made = await db(Proposal.objects.get)
+    assert "gave no answer" in made.reason
+    assert await db(rejected, played) == [made.reason]
+    assert await db(problems) == []
+
+
+async def test_what_the_budget_does_not_allow_is_said_and_not_asked(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as supervisor:
+        played, key = await db(begin)
+        await db(people_and_turns.limited, played.user, 1, "day")
+        supervisor.propose(key)
+        await until(is_over)
+    made = await db(Proposal.objects.get)
+    assert "budget" in made.reason
+    assert await db(rejected, played) == []
+    assert await db(ApiCall.objects.filter(pk__gt=0, result=None).count) == 0
+
+
+async def test_the_end_of_the_server_ends_it_with_a_word(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_SUMMARY_MODEL = await db(faulty, "hang_after:0")
+    async with supervising() as supervisor:
+        _, key = await db(begin)
+        calls = await db(ApiCall.objects.count)
+        supervisor.propose(key)
+        await until(lambda: ApiCall.objects.count() > calls)
+    made = await db(Proposal.objects.get)
+    assert "stopped" in made.reason
+    assert (await db(ApiResult.objects.latest, "pk")).status == "stopped"
+    assert await db(problems) == []
+
+
+async def test_what_a_dead_process_asked_is_closed_by_the_next_start(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_SUMMARY_MODEL = await db(faulty, "hang_after:0")
+    async with supervising() as supervisor:
+        _, key = await db(begin)
+        calls = await db(ApiCall.objects.count)
+        supervisor.propose(key)
+        await until(lambda: ApiCall.objects.count() > calls)
+        (task,) = supervisor._errands._running
+        task.cancel()
+        await asyncio.wait([task])
+    assert not await db(is_over)
+    async with supervising():
+        assert await db(is_over)
+    assert (await db(ApiResult.objects.latest, "pk")).status == "lost"
+    assert await db(problems) == []
+
+
+async def test_what_came_too_late_or_cannot_be_asked_is_said(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        played, key = await db(begin)
+
+        def goes_on() -> None:
+            people_and_turns.answered(people_and_turns.next_turn(now(played)))
+
+        def again() -> int:
+            Proposal.objects.all().delete()
+            found, _ = proposals.ask(**who(played))
+            ApiModel.objects.filter(pk=stored_turns.MODEL).update(is_enabled=False)
+            return found
+
+        await db(goes_on)
+        supervisor.propose(key)
+        await until(is_over)
+        assert "went on" in (await db(Proposal.objects.get)).reason
+        supervisor.propose(await db(again))
+        await until(is_over)
+    assert "not in the catalogue" in (await db(Proposal.objects.get)).reason

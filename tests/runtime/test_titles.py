@@ -1,0 +1,131 @@
+"""Titles by the running app: made behind the first answer, never in its way, always accounted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations.audit import verify
+from conversations.db import db
+from conversations.live.hub import hub
+from conversations.models import (
+    ApiCall,
+    ApiModel,
+    ApiResult,
+    BudgetWindow,
+    Conversation,
+    ModelPrice,
+    Turn,
+    User,
+)
+from tests.support import people_and_turns
+from tests.support.running_turns import ended, queue, run, supervising, unrecorded, until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture
+def emulator(settings: Any) -> Iterator[EmulatorServer]:
+    settings.AGENTWEB_TITLE_MODEL = "claude-haiku-5-5"
+    with server.start(pace=0, record=True) as running:
+        settings.ANTHROPIC_BASE_URL = running.url
+        yield running
+    assert hub._topics == {}
+
+
+def titled(turn: Turn) -> bool:
+    return Conversation.objects.filter(pk=turn.conversation_id, titled_by="model").exists()
+
+
+def settled(status: str) -> bool:
+    return ApiResult.objects.filter(call__purpose="title", status=status).exists()
+
+
+def problems() -> list[str]:
+    return [str(problem) for problem in verify.verify_everything(verify.Tally())]
+
+
+async def test_the_first_answer_gives_the_conversation_its_title(
+    emulator: EmulatorServer,
+) -> None:
+    turn = await queue("Please explain how sourdough bread rises overnight")
+    await db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
+    topic = hub.enter(turn.conversation_id)
+    topic.sockets += 1
+    async with supervising() as supervisor:
+        await ended(turn)
+        await until(lambda: titled(turn))
+        second = await run(supervisor, "And then?", turn.conversation)
+    hub.leave(turn.conversation_id)
+    conversation = await db(Conversation.objects.get, pk=turn.conversation_id)
+    assert conversation.title == "Explain how sourdough bread rises overnight"
+    assert any('id="title"' in frame and "sourdough" in frame for frame in topic.frames)
+    assert second.state == "done"
+    assert await db(ApiCall.objects.filter(purpose="title").count) == 1
+    window = await db(BudgetWindow.objects.get)
+    assert (window.spent, window.held) == (emulator.emulator.billed_micros, 0)
+    assert await db(unrecorded, emulator) == []
+    assert await db(problems) == []
+
+
+def faulty(fault: str) -> str:
+    """Put a model into the catalogue whose calls all suffer that fault."""
+    name = f"claude-haiku-5-5+{fault}"
+    model = ApiModel.objects.get(pk="claude-haiku-5-5")
+    model.pk = name
+    model.save(force_insert=True)
+    for price in ModelPrice.objects.filter(model="claude-haiku-5-5"):
+        price.pk, price.model_id = None, name
+        price.save(force_insert=True)
+    return name
+
+
+async def test_a_title_that_hangs_holds_up_neither_the_answer_nor_the_end_of_the_server(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_TITLE_MODEL = await db(faulty, "hang_after:0")
+    async with supervising() as supervisor:
+        turn = await run(supervisor, "Tell me about rye")
+        assert turn.state == "done"
+        await until(ApiCall.objects.filter(purpose="title").exists)
+    result = await db(ApiResult.objects.get, call__purpose="title")
+    assert result.status == "stopped"
+    assert not await db(titled, turn)
+    assert await db(problems) == []
+
+
+async def test_a_title_that_fails_leaves_the_first_words_and_one_call(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_TITLE_MODEL = await db(faulty, "overloaded")
+    async with supervising() as supervisor:
+        turn = await run(supervisor, "Tell me about rye")
+        await until(lambda: settled("error"))
+        again = await run(supervisor, "And wheat?", turn.conversation)
+    assert (turn.state, again.state) == ("done", "done")
+    assert turn.conversation.title == "Tell me about rye"
+    assert await db(ApiCall.objects.filter(purpose="title").count) == 1
+    assert await db(problems) == []
+
+
+async def test_a_title_whose_process_died_is_closed_by_the_next_start(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_TITLE_MODEL = await db(faulty, "hang_after:0")
+    async with supervising() as supervisor:
+        await run(supervisor, "Tell me about rye")
+        await until(ApiCall.objects.filter(purpose="title").exists)
+        (task,) = supervisor._errands._running
+        task.cancel()
+        await asyncio.wait([task])
+        assert await db(lambda: ApiCall.objects.filter(result=None).count()) == 1
+        await supervisor.sweep()
+        assert await db(lambda: ApiCall.objects.filter(result=None).count()) == 1
+    async with supervising():
+        assert await db(lambda: settled("lost"))
+    assert await db(problems) == []

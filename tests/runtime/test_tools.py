@@ -1,0 +1,232 @@
+"""Tools within turns: many at once, one that never answers, one that is huge, one that is new."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations.context.view import wire
+from conversations.db import db
+from conversations.live import tool_progress
+from conversations.live.hub import hub
+from conversations.models import Draft, Message, ToolCall, Turn
+from conversations.toolbox.tool_access import switch_tools
+from tests.support.running_turns import ended, is_valid, queue, run, said, supervising
+from tests.tools.examples import add
+from tools.framework import execute as executing
+from tools.framework.registry import TOOLS
+from tools.framework.tool import Tool, ToolContext, ToolResult
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+HUGE = 50_000_000
+
+
+@pytest.fixture(scope="module")
+def emulator() -> Iterator[EmulatorServer]:
+    with server.start(pace=0, record=True) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _served(emulator: EmulatorServer, settings: Any) -> None:
+    emulator.emulator.reset()
+    settings.ANTHROPIC_BASE_URL = emulator.url
+
+
+Body = Callable[[ToolContext], Awaitable[ToolResult]]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[Body], None]:
+    """Let the tool that tells the time do something else."""
+
+    def act(body: Body) -> None:
+        async def instead(context: ToolContext, _arguments: dict[str, Any]) -> ToolResult:
+            return await body(context)
+
+        own = replace(TOOLS["current_time"], run=instead, timeout=300)
+        monkeypatch.setitem(TOOLS, "current_time", own)
+
+    return act
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the first call for the time little time, and no other: a busy machine is slow."""
+    plain = executing._ends
+    begun: list[str] = []
+
+    async def ends(call: asyncio.Task[Any], own: Tool) -> bool:
+        begun.append(own.name)
+        is_first = own.name == "current_time" and begun.count(own.name) == 1
+        return await plain(call, replace(own, timeout=0.2) if is_first else own)
+
+    monkeypatch.setattr(executing, "_ends", ends)
+
+
+def results(turn: Turn) -> list[dict[str, Any]]:
+    row = Message.objects.get(turn=turn, kind="results")
+    found: list[dict[str, Any]] = wire.decode(row.content)
+    return found
+
+
+@pytest.mark.usefixtures("hurried")
+async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(
+    clock: Callable[[Body], None], settings: Any
+) -> None:
+    began = running = most = 0
+    over, left = asyncio.Event(), asyncio.Event()
+
+    async def odd(_: ToolContext) -> ToolResult:
+        nonlocal began, running, most
+        began, running = began + 1, running + 1
+        most, number = max(most, running), began
+        try:
+            match number:
+                case 1:
+                    # It does not end when it is told to, either; whoever goes on has left it.
+                    while not over.is_set():
+                        try:
+                            await over.wait()
+                        except asyncio.CancelledError:
+                            running -= 1
+                    running += 1
+                    left.set()
+                case 2:
+                    return ToolResult("x" * HUGE)
+                case 3:
+                    raise RuntimeError("on purpose")
+                case 4:
+                    return ToolResult([{"type": "text", "text": "a"}] * 100_000)
+            await asyncio.sleep(0.01)
+            return ToolResult(f"time {number}")
+        finally:
+            running -= 1
+
+    clock(odd)
+    settings.AGENTWEB_MAX_PARALLEL_TOOLS = 4
+    async with supervising() as supervisor:
+        turn = await run(supervisor, "Use 25 tools")
+    assert not left.is_set()
+    over.set()
+    await left.wait()
+    assert (turn.state, turn.error_code) == ("done", "")
+    calls = await db(lambda: list(ToolCall.objects.filter(turn=turn).select_related("output")))
+    found = await db(results, turn)
+    assert [each["tool_use_id"] for each in found] == [call.tool_use_id for call in calls]
+    assert len(found) == 25
+    failed = [each for each in found if each.get("is_error")]
+    assert sorted(str(each["content"])[:34] for each in failed) == [
+        "The tool current_time did not fini", "The tool current_time failed (Runt",
+    ]  # fmt: skip
+    assert sum(call.state == "ok" for call in calls) == 23
+    times = [each["content"] for each in found[::2] if str(each["content"]).startswith("time")]
+    assert sorted(times) == sorted(f"time {number}" for number in range(5, 14))
+    assert most <= 4
+    # What is huge is bounded, and its true size is on record.
+    (large,) = [call for call in calls if call.details.get("bytes")]
+    assert large.details["bytes"] == HUGE
+    assert large.output is not None
+    assert len(large.output.text) < 1_100_000
+    await db(is_valid, turn.conversation)
+
+
+async def test_the_readme_s_tool_appears_in_the_chat_with_its_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulator: EmulatorServer
+) -> None:
+    add(tmp_path, monkeypatch)
+    async with supervising() as supervisor:
+        turn = await run(supervisor, 'Call the tool roll_dice with {"sides": 2}')
+    assert turn.state == "done"
+    sent = json.loads(emulator.emulator.log[0].body)
+    assert sent["tools"][-1]["name"] in ("roll_dice", "web_search")
+    (result,) = await db(results, turn)
+    assert result["content"] in ("1", "2")
+
+    def page() -> str:
+        client = Client()
+        client.force_login(turn.conversation.owner)
+        html: str = client.get(f"/c/{turn.conversation.public_id}/").content.decode()
+        return html
+
+    html = await db(page)
+    assert '<code class="name">roll_dice</code>' in html
+    assert f'<pre tabindex="0">{result["content"]}</pre>' in html
+
+
+async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_readable(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as supervisor:
+        turn = await run(supervisor, "List my files")
+        talk = turn.conversation
+        await db(switch_tools, conversation_id=talk.pk, on=[], off=["list_files"])
+        again = await run(supervisor, "List my files", talk)
+    assert "not offered to me" in await db(said, again)
+    tools = [each["name"] for each in json.loads(emulator.emulator.log[-1].body)["tools"]]
+    assert "list_files" not in tools
+    await db(is_valid, talk)
+
+    def page() -> str:
+        client = Client()
+        client.force_login(talk.owner)
+        html: str = client.get(f"/c/{talk.public_id}/").content.decode()
+        return html
+
+    assert '<code class="name">list_files</code>' in await db(page)
+
+
+async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
+    clock: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_progress, "PACE", 0.05)
+    after: list[Any] = []
+
+    async def long(context: ToolContext) -> ToolResult:
+        for _ in range(20_000):
+            context.progress("<img src=x onerror=alert(1)> " + "far " * 9_000)
+        await asyncio.sleep(0.2)
+        context.progress(0.25)
+        await asyncio.to_thread(context.progress, "page\n3 of\t9 \ud800")
+        await asyncio.sleep(0.2)
+        context.progress(7.0)
+        after.append(context.progress)
+        await asyncio.sleep(0.2)
+        return ToolResult("done")
+
+    clock(long)
+    turn = await queue("What time is it?")
+    topic = hub.enter(turn.conversation_id)
+    topic.sockets += 1
+    async with supervising() as supervisor:
+        supervisor.wake(turn.pk)
+        done = await ended(turn)
+        after[0]("too late")
+    frames = [frame for frame in topic.frames if frame.startswith('<span class="said"')]
+    topic.sockets -= 1
+    hub.leave(turn.conversation_id)
+    assert done.state == "done"
+    call = await db(ToolCall.objects.get, turn=turn)
+    assert all(f'id="said-{call.tool_use_id}"' in frame for frame in frames)
+    text = "".join(frames)
+    assert 2 <= len(frames) <= 10
+    assert "&lt;img src=x onerror" in text
+    assert "<img" not in text
+    assert max(map(len, frames)) < 700
+    assert "<bdi>page 3 of 9 \ufffd</bdi>" in text
+    assert ">100 %" in text or 'value="100"' in text
+    assert "too late" not in text
+    assert topic.said == {}
+    # The card says since when it runs, and what it said comes again with it.
+    assert any("data-elapsed" in frame for frame in topic.frames)
+    kept = await db(lambda: [call.details, *Draft.objects.values_list("text", flat=True)])
+    assert kept == [{}]

@@ -1,0 +1,115 @@
+"""Searches of the web by whole turns: billed to the cent, stored, sent back, shown with sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations.context.view import wire
+from conversations.db import db
+from conversations.live.hub import hub
+from conversations.models import ApiCall, ApiResult, BudgetWindow, Message, Turn, WebSearch
+from conversations.toolbox.tool_access import choose_web_search
+from conversations.transcript import transcript
+from conversations.transcript.shapes import Round
+from tests.support.running_turns import ended, is_valid, queue, run, supervising, unrecorded
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.fixture
+def emulator(settings: Any) -> Iterator[EmulatorServer]:
+    with server.start(pace=0, record=True) as running:
+        settings.ANTHROPIC_BASE_URL = running.url
+        yield running
+    assert hub._topics == {}
+
+
+async def search(supervisor: Any, text: str) -> Turn:
+    """Ask in a conversation that searches the web."""
+    turn = await queue(text)
+    await db(choose_web_search, conversation_id=turn.conversation_id, choice=WebSearch.ALONE)
+    supervisor.wake(turn.pk)
+    return await ended(turn)
+
+
+async def accounted(emulator: EmulatorServer) -> None:
+    """Every request is rebuilt byte for byte, and the bill is the emulator's to the cent."""
+    assert await db(unrecorded, emulator) == []
+    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
+    costs = await db(lambda: sum(ApiResult.objects.values_list("cost_micros", flat=True)))
+    assert costs == emulator.emulator.billed_micros > 0
+
+
+def rounds(turn: Turn) -> tuple[Round, ...]:
+    return transcript.turn(turn.conversation, turn.number).rounds
+
+
+def kinds(turn: Turn) -> list[list[str]]:
+    rows = Message.objects.filter(turn=turn, kind="answer").order_by("seq")
+    return [[block["type"] for block in wire.decode(row.content)] for row in rows]
+
+
+async def test_a_search_is_billed_shown_and_sent_back(emulator: EmulatorServer) -> None:
+    async with supervising() as supervisor:
+        turn = await search(supervisor, "Search the web for green tea")
+        again = await run(supervisor, "Thanks, and now say hello", turn.conversation)
+    assert (turn.state, turn.finish_reason, again.state) == ("done", "end_turn", "done")
+    (found,) = await db(rounds, turn)
+    (card,) = found.tools
+    assert (card.name, card.brief, card.state) == ("web_search", "green tea", "ok")
+    assert card.output == "All about green tea\nhttps://pages.example/green-tea"
+    (source,) = found.sources
+    assert (source.number, source.host) == (1, "pages.example")
+    assert source.quote == "Everything about green tea."
+    assert "[1]" in found.html
+    await db(is_valid, turn.conversation)
+    await accounted(emulator)
+
+
+async def test_a_turn_that_pauses_goes_on(emulator: EmulatorServer, settings: Any) -> None:
+    settings.AGENTWEB_WEB_SEARCH_USES = 30
+    async with supervising() as supervisor:
+        turn = await search(supervisor, "Search the web 13 times for tea")
+    assert (turn.state, turn.finish_reason) == ("done", "end_turn")
+    stops = await db(lambda: list(ApiResult.objects.values_list("stop_reason", flat=True)))
+    assert sorted(stops) == ["end_turn", "pause_turn"]
+    found = await db(kinds, turn)
+    assert [kind.count("web_search_tool_result") for kind in found] == [10, 3]
+    await accounted(emulator)
+
+
+async def test_searches_beyond_the_limit_are_said_and_not_billed(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_WEB_SEARCH_USES = 2
+    async with supervising() as supervisor:
+        turn = await search(supervisor, "Search the web 4 times for tea")
+    (found,) = await db(rounds, turn)
+    assert [card.is_error for card in found.tools] == [False, False, True, True]
+    assert found.tools[-1].output.startswith("Not searched: this answer has used up")
+    await accounted(emulator)
+
+
+async def test_long_results_are_reduced_and_the_requests_stay_legal(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_POLICY = "gated-trim"
+    settings.AGENTWEB_MAX_CONVERSATION_BYTES = 300_000
+    settings.AGENTWEB_TRIM_THRESHOLD_PERCENT = 1
+    async with supervising() as supervisor:
+        turn = await search(supervisor, "Search the web 3 times, 5000 words each, for tea")
+        for number in range(3):
+            text = f"Search the web 3 times, 5000 words each, for tea {number}"
+            later = await run(supervisor, text, turn.conversation)
+            assert (later.state, later.error_code) == ("done", "")
+    conversation = turn.conversation
+    assert await db(lambda: conversation.transformations.filter(outcome="applied").count())
+    calls = await db(ApiCall.objects.count)
+    assert calls == len(await db(lambda: list(ApiResult.objects.filter(status="complete"))))
+    await db(is_valid, conversation)
+    await accounted(emulator)

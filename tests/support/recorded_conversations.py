@@ -1,0 +1,14 @@
+"""Recorded conversations kept beside the project; they quote other people's pages, so not in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+def recorded_files(part: str) -> list[Path]:
+    """Give the files of one part (`dev` or `long`); none where the recordings are not at hand."""
+    folder = Path(os.environ.get("AGENTWEB_TEST_RECORDED_DATA", _BESIDE)) / part
+    return sorted(folder.glob("*.jsonl.gz"))

@@ -1,0 +1,109 @@
+"""Conversations for tests of what a person does to the context, and the deeds in one line each."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from conversations.agent.ports import Ending, Sending, Sent
+from conversations.agent.usage import Usage
+from conversations.audit.verify import Tally, verify_everything
+from conversations.context.view import wire
+from conversations.context.view.view import View
+from conversations.log.path import path, step
+from conversations.models import Conversation, Proposal, Transformation
+from conversations.reductions import by_hand, proposals
+from conversations.reductions.preview import offer
+from conversations.reductions.record_change import HandError
+from conversations.turns import side_calls
+from conversations.turns.calls import Timing
+from tests.support import people_and_turns, stored_turns
+from tests.support.stored_turns import LONG, Played
+
+WORDS = "They read the file and spoke of order 4711. " * 3
+
+
+def talk(played: Played, turns: int = 4, seed: int = 0) -> Played:
+    """Go on for some turns, some of them with a tool."""
+    chance = random.Random(seed)
+    for at in range(turns):
+        lease = people_and_turns.next_turn(now(played), f"And then {at}? " + "words " * 100)
+        if at < 2 or chance.random() < 0.6:
+            use = f"toolu_{at + 2}"
+            sent = people_and_turns.opened(lease)
+            stored_turns.close(lease, sent.call, people_and_turns.asks(use))
+            long = [{"type": "tool_result", "tool_use_id": use, "content": LONG * (at + 1)}]
+            stored_turns.log.store_results(lease=lease, content=wire.encode(long), estimate=900)
+        people_and_turns.answered(lease)
+    return played
+
+
+def now(played: Played) -> Conversation:
+    return Conversation.objects.get(pk=played.conversation.pk)
+
+
+def view(played: Played) -> View:
+    found = View()
+    for entry in path(now(played)):
+        found = step(found, entry)
+    return found
+
+
+def digest(played: Played) -> str:
+    return wire.digest(view(played).body)
+
+
+def who(played: Played) -> dict[str, int]:
+    return {"conversation_id": played.conversation.pk, "actor_id": played.user.pk}
+
+
+def compact(played: Played, wanted: Any = "results") -> Transformation:
+    made = offer(now(played), wanted).preview
+    assert made is not None
+    row = by_hand.compact(**who(played), wanted=wanted, digest=made.digest)
+    assert digest(played) == made.digest
+    return row
+
+
+def refused(act: Any) -> HandError:
+    before = people_and_turns.everything()
+    with pytest.raises(HandError) as caught:
+        act()
+    assert people_and_turns.everything() == before
+    return caught.value
+
+
+def clean() -> bool:
+    return list(verify_everything(Tally())) == []
+
+
+def asking(played: Played, target: int = 0) -> tuple[proposals.Errand, Sent]:
+    """Ask for a summary, up to the open call."""
+    key, is_new = proposals.ask(**who(played), target=target)
+    errand = proposals.errand(proposal_id=key)
+    assert is_new
+    assert errand is not None
+    wanted = next(errand.steps)
+    text = wire.encode([{"role": "user", "content": [{"type": "text", "text": wanted.text}]}])
+    sending = Sending("summary", stored_turns.ENVELOPE, text, 500, None, 1)
+    return errand, proposals.open_proposed(errand=errand, sending=sending)
+
+
+def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
+    """Have words proposed, and give the digest of what applying them would make."""
+    errand, sent = asking(played, target)
+    ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
+    side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
+    proposals.answer(proposal_id=errand.proposal_id, text=text, change=None)
+    made = offer(now(played), "summary").proposed
+    assert made is not None
+    assert made.preview is not None, made.reason
+    return made.preview.digest
+
+
+def summarise(played: Played) -> Transformation:
+    row = proposals.apply(**who(played), digest=proposed(played))
+    assert not Proposal.objects.exists()
+    return row

@@ -1,0 +1,124 @@
+"""The meter: how full the context is, and that no figure is made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from conversations.agent.ports import Finish
+from conversations.agent.usage import Usage
+from conversations.context.policy.policy import PRESETS, Policy
+from conversations.context.view import edits
+from conversations.context.view.edits import SpliceBlocks, Trigger
+from conversations.log import append
+from conversations.log.tree import NEAR
+from conversations.models import Conversation
+from conversations.transcript import meter as meters
+from conversations.turns import turns
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+
+
+def meter(lease: Any) -> Any:
+    return meters.meter(people_and_turns.conversation_of(lease))
+
+
+def test_before_the_first_answer_the_messages_are_estimated() -> None:
+    lease = people_and_turns.begun()
+    found = meter(lease)
+    sizes = people_and_turns.conversation_of(lease).messages.values_list("estimate", flat=True)
+    assert found.tokens == sum(sizes) > 0
+    assert (found.percent, found.source, found.cached_percent) == (0, "estimated", None)
+    assert found.window > 100_000
+
+
+def test_the_figure_is_that_of_the_last_answer() -> None:
+    lease = people_and_turns.begun()
+    usage = Usage(1_000, 500, 8_000, 1_000, 0)
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
+    )
+    found = meter(lease)
+    assert (found.tokens, found.source, found.cached_percent) == (10_500, "reported", 80)
+    assert found.percent == 10_500 * 100 // found.window
+
+
+def test_an_answer_that_reported_nothing_is_no_empty_context() -> None:
+    lease = people_and_turns.begun()
+    stored_turns.close(
+        lease,
+        people_and_turns.opened(lease).call,
+        people_and_turns.complete(usage=Usage(1_000, 50, 0, 0, 0)),
+    )
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=None)
+    )
+    assert meter(lease).tokens > 1_050
+    assert meter(lease).source == "estimated"
+
+
+def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> None:
+    played = stored_turns.played()
+    before = meters.meter(played.conversation)
+    assert before.source == "reported"
+    conversation = Conversation.objects.get(pk=played.conversation.pk)
+    lease = people_and_turns.next_turn(conversation)
+    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_2"))
+    content = people_and_turns.results("toolu_2").replace('"x"', '"' + "long " * 500 + '"')
+    append.store_results(lease=lease, content=content, estimate=700)
+    view = stored_turns.loaded(lease).view
+    shorter = '{"type":"tool_result","tool_use_id":"toolu_2","content":"s"}'
+    edit = SpliceBlocks(view.messages[-1].seq, 0, 1, (shorter,))
+    change = edits.transformation(
+        view, "compaction", Trigger(2, 1, "estimated", "x"), (edit,), "shorter"
+    )
+    full = meter(lease)
+    append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    after = meter(lease)
+    assert after.source == "estimated"
+    assert after.tokens == full.tokens - (change.tokens_before - change.tokens_after)
+    assert full.source == "estimated"
+    assert full.tokens == 120 + 700
+
+
+def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
+    lease = people_and_turns.begun()
+    stored_turns.close(
+        lease,
+        people_and_turns.opened(lease).call,
+        people_and_turns.complete(usage=Usage(1_000, 500, 0, 0, 0)),
+    )
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    for _ in range(NEAR + 2):
+        lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease), "And then?")
+        turns.finish_turn(lease=lease, finish=Finish("failed"))
+    found, sizes = meter(lease), stored_turns.loaded(lease).view.messages[2:]
+    assert len(sizes) == NEAR + 2
+    assert (found.tokens, found.source) == (1_500 + sum(each.tokens for each in sizes), "estimated")
+
+
+def test_more_than_the_window_is_full_and_not_more() -> None:
+    lease = people_and_turns.begun()
+    stored_turns.close(
+        lease,
+        people_and_turns.opened(lease).call,
+        people_and_turns.complete(usage=Usage(9_999_999, 1, 0, 0, 0)),
+    )
+    assert meter(lease).percent == 100
+
+
+def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
+    lease = people_and_turns.begun()
+    [tick] = meter(lease).ticks
+    adaptive = PRESETS["adaptive"]
+    share = adaptive.room(1_000_000) * adaptive.compact_above_percent // 100
+    assert tick.label == f"{share:,}: the context is reduced at once"
+    with override_settings(AGENTWEB_POLICY="classic"):
+        assert [tick.label.split(":")[0] for tick in meter(lease).ticks] == ["40,000", "80,000"]
+    Conversation.objects.update(policy={"input_token_budget": 60_000})
+    assert meter(lease).ticks[0].label.startswith("60,000")
+    Conversation.objects.update(policy={"input_token_budget": "many"})
+    assert meter(lease).ticks == ()

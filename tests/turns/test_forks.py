@@ -1,0 +1,118 @@
+"""Forks: a new conversation that goes on from a turn, and what the model sees there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations.context.view import wire
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_conversation
+from conversations.log.path import state
+from conversations.models import ApiCall, Conversation, Message, ToolCall
+from conversations.reductions.pins import keep_in_full, pins
+from conversations.transcript import transcript
+from conversations.transcript.originals import original
+from conversations.turns.forks import fork_conversation
+from conversations.turns.versions import show_version
+from tests.support import people_and_turns, stored_turns
+from tests.support.version_trees import (
+    again,
+    clean,
+    edited,
+    fresh,
+    refused,
+    say,
+    shown,
+    talk,
+    turn,
+    view,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def texts(conversation: Conversation) -> list[Any]:
+    found = transcript.transcript(fresh(conversation)).turns
+    return [(one.number, one.prompt_html, one.source, one.created_at) for one in found]
+
+
+def test_a_fork_gives_the_model_the_same_view_to_the_byte() -> None:
+    played = stored_turns.played()
+    first = played.conversation
+    keep_in_full(conversation_id=first.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    copy = fork_conversation(turn=played.turn)
+    assert wire.digest(view(copy).body) == wire.digest(view(first).body)
+    assert original(copy.pk, "toolu_1") == stored_turns.LONG
+    assert pins(copy) == {"toolu_1"}
+    assert texts(copy) == texts(first)
+    assert (copy.title, copy.model, copy.owner) == (first.title, first.model, first.owner)
+    assert not ApiCall.objects.filter(conversation=copy).exists()
+    assert ToolCall.objects.filter(turn__conversation=copy).count() == 1
+    assert clean()
+
+
+def test_both_go_on_by_themselves() -> None:
+    first = talk("one", "two")
+    before = view(first).body
+    copy = fork_conversation(turn=turn(first, 1))
+    assert shown(copy) == [1]
+    say(people_and_turns.next_turn(copy, "another way"))
+    again(copy, 1)
+    assert shown(copy) == [3]
+    assert view(first).body == before
+    say(people_and_turns.next_turn(fresh(first), "three"))
+    assert shown(first) == [1, 2, 3]
+    assert clean()
+
+
+def test_a_fork_of_a_version_has_its_path_and_the_versions_from_before_it() -> None:
+    first = talk("one", "two", "three")
+    edited(first, 2, "zwei")
+    say(people_and_turns.next_turn(fresh(first), "drei"))
+    bodies = {}
+    for number in (1, 2, 3, 4, 5):
+        copy = fork_conversation(turn=turn(first, number))
+        bodies[number] = view(copy).body
+        assert shown(copy)[-1] == number
+        assert "two" in bodies[number] or number not in (2, 3)
+    assert shown(copy) == [1, 4, 5]
+    assert bodies[5] == view(first).body
+    show_version(turn=turn(copy, 2))
+    assert shown(copy) == [1, 2, 3]
+    show_version(turn=turn(first, 2))
+    assert view(copy).body == view(first).body == bodies[3]
+    assert clean()
+
+
+def test_a_running_turn_is_not_forked() -> None:
+    lease = people_and_turns.next_turn(talk("one"))
+    with refused("busy"):
+        fork_conversation(turn=people_and_turns.turn_of(lease))
+    assert shown(fork_conversation(turn=turn(people_and_turns.conversation_of(lease), 1))) == [1]
+
+
+def test_a_fork_knows_what_the_last_call_said_of_its_view() -> None:
+    played = stored_turns.played()
+    first = state(played.conversation, played.conversation.model)
+    assert first.report is not None
+    copy = fork_conversation(turn=played.turn)
+    copies = fork_conversation(turn=turn(copy, 1))
+    for one in (copy, copies):
+        assert state(one, one.model) == first
+        assert state(one, "another").bound_to == first.bound_to
+    say(people_and_turns.next_turn(copies, "on"))
+    assert state(fresh(copies), copies.model).report != first.report
+
+
+def test_a_fork_outlives_the_first_one() -> None:
+    played = stored_turns.played()
+    copy = fork_conversation(turn=played.turn)
+    delete_conversation(conversation=played.conversation)
+    Conversation.objects.filter(pk=played.conversation.pk).update(erase_at=copy.created_at)
+    assert erase_conversation(conversation_id=played.conversation.pk) is not None
+    assert original(copy.pk, "toolu_1") == stored_turns.LONG
+    assert Message.objects.filter(conversation=copy).exists()
+    assert state(fresh(copy), copy.model).report is None
+    assert clean()

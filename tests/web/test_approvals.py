@@ -1,0 +1,138 @@
+"""Deciding over HTTP: the owner, once, with the arguments shown; everybody else is told no."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from conversations.context.view import wire
+from conversations.log.leases import Lease
+from conversations.models import Approval, Conversation, Decision, Turn, User
+from conversations.runtime import dispatch
+from tests.support import people_and_turns, toy_tools
+from tests.support.asked_turns import FIRE, POST, asked
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def woken(monkeypatch: Any, tmp_path: Path) -> list[int]:
+    """Give the turns that are woken."""
+    toy_tools.install(monkeypatch, tmp_path / "ran")
+    found: list[int] = []
+    monkeypatch.setattr(dispatch, "wake", found.append)
+    return found
+
+
+def owner(lease: Lease) -> Client:
+    return visitor(people_and_turns.turn_of(lease).conversation.owner)
+
+
+def visitor(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def post(client: Client, question: Approval, *, htmx: bool = True, **fields: Any) -> Any:
+    public_id = fields.pop("public_id", question.conversation.public_id)
+    data = {
+        "approval_id": question.pk,
+        "digest": question.arguments_digest,
+        "verdict": "once",
+    } | fields
+    headers = {"HX-Request": "true"} if htmx else {}
+    return client.post(reverse("decide", args=[public_id]), data, headers=headers)
+
+
+def test_the_page_shows_the_question_with_its_exact_arguments() -> None:
+    hostile = '</pre><script>alert(1)</script>\u202e"'
+    lease, (question,) = asked(("p", "post", {"to": "a@b.example", "text": hostile}))
+    page = owner(lease).get(reverse("chat", args=[question.conversation.public_id]))
+    html = page.content.decode()
+    assert f'id="question-{question.pk}"' in html
+    assert f'value="{question.arguments_digest}"' in html
+    assert "mail:a@b.example" in html
+    assert "&lt;/pre&gt;&lt;script&gt;alert(1)&lt;/script&gt;⟨U+202E⟩&quot;" in html
+    assert "<script>alert" not in html
+
+
+def test_a_decision_wakes_the_turn(woken: list[int]) -> None:
+    lease, (question,) = asked(POST)
+    assert post(owner(lease), question).status_code == 200
+    assert woken == [lease.turn_id]
+    decision = Decision.objects.get()
+    assert (decision.verdict, decision.actor) == ("once", question.conversation.owner)
+
+
+def test_without_a_script_the_page_comes_back() -> None:
+    lease, (question,) = asked(FIRE)
+    answer = post(owner(lease), question, htmx=False, verdict="denied")
+    assert answer.headers["Location"] == reverse("chat", args=[question.conversation.public_id])
+
+
+def test_a_turn_that_waits_for_another_decision_is_not_woken(woken: list[int]) -> None:
+    lease, (question, _) = asked(FIRE, POST)
+    post(owner(lease), question)
+    assert woken == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"approval_id": 999_999}, 404),
+        ({"approval_id": "x"}, 400),
+        ({"approval_id": -1}, 400),
+        ({"approval_id": 2**70}, 400),
+        ({"digest": ""}, 400),
+        ({"digest": wire.digest('{"at":"x"}')}, 400),
+        ({"verdict": "expired"}, 400),
+        ({"verdict": ""}, 400),
+    ],
+)
+def test_what_was_not_asked_is_refused(
+    fields: dict[str, Any], status: int, woken: list[int]
+) -> None:
+    lease, (question,) = asked(FIRE)
+    assert post(owner(lease), question, **fields).status_code == status
+    assert not Decision.objects.exists()
+    assert woken == []
+    assert people_and_turns.turn_of(lease).state == "approval_wait"
+
+
+def test_a_second_decision_is_refused_with_a_reason() -> None:
+    lease, (question,) = asked(FIRE)
+    client = owner(lease)
+    post(client, question, verdict="denied")
+    again = post(client, question)
+    assert again.status_code == 409
+    assert b"decided already" in again.content
+    assert Decision.objects.get().verdict == "denied"
+
+
+def test_nobody_else_decides() -> None:
+    lease, (question,) = asked(FIRE)
+    eve, admin = (
+        people_and_turns.person("eve"),
+        people_and_turns.person("root", is_staff=True, is_superuser=True),
+    )
+    mine = Conversation.objects.create(owner=eve, model="claude-sonnet-5-5")
+    for user in (eve, admin):
+        assert post(visitor(user), question).status_code == 404
+    # Through a conversation of their own neither.
+    assert post(visitor(eve), question, public_id=mine.public_id).status_code == 404
+    assert post(Client(), question).status_code == 401
+    assert not Decision.objects.exists()
+    assert Turn.objects.get(pk=lease.turn_id).state == "approval_wait"
+
+
+def test_a_decision_needs_the_token_of_the_page() -> None:
+    lease, (question,) = asked(FIRE)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(question.conversation.owner)
+    assert post(client, question).status_code == 403
+    assert people_and_turns.turn_of(lease).state == "approval_wait"

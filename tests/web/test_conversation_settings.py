@@ -1,0 +1,198 @@
+"""The settings of a conversation: what its next turns run with, refused at the right field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from conversations.context.policy.policy import PRESETS
+from conversations.models import ApiModel, Conversation, User
+from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.pins import keep_in_full
+from conversations.runtime.job import job
+from tests.support import people_and_turns, stored_turns
+from tests.support.stored_turns import Played
+from tests.web.tags import acting, elements
+
+pytestmark = pytest.mark.django_db
+SMALL = "claude-haiku-4-5"
+
+
+@pytest.fixture
+def played() -> Played:
+    return stored_turns.played()
+
+
+@pytest.fixture
+def client(played: Played) -> Client:
+    found = Client()
+    found.force_login(played.user)
+    return found
+
+
+def path(played: Played) -> str:
+    return f"/c/{played.conversation.public_id}/settings/"
+
+
+def save(client: Client, played: Played, **values: Any) -> Any:
+    return client.post(path(played), {"model": stored_turns.MODEL, **values})
+
+
+def stored(played: Played) -> Conversation:
+    return Conversation.objects.get(pk=played.conversation.pk)
+
+
+def page(client: Client, played: Played) -> str:
+    html: str = client.get(path(played)).content.decode()
+    assert not acting(html)
+    return html
+
+
+def test_the_page_shows_what_counts_where_nothing_is_set(client: Client, played: Played) -> None:
+    html = page(client, played)
+    fields = {attrs.get("name"): attrs for tag, attrs in elements(html) if tag == "input"}
+    share = PRESETS["adaptive"].compact_above_percent
+    assert fields["compact_above_percent"]["placeholder"] == str(share)
+    assert "read_file=verbatim" in str(fields["tool_policies"]["placeholder"])
+    assert "as everywhere (adaptive)" in html
+    assert f'<option value="{stored_turns.MODEL}" selected>' in html
+    assert '<details class="numbers">' in html
+
+
+def test_what_is_set_is_what_the_next_turn_runs_with(client: Client, played: Played) -> None:
+    response = save(
+        client, played, model=SMALL, instructions="Be brief.\r\nAlways.", preset="classic",
+        input_token_budget="50000", compaction_enabled="no", structure_kept="yes",
+        tool_policies="fetch_url=cap 9000, read_file=keep", verbatim_tools="list_files",
+    )  # fmt: skip
+    assert response["Location"] == f"/c/{played.conversation.public_id}/"
+    conversation = stored(played)
+    assert conversation.instructions == "Be brief.\nAlways."
+    work_of = job(job_facts(conversation.pk))
+    policy = work_of.policy
+    assert (work_of.model, policy.name, policy.input_token_budget) == (SMALL, "classic", 50_000)
+    assert (policy.compaction_enabled, policy.structure_kept) == (False, True)
+    assert policy.verbatim_tools == ("list_files",)
+    rules = dict(rule.split("=") for rule in policy.tool_policies)
+    assert (rules["fetch_url"], rules["read_file"], rules["current_time"]) == (
+        "cap 9000", "keep", "keep",
+    )  # fmt: skip
+    assert "Be brief.\\nAlways." in work_of.envelope.text
+    html = page(client, played)
+    assert '<details class="numbers" open>' in html
+    assert 'value="50000"' in html
+    assert "fetch_url=cap 9000, read_file=keep" in html
+    assert '<option value="classic" selected>' in html
+
+
+def test_what_is_emptied_is_inherited_again(client: Client, played: Played) -> None:
+    save(client, played, preset="classic", input_token_budget="50000")
+    save(client, played)
+    assert stored(played).policy == {}
+    assert job_facts(played.conversation.pk).policy.name == "adaptive"
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "words"),
+    [
+        ({"input_token_budget": "-1"}, "input_token_budget", "Must be from 0"),
+        ({"input_token_budget": "many"}, "input_token_budget", "whole number"),
+        ({"tool_policies": "fetch_url=never"}, "tool_policies", "is not tool=keep"),
+        ({"low_water_percent": "90"}, "low_water_percent", "Must be below compact_above_percent"),
+        (
+            {"input_token_budget": "90000", "compaction_threshold_tokens": "80000"},
+            "compaction_threshold_tokens", "Must be above input_token_budget",
+        ),
+        ({"preset": "nonsense"}, "preset", "Select a valid choice"),
+        ({"model": "nonsense"}, "model", "Select a valid choice"),
+        ({"model": ""}, "model", "required"),
+        ({"compaction_enabled": "perhaps"}, "compaction_enabled", "Select a valid choice"),
+        ({"instructions": "x" * 20_001}, "instructions", "At most 20,000"),
+        ({"instructions": "a\0b"}, "instructions", "Null characters"),
+        ({"verbatim_tools": "x" * 2_001}, "verbatim_tools", "at most 2000"),
+    ],
+)  # fmt: skip
+def test_an_error_stands_at_its_field_and_nothing_is_stored(
+    client: Client, played: Played, values: dict[str, str], field: str, words: str
+) -> None:
+    before = people_and_turns.everything()
+    response = save(client, played, **values)
+    assert response.status_code == 400
+    html = response.content.decode()
+    place = html.index(f'id="id_{field}"')
+    assert words in html[place : html.find('class="field', place)]
+    assert html.count('role="alert"') == 1
+    assert people_and_turns.everything() == before
+
+
+def test_only_what_the_site_offers_can_be_chosen(
+    client: Client, played: Played, settings: Any
+) -> None:
+    settings.AGENTWEB_OFFERED_POLICIES = ("adaptive", "classic")
+    ApiModel.objects.filter(pk=SMALL).update(is_enabled=False)
+    html = page(client, played)
+    assert '<option value="classic">' in html
+    assert '<option value="off">' not in html
+    assert SMALL not in html
+    assert save(client, played, preset="off").status_code == 400
+    assert save(client, played, model=SMALL).status_code == 400
+    assert save(client, played, preset="classic").status_code == 302
+
+
+def test_a_model_too_small_for_the_pins_is_refused(
+    client: Client, played: Played, settings: Any
+) -> None:
+    keep_in_full(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    ApiModel.objects.filter(pk=SMALL).update(window=1_000)
+    response = save(client, played, model=SMALL)
+    assert response.status_code == 400
+    assert b"Unpin something first" in response.content
+    assert stored(played).model == stored_turns.MODEL
+    assert save(client, played, instructions="x").status_code == 302
+
+
+def test_a_stored_policy_that_fits_no_more_can_be_set_right(client: Client, played: Played) -> None:
+    for odd in ({"preset": ["x"]}, {"input_token_budget": "many"}, ["no object"], {"preset": "x"}):
+        Conversation.objects.update(policy=odd)
+        assert client.get(path(played)).status_code == 200, odd
+    assert save(client, played).status_code == 302
+    assert stored(played).policy == {}
+
+
+def test_a_persons_policy_that_fits_no_more_is_said_at_its_field(
+    client: Client, played: Played
+) -> None:
+    for odd in ({"low_water_percent": 95}, {"input_token_budget": -1}, {"preset": "gone"}):
+        User.objects.filter(pk=played.user.pk).update(policy=odd)
+        assert "as everywhere (adaptive)" in page(client, played), odd
+        response = save(client, played)
+        assert response.status_code == 400
+        assert response.content.count(b'role="alert"') == 1
+
+
+def test_a_number_that_is_nought_is_shown_as_set(client: Client, played: Played) -> None:
+    save(client, played, compact_above_percent="0")
+    assert '<details class="numbers" open>' in page(client, played)
+
+
+def test_a_field_names_the_element_of_its_error(client: Client, played: Played) -> None:
+    html = save(client, played, input_token_budget="-1").content.decode()
+    fields = {attrs.get("name"): attrs for tag, attrs in elements(html) if tag == "input"}
+    named = str(fields["input_token_budget"]["aria-describedby"]).split()
+    assert len(named) == 2
+    assert set(named) <= {attrs.get("id") for _, attrs in elements(html)}
+
+
+def test_hostile_instructions_are_text(client: Client, played: Played) -> None:
+    hostile = "</textarea><script>alert(1)</script>\ud800"
+    assert save(client, played, instructions=hostile[:-1]).status_code == 302
+    html = page(client, played)
+    assert "<script>alert" not in html
+    assert "&lt;/textarea&gt;" in html
+
+
+def test_the_chat_leads_to_its_settings(client: Client, played: Played) -> None:
+    html = client.get(f"/c/{played.conversation.public_id}/").content.decode()
+    assert f'href="{path(played)}"' in html

@@ -1,0 +1,128 @@
+"""Exports and imports in the browser: files to keep, never pages of this site."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import AsyncClient, Client
+
+from conversations.library.conversations import delete_conversation
+from conversations.models import Conversation
+from conversations.runtime.adapters import workspace_of
+from tests.support import people_and_turns, stored_turns
+from tests.web.test_library import client_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"), [("md", "text/markdown"), ("html", "text/html"), ("json", "application/json")]
+)
+def test_one_conversation_is_a_file_to_keep(form: str, kind: str) -> None:
+    played = stored_turns.played(title='A "title"\r\nX: y')
+    path = f"/c/{played.conversation.public_id}/export.{form}"
+    answer = client_of(played.user).get(path)
+    assert answer["Content-Type"].startswith(kind)
+    assert answer["Content-Disposition"].startswith('attachment; filename="a-title-x-y-')
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["Cache-Control"] == "no-store"
+    assert "4711-ÄÖ" in b"".join(answer).decode()
+
+
+def test_a_form_that_is_none_is_not_found() -> None:
+    played = stored_turns.played()
+    for form in ("pdf", "", "exe", "MD", "md.exe", "..", "%00", "html%0a"):
+        path = f"/c/{played.conversation.public_id}/export.{form}"
+        assert client_of(played.user).get(path).status_code == 404, form
+
+
+def everything(client: Client, query: str = "") -> dict[str, bytes]:
+    answer = client.get(f"/settings/data/export.zip{query}")
+    assert answer["Content-Type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer))) as archive:
+        assert archive.testzip() is None
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    played = stored_turns.played(title="First talk")
+    stored_turns.played(title="Second talk")
+    thrown = stored_turns.played(title="Thrown talk")
+    stored_turns.played("bob", title="Bob's secret")
+    delete_conversation(conversation=thrown.conversation)
+    workspace_of(played.user.pk).write("notes/ü.txt", b"mine")
+    files = everything(client_of(played.user), "?events=1")
+    lines = files["conversations.jsonl"].splitlines()
+    assert [json.loads(line)["title"] for line in lines] == ["First talk", "Second talk"]
+    assert all("events" in json.loads(line) for line in lines)
+    assert files["workspace/notes/ü.txt"] == b"mine"
+    assert json.loads(files["account.json"])["username"] == "ada"
+    names = sorted(name.split("-")[0] for name in files if name.startswith(("md/", "html/")))
+    assert names == ["html/first", "html/second", "md/first", "md/second"]
+    assert not any(b"secret" in content for content in files.values())
+    answer = upload(client_of(people_and_turns.person("carl")), files["conversations.jsonl"])
+    assert b"2 conversations imported" in answer.content
+
+
+def test_an_archive_of_nothing_is_one_too(settings: Any, tmp_path: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    assert set(everything(client_of(people_and_turns.person()))) == {
+        "account.json",
+        "conversations.jsonl",
+    }
+
+
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+async def test_the_server_sends_the_pieces_as_they_are_made(settings: Any, tmp_path: Any) -> None:
+    from asgiref.sync import sync_to_async
+
+    settings.DATA_DIR = tmp_path
+    played = await sync_to_async(stored_turns.played)(result="x" * 300_000)
+    client = AsyncClient()
+    await client.aforce_login(played.user)
+    answer = await client.get(f"/c/{played.conversation.public_id}/export.json")
+    assert answer.is_async
+    pieces = [piece async for piece in answer]
+    assert len(pieces) > 1
+    assert json.loads(b"".join(pieces))["title"] == "Read the file"
+    answer = await client.get("/settings/data/export.zip")
+    archive = zipfile.ZipFile(io.BytesIO(b"".join([piece async for piece in answer])))
+    assert "conversations.jsonl" in archive.namelist()
+
+
+def upload(client: Client, raw: bytes, name: str = "conversations.json") -> Any:
+    return client.post("/settings/data/import/", {"file": SimpleUploadedFile(name, raw)})
+
+
+def test_an_upload_says_what_became_of_each_conversation() -> None:
+    client = client_of(people_and_turns.person())
+    good = {"id": "a", "title": "<b>Good</b>", "messages": [{"role": "user", "content": "Hi"}]}
+    bad = {"title": "<script>alert(1)</script>", "messages": []}
+    raw = json.dumps([good, bad]).encode()
+    html = upload(client, raw).content.decode()
+    assert "1 conversation imported" in html
+    assert "1 could not be imported" in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<script>alert" not in html
+    assert f"/c/{Conversation.objects.get().public_id}/" in html
+    assert "1 was here already" in upload(client, raw).content.decode()
+    assert Conversation.objects.count() == 1
+
+
+def test_an_upload_that_is_none_says_why(settings: Any) -> None:
+    client = client_of(people_and_turns.person())
+    assert b"Choose a file first." in client.post("/settings/data/import/").content
+    for raw, words in ((b"hello", b"no conversations"), (b"PK\x03\x04", b"cannot be read")):
+        answer = upload(client, raw)
+        assert answer.status_code == 400
+        assert words in answer.content
+    settings.AGENTWEB_MAX_IMPORT_BYTES = 10
+    assert b"at most" in upload(client, b"x" * 11).content
+    assert not Conversation.objects.exists()

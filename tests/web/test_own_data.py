@@ -1,0 +1,102 @@
+"""What is taken along and what is thrown away, in the browser: whole, and said as it is."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.storage import storages
+from django.test import Client
+
+from conversations.library.erase import erase_due
+from conversations.models import Conversation, User, WorkspaceFile
+from conversations.runtime.adapters import workspace_of
+from conversations.turns import turns
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+
+
+def client_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def archive_of(user: User) -> zipfile.ZipFile:
+    response = client_of(user).get("/settings/data/export.zip")
+    return zipfile.ZipFile(io.BytesIO(b"".join(response)))  # type: ignore[arg-type]
+
+
+def test_every_file_of_an_archive_is_packed() -> None:
+    user = stored_turns.played().user
+    workspace_of(user.pk).write("a.txt", b"x" * 10_000)
+    members = archive_of(user).infolist()
+    assert {member.compress_type for member in members} == {zipfile.ZIP_DEFLATED}
+    (file,) = (member for member in members if member.filename == "workspace/a.txt")
+    assert file.compress_size < 1_000
+
+
+def test_a_file_that_cannot_be_read_is_a_note_in_a_whole_archive() -> None:
+    user = stored_turns.played().user
+    workspace = workspace_of(user.pk)
+    for name in ("a.txt", "b.txt", "c.txt"):
+        workspace.write(name, b"content")
+    storages["workspace"].delete(WorkspaceFile.objects.get(path="b.txt").object)
+    archive = archive_of(user)
+    assert archive.testzip() is None
+    assert archive.read("workspace/a.txt") == archive.read("workspace/c.txt") == b"content"
+    assert b"could not be read" in archive.read("workspace/b.txt")
+
+
+def test_erasing_is_said_when_it_is_done_and_not_before() -> None:
+    lease = people_and_turns.begun()
+    conversation = people_and_turns.conversation_of(lease)
+    client, path = client_of(conversation.owner), f"/trash/{conversation.public_id}/erase/"
+    client.post(f"/c/{conversation.public_id}/menu/delete/")
+    client.get("/trash/")
+    client.post(path)
+    page = client.get("/trash/").content.decode()
+    assert "will be erased as soon as its answer has stopped" in page
+    assert "was erased" not in page
+    client.post("/trash/empty/")
+    page = client.get("/trash/").content.decode()
+    assert "0 conversations were erased. What is still answering follows" in page
+    turns.finish_turn(lease=lease, finish=people_and_turns.Finish("cancelled", "stopped"))
+    client.post(path)
+    assert "was erased" in client.get("/trash/").content.decode()
+    assert not Conversation.objects.exists()
+
+
+def test_deleting_on_a_page_of_the_conversation_leads_to_one_that_is_there() -> None:
+    played = stored_turns.played()
+    client, path = client_of(played.user), f"/c/{played.conversation.public_id}/menu/"
+    came = {"HTTP_HX_REQUEST": "true", "HTTP_HX_CURRENT_URL": f"http://testserver{path}"}
+    answer = client.post(f"{path}delete/", **came)
+    assert "HX-Refresh" not in answer
+    assert client.get(answer["HX-Redirect"]).status_code == 200
+    assert answer["HX-Redirect"] == "/c/list/"
+
+
+@pytest.mark.parametrize("what", ["rename", "pin", "archive", "delete", "back"])
+def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from conversations.web.library import menu
+
+    name = "deleted_for" if what == "back" else "conversation_for"
+    played = stored_turns.played()
+    client, public_id = client_of(played.user), played.conversation.public_id
+    looked_up = getattr(menu, name)
+    if what == "back":
+        client.post(f"/c/{public_id}/menu/delete/")
+
+    def erased(*args: Any) -> Conversation:
+        found: Conversation = looked_up(*args)
+        Conversation.objects.update(deleted_at=found.created_at, erase_at=found.created_at)
+        assert erase_due() == 1
+        return found
+
+    monkeypatch.setattr(menu, name, erased)
+    place = f"/trash/{public_id}/back/" if what == "back" else f"/c/{public_id}/menu/{what}/"
+    assert client.post(place, {"title": "New", "on": "1"}).status_code == 404

@@ -1,0 +1,277 @@
+"""Reducing by hand from the pages: previewed, confirmed, refused in words, seen in every tab."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from conversations.context.view.edits import load
+from conversations.live.hub import hub
+from conversations.models import Conversation, Proposal, Transformation
+from conversations.reductions import by_hand, proposals
+from conversations.reductions.taken_out import left_out
+from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import WORDS, proposed, summarise, talk
+from tests.support.stored_turns import Played
+from tests.web.tags import acting, elements
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+PAYLOAD = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def played() -> Played:
+    return talk(stored_turns.played())
+
+
+@pytest.fixture
+def client(played: Played) -> Client:
+    return client_of(played)
+
+
+def client_of(played: Played) -> Client:
+    found = Client()
+    found.force_login(played.user)
+    return found
+
+
+def base(played: Played) -> str:
+    return f"/c/{played.conversation.public_id}"
+
+
+def press(client: Client, path: str, *, htmx: bool = False, **data: Any) -> Any:
+    return client.post(path, data, headers=HTMX if htmx else {})
+
+
+def html_of(client: Client, path: str) -> str:
+    page = client.get(path)
+    assert page.status_code == 200
+    html: str = page.content.decode()
+    assert not acting(html)
+    return html
+
+
+def fields(html: str) -> dict[str, str]:
+    return {
+        str(a["name"]): str(a.get("value"))
+        for tag, a in elements(html)
+        if tag == "input" and a.get("name") in ("want", "digest")
+    }
+
+
+def event(played: Played, row: Transformation) -> str:
+    return f"{base(played)}/inspect/events/{row.seq}/"
+
+
+@pytest.mark.parametrize("want", ["results", "turns"])
+def test_a_preview_is_confirmed_and_leads_to_what_was_done(
+    client: Client, played: Played, want: str
+) -> None:
+    path = f"{base(played)}/compact/preview/"
+    html = html_of(client, f"{path}?want={want}")
+    given = fields(html)
+    assert given["want"] == want
+    assert given["digest"] in html
+    assert "written anew" in html or "in the cache any more" in html
+    response = press(client, path, **given)
+    row = played.conversation.transformations.latest("seq")
+    assert response["Location"] == event(played, row)
+    page = html_of(client, event(played, row))
+    assert "the person whose chat it is" in page
+    assert f"{event(played, row)}undo/" in page
+    assert "none: a person wanted it" in page
+    again = press(client, path, **given)
+    assert again.status_code == 409
+    assert "went on" in again.content.decode()
+    response = press(client, f"{event(played, row)}undo/")
+    assert response.status_code == 302
+    assert fields(html_of(client, f"{path}?want={want}")) == given
+
+
+def test_a_stale_preview_is_refused_with_the_new_one(client: Client, played: Played) -> None:
+    path = f"{base(played)}/compact/preview/"
+    given = fields(html_of(client, path))
+    people_and_turns.answered(
+        people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
+    )
+    response = press(client, path, **given)
+    html = response.content.decode()
+    assert response.status_code == 409
+    assert "here is the new preview" in html
+    assert fields(html)["digest"] != given["digest"]
+
+
+def test_while_an_answer_is_on_its_way_a_preview_cannot_be_confirmed(
+    client: Client, played: Played
+) -> None:
+    path = f"{base(played)}/compact/preview/"
+    given = fields(html_of(client, path))
+    people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
+    html = html_of(client, path)
+    assert "on its way" in html
+    assert fields(html) == {}
+    assert press(client, path, **given).status_code == 409
+    assert press(client, f"{base(played)}/compact/ask/").status_code == 409
+    assert press(client, f"{base(played)}/exclude/", htmx=True, id="toolu_2").status_code == 409
+
+
+def test_a_result_is_left_out_and_included_from_its_card(client: Client, played: Played) -> None:
+    assert f'action="{base(played)}/exclude/"' in html_of(client, f"{base(played)}/")
+    html = press(client, f"{base(played)}/exclude/", htmx=True, id="toolu_2").content.decode()
+    assert f'hx-post="{base(played)}/include/"' in html
+    page = html_of(client, f"{base(played)}/")
+    assert 'class="out-mark"' in page
+    assert "Left out of the context" in page
+    html = press(client, f"{base(played)}/include/", htmx=True, id="toolu_2").content.decode()
+    assert f'hx-post="{base(played)}/exclude/"' in html
+    assert 'class="out-mark"' not in html_of(client, f"{base(played)}/")
+    assert press(client, f"{base(played)}/exclude/", id="toolu_2").status_code == 302
+    press(client, f"{base(played)}/pin/", id="toolu_3")
+    refused = press(client, f"{base(played)}/exclude/", id="toolu_3")
+    assert refused.status_code == 400
+    assert "Unpin it first" in refused.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_every_tab_is_told_of_a_change_by_hand() -> None:
+    played = talk(stored_turns.played())
+    topic = hub.enter(played.conversation.pk)
+    topic.sockets += 1
+    try:
+        press(client_of(played), f"{base(played)}/exclude/", htmx=True, id="toolu_2")
+        (turn,) = topic.after(0) or []
+    finally:
+        hub.leave(played.conversation.pk)
+    assert "Left out of the context" in turn
+    assert "/undo/" in turn
+    assert 'id="meter"' in turn
+
+
+def test_the_price_of_a_summary_is_shown_before_it_is_asked_for(
+    client: Client, played: Played
+) -> None:
+    path = f"{base(played)}/compact/preview/?want=summary"
+    html = html_of(client, path)
+    assert "Make the summary" in html
+    assert re.search(r"about \$[\d.]+, at most \$[\d.]+", html)
+    assert press(client, f"{base(played)}/compact/ask/")["Location"] == path
+    assert Proposal.objects.get().is_asking
+    html = html_of(client, path)
+    assert "hx-trigger" in html
+    assert "is writing the summary" in html
+
+
+def test_proposed_words_are_applied_or_discarded(client: Client, played: Played) -> None:
+    path = f"{base(played)}/compact/preview/"
+    proposed(played, WORDS + PAYLOAD)
+    html = html_of(client, f"{path}?want=summary")
+    assert "alert(1)" in html
+    assert PAYLOAD not in html
+    given = fields(html)
+    assert press(client, f"{base(played)}/compact/discard/").status_code == 302
+    assert press(client, path, **given).status_code == 409
+    proposed(played)
+    response = press(client, path, **fields(html_of(client, f"{path}?want=summary")))
+    row = played.conversation.transformations.latest("seq")
+    assert response["Location"] == event(played, row)
+    assert row.kind == "summary"
+
+
+def test_the_card_of_a_summary_says_what_it_stands_for_and_lets_it_be_edited(
+    client: Client, played: Played
+) -> None:
+    row = summarise(played)
+    page = html_of(client, event(played, row))
+    assert WORDS.strip() in page
+    assert stored_turns.MODEL in page
+    assert "?m=" in page
+    assert "Edit the words" in page
+    assert "after 1 call" in page
+    response = press(client, f"{event(played, row)}edit/", text=f"{WORDS} {PAYLOAD} And more.")
+    new = played.conversation.transformations.latest("seq")
+    assert response["Location"] == event(played, new)
+    page = html_of(client, event(played, new))
+    assert PAYLOAD not in page
+    assert "<ins>" in page
+    assert f"edited by <bdi>{played.user.username}</bdi>" in page
+    old = html_of(client, event(played, row))
+    assert f"the version of entry {new.seq}" in old
+    assert "Edit the words" not in old
+    assert press(client, f"{event(played, new)}undo/").status_code == 302
+    assert "Edit the words" in html_of(client, event(played, row))
+
+
+def test_words_that_are_not_accepted_stay_in_their_field(client: Client, played: Played) -> None:
+    row = summarise(played)
+    words = "Sorry, I cannot do that."
+    response = press(client, f"{event(played, row)}edit/", text=words)
+    assert response.status_code == 409
+    html = response.content.decode()
+    assert "a refusal or an error" in html
+    assert words in html
+
+
+def test_a_summary_is_rebuilt_in_two_steps(client: Client, played: Played) -> None:
+    row = summarise(played)
+    response = press(client, f"{event(played, row)}rebuild/")
+    assert response["Location"] == f"{base(played)}/compact/preview/?want=summary"
+    assert Proposal.objects.get().target == row.seq
+    compaction = played.conversation.transformations.filter(kind="compaction").earliest("seq")
+    Proposal.objects.all().delete()
+    refused = press(client, f"{event(played, compaction)}rebuild/")
+    assert "newest version" in refused.content.decode()
+
+
+def test_the_why_card_says_where_each_number_came_from(client: Client, played: Played) -> None:
+    Conversation.objects.filter(pk=played.conversation.pk).update(
+        policy={"tool_result_retention_chars": 200}
+    )
+    given = fields(html_of(client, f"{base(played)}/compact/preview/"))
+    press(client, f"{base(played)}/compact/preview/", **given)
+    row = played.conversation.transformations.latest("seq")
+    assert load(row.edits)
+    people_and_turns.answered(
+        people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
+    )
+    page = html_of(client, event(played, row))
+    for words in ("this chat", "preset ", "expected at the next call", "Saved since", "1 call"):
+        assert words in page
+
+
+def test_of_another_person_nothing_is_found(played: Played) -> None:
+    row = summarise(played)
+    other = Client()
+    other.force_login(people_and_turns.person("eve"))
+    before = people_and_turns.everything()
+    for path in ("compact/ask/", "compact/discard/", "compact/preview/", "exclude/", "include/"):
+        assert press(other, f"{base(played)}/{path}", id="toolu_2").status_code == 404
+    for path in ("edit/", "rebuild/", "undo/"):
+        assert press(other, event(played, row) + path, text=WORDS).status_code == 404
+    assert other.get(f"{base(played)}/compact/preview/").status_code == 404
+    assert people_and_turns.everything() == before
+
+
+def test_asking_twice_asks_once_and_including_twice_changes_once(
+    client: Client, played: Played
+) -> None:
+    for _ in range(2):
+        press(client, f"{base(played)}/compact/ask/")
+    assert Proposal.objects.count() == 1
+    Proposal.objects.all().delete()
+    press(client, f"{base(played)}/exclude/", id="toolu_2")
+    rows = played.conversation.transformations.count()
+    for _ in range(2):
+        assert press(client, f"{base(played)}/include/", id="toolu_2").status_code == 302
+    assert played.conversation.transformations.count() == rows + 1
+    assert left_out(Conversation.objects.get(pk=played.conversation.pk)) == frozenset()
+    assert proposals.lapse() == 0
+    assert (
+        by_hand.include(
+            conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_2"]
+        )
+        is None
+    )

@@ -1,0 +1,110 @@
+"""The page of a conversation's tools: what is there, switched off by the person, and said why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+
+from conversations.models import ToolRule, ToolSwitch, User
+from conversations.toolbox.toolset import toolset
+from tests.support import people_and_turns, stored_turns
+from tests.support.stored_turns import Played
+from tests.web.tags import acting, elements
+from tools.framework.registry import TOOLS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def played() -> Played:
+    return stored_turns.played()
+
+
+@pytest.fixture
+def client(played: Played) -> Client:
+    found = Client()
+    found.force_login(played.user)
+    return found
+
+
+def path(played: Played) -> str:
+    return f"/c/{played.conversation.public_id}/tools/"
+
+
+def boxes(client: Client, played: Played) -> dict[str, bool]:
+    """Give the tools that can be switched, and whether each is on."""
+    html = client.get(path(played)).content.decode()
+    assert not acting(html)
+    found = [attrs for tag, attrs in elements(html) if tag == "input" and attrs.get("name") == "on"]
+    return {str(attrs["value"]): "checked" in attrs for attrs in found}
+
+
+def test_every_tool_is_there_with_what_it_does(client: Client, played: Played) -> None:
+    html = client.get(path(played)).content.decode()
+    for tool in TOOLS.values():
+        assert f"<code>{tool.name}</code>" in html
+    assert boxes(client, played)["fetch_url"]
+    assert "only reads" in html
+    assert "tells others something" in html
+
+
+def test_what_is_not_ticked_is_off_from_the_next_turn_on(client: Client, played: Played) -> None:
+    shown = list(boxes(client, played))
+    kept = [name for name in shown if name not in ("fetch_url", "recall")]
+    response = client.post(path(played), {"shown": shown, "on": kept})
+    assert response["Location"] == f"/c/{played.conversation.public_id}/"
+    assert set(ToolSwitch.objects.values_list("tool", flat=True)) == {"fetch_url", "recall"}
+    assert not boxes(client, played)["fetch_url"]
+    assert "fetch_url" not in toolset(played.conversation).tools
+    client.post(path(played), {"shown": shown, "on": shown})
+    assert not ToolSwitch.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{}, {"on": ["fetch_url"]}, {"shown": ["no_such", "a\0"]}, {"shown": ["x" * 999], "on": ["y"]}],
+)
+def test_only_what_the_page_showed_is_switched(
+    data: dict[str, Any], client: Client, played: Played
+) -> None:
+    client.post(path(played), data)
+    assert not ToolSwitch.objects.exists()
+
+
+def test_what_an_administrator_took_cannot_be_switched_on(client: Client, played: Played) -> None:
+    ToolRule.objects.create(tool="fetch_url", is_allowed=False)
+    assert "fetch_url" not in boxes(client, played)
+    assert "Not allowed for you" in client.get(path(played)).content.decode()
+    client.post(path(played), {"shown": ["fetch_url"], "on": ["fetch_url"]})
+    assert "fetch_url" not in toolset(played.conversation).tools
+
+
+def test_a_new_chat_names_what_the_person_has(client: Client) -> None:
+    ToolRule.objects.create(tool="fetch_url", is_allowed=False)
+    html = client.get("/c/new/").content.decode()
+    assert "<code>recall</code>" in html
+    assert "<code>fetch_url</code>" not in html
+
+
+def test_the_page_is_reached_from_the_menu_and_the_settings(client: Client, played: Played) -> None:
+    for page in ("menu", "settings"):
+        html = client.get(f"/c/{played.conversation.public_id}/{page}/").content.decode()
+        assert f'href="{path(played)}"' in html
+
+
+def test_staff_set_rules_in_the_admin() -> None:
+    client = Client()
+    client.force_login(people_and_turns.person("ada", is_staff=True, is_superuser=True))
+    group = Group.objects.create(name="research")
+    page = "/admin/conversations/toolrule/"
+    response = client.post(f"{page}add/", {"tool": "fetch_url", "group": group.pk})
+    assert response.status_code == 302
+    rule = ToolRule.objects.get()
+    assert (rule.tool, rule.group, rule.is_allowed) == ("fetch_url", group, False)
+    again = client.post(f"{page}add/", {"tool": "fetch_url", "group": group.pk})
+    assert "There is a rule for this tool and group already." in again.content.decode()
+    assert "research" in client.get(page).content.decode()
+    assert not User.objects.get(username="ada").groups.exists()
