@@ -1,0 +1,1 @@
+"""People who use the site: their preferences, the log-in throttle, who read whose content."""

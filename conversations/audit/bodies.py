@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from conversations.context.view import cache_marks
+from conversations.context.view import cache_breakpoints
 from conversations.context.view.envelope import body
 from conversations.context.view.view import Message, Trail, View
 from conversations.log.findings import DAMAGE, Problem, Tally, chunks, read_rows, words
@@ -157,14 +157,14 @@ class Growing:
     def __init__(self) -> None:
         self._envelope: str | None = None
         self._trail: Trail | None = None
-        self._place: cache_marks.Place | None = None
+        self._place: cache_breakpoints.Place | None = None
         self._length = 0
         self._before = self._whole = _Part()
 
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
         """Give digest and length of the body of this envelope and view."""
         messages = view.messages
-        place = cache_marks.place(messages)
+        place = cache_breakpoints.place(messages)
         is_longer = view.trail is self._trail and view.length >= self._length
         if not is_longer or envelope != self._envelope:
             self._before = _Part()
@@ -174,7 +174,7 @@ class Growing:
             self._whole = self._before.copy()
         self._envelope, self._trail = envelope, view.trail
         self._place, self._length = place, view.length
-        self._before.grow(messages[: max(0, cache_marks.settled(messages))], None)
+        self._before.grow(messages[: max(0, cache_breakpoints.settled(messages))], None)
         self._whole.grow(messages, place)
         return self._whole.digest
 
@@ -191,9 +191,9 @@ class _Part:
         part.length, part.comma = self.length, self.comma
         return part
 
-    def grow(self, messages: Sequence[Message], place: cache_marks.Place | None) -> None:
+    def grow(self, messages: Sequence[Message], place: cache_breakpoints.Place | None) -> None:
         """Go on to the end of the messages, which begin as those read so far."""
-        for text in cache_marks.texts(messages, place, self.length):
+        for text in cache_breakpoints.texts(messages, place, self.length):
             self.feed(self.comma + text)
             self.comma = ","
         self.length = max(self.length, len(messages))

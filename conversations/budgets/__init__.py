@@ -1,0 +1,1 @@
+"""Limits on money, tokens and turns: admission, holds, the ledger, prices and notices."""

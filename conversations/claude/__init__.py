@@ -1,0 +1,1 @@
+"""The one client of the Messages API; nothing else imports the SDK."""

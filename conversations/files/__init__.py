@@ -1,0 +1,1 @@
+"""Attachments of messages, and the files of a person's workspace."""

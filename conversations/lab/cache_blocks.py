@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal
 
-from conversations.context.view import cache_marks, wire
+from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
 from conversations.lab.tokens import Tokenizer
@@ -101,7 +101,7 @@ class Liner:
     def line(self, envelope: Envelope, view: View) -> Line:
         head, automatic = self._head(envelope)
         body = view.learn("lab line", Places, self._read)
-        place = cache_marks.place(view.messages)
+        place = cache_breakpoints.place(view.messages)
         again = None if place is None else body.starts[place.message] + place.block
         return Line(head, body, automatic, again)
 

@@ -26,7 +26,7 @@ from conversations.context.pipeline import (
 )
 from conversations.context.policy.gauge import Report
 from conversations.context.steps import api_clearing
-from conversations.context.view import cache_marks, wire
+from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
@@ -228,7 +228,9 @@ class Replayer:
         usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
         before, body = self._sent
         # Marks may move without any loss of what is cached.
-        plain = (messages if seen is prepared.view else seen.body).replace(cache_marks.MARK, "")
+        plain = (messages if seen is prepared.view else seen.body).replace(
+            cache_breakpoints.MARK, ""
+        )
         keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))
         self._sent, self._called = (envelope.binding, plain), self._now
         self._bound_to = envelope.binding

@@ -1,0 +1,1 @@
+"""People and the context: the policy in force, previews, changes by hand, pins, trials."""

@@ -1,0 +1,1 @@
+"""A conversation as people read it: turns, rounds, tool cards, the meter, pages of it."""

@@ -1,0 +1,1 @@
+"""Conversations in and out: exports, imports, the formats of other programs."""

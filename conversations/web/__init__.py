@@ -1,0 +1,1 @@
+"""Pages and the posts of their forms, one module a page."""

@@ -11,7 +11,7 @@ import pytest
 from conversations.agent.ports import Finish
 from conversations.audit.bodies import Growing
 from conversations.audit.verify import Tally, verify_everything
-from conversations.context.view import cache_marks, wire
+from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.envelope import body
 from conversations.context.view.view import Message, View
 from conversations.log import leases
@@ -47,7 +47,7 @@ def test_a_growing_digest_follows_the_marks_that_move() -> None:
             view = view.append(Message(seq, "prompt", "[]", 1))
         whole = body(ENVELOPE.text, view.body)
         assert growing.digest(ENVELOPE.text, view) == (wire.digest(whole), len(whole.encode()))
-        moved.add(view.body.find(cache_marks.MARK))
+        moved.add(view.body.find(cache_breakpoints.MARK))
     assert len(moved) > 3
 
 
@@ -62,7 +62,7 @@ def test_a_body_with_a_mark_in_its_messages_is_rebuilt() -> None:
         turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     call = last_call(place.conversation)
     text = rebuilt(call).body
-    assert text.split('"messages":')[1].count(cache_marks.MARK) == 1
+    assert text.split('"messages":')[1].count(cache_breakpoints.MARK) == 1
     assert wire.digest(text) == call.body_digest
     assert list(verify_everything(Tally())) == []
 

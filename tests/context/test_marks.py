@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conversations.context.view import cache_marks, edits, rules, wire
+from conversations.context.view import cache_breakpoints, edits, rules, wire
 from conversations.context.view.edits import SpliceBlocks
 from conversations.context.view.envelope import body, envelope
 from conversations.context.view.view import Message, View
@@ -50,7 +50,7 @@ def marked(view: View) -> list[tuple[int, int]]:
 
 def test_while_a_read_reaches_back_the_body_is_the_stored_text() -> None:
     # 9 blocks of answer and 9 results are added behind the request before: one too few.
-    assert 1 + 8 + 8 < cache_marks.REACH < 1 + 9 + 9
+    assert 1 + 8 + 8 < cache_breakpoints.REACH < 1 + 9 + 9
     for view in (
         view_of(prompt(*"abcdefghijklmnopqrstuvwxyz")),
         view_of(prompt("a"), *parallel(8)),
@@ -62,7 +62,7 @@ def test_while_a_read_reaches_back_the_body_is_the_stored_text() -> None:
 def test_behind_a_wide_round_the_end_of_the_request_before_is_marked() -> None:
     view = view_of(prompt("a"), *parallel(2), *parallel(9, "u"))
     assert marked(view) == [(2, 1)]
-    assert view.body.replace(cache_marks.MARK, "") == stored(view)
+    assert view.body.replace(cache_breakpoints.MARK, "") == stored(view)
     rules.check(view)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from conversations.context.errors import RuleError
 from conversations.context.view import rules
-from conversations.context.view.cache_marks import EPHEMERAL
+from conversations.context.view.cache_breakpoints import EPHEMERAL
 from conversations.context.view.view import Kind, Message, View
 from tests.context.talk import (
     IMAGE,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conversations.context.view import cache_marks, edits, rules
+from conversations.context.view import cache_breakpoints, edits, rules
 from conversations.context.view.edits import SpliceBlocks
 from conversations.context.view.envelope import Envelope, body, envelope
 from tests.context.talk import answer, prompt, result, results, round_of, text, use, view_of
@@ -48,7 +48,7 @@ def test_a_round_of_parallel_calls_still_reads_the_whole_prefix(ask: Any, count:
     fresh, _, written = split(ask, HEAD, first.body)
     assert fresh == 0
     second = view_of(*said, *wide(count))
-    assert (cache_marks.place(second.messages) is not None) == (count > 8)
+    assert (cache_breakpoints.place(second.messages) is not None) == (count > 8)
     fresh, read, added = split(ask, HEAD, second.body)
     assert (fresh, read) == (0, written)
     third = view_of(*said, *wide(count), *wide(count, "v"))
@@ -59,7 +59,7 @@ def test_a_round_of_parallel_calls_still_reads_the_whole_prefix(ask: Any, count:
 def test_without_its_mark_the_same_round_pays_for_the_prefix_again(ask: Any) -> None:
     said = [prompt(LONG), *round_of("a", LONG, "read_file")]
     _, _, written = split(ask, HEAD, view_of(*said).body)
-    plain = view_of(*said, *wide(15)).body.replace(cache_marks.MARK, "")
+    plain = view_of(*said, *wide(15)).body.replace(cache_breakpoints.MARK, "")
     assert split(ask, HEAD, plain)[1] < written / 2
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.context.view import cache_marks
+from conversations.context.view import cache_breakpoints
 from conversations.context.view.view import Message
 from conversations.db import db
 from conversations.log.rebuild import rebuilt
@@ -39,7 +39,7 @@ async def test_a_round_of_fifteen_calls_reads_the_prefix_and_is_verified(
 
     (first, second, *_), (one, two, *_) = await db(seen)
     assert second.cache_read_tokens == (first.cache_read_tokens or 0) + first.cache_write_tokens
-    assert (one.count(cache_marks.MARK), two.count(cache_marks.MARK)) == (2, 3)
+    assert (one.count(cache_breakpoints.MARK), two.count(cache_breakpoints.MARK)) == (2, 3)
     await db(is_valid, turn.conversation)
 
 

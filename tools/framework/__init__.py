@@ -1,0 +1,1 @@
+"""What a tool is, how it is described to the model, and how it is run."""

@@ -1,0 +1,1 @@
+"""HTML as text that a model can read."""

@@ -1,0 +1,1 @@
+"""Requests to public addresses: resolved, checked, pinned and bounded."""

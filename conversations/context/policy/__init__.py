@@ -1,0 +1,1 @@
+"""The numbers that decide when the context is reduced, and how full it is."""

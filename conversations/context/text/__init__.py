@@ -1,0 +1,1 @@
+"""Text made shorter so that it still reads: by characters, by lines, as JSON."""

@@ -1,0 +1,1 @@
+"""How many tokens text, images and documents are likely to cost."""

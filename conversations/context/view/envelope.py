@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conversations.context.tokens.estimate import text_tokens
-from conversations.context.view import cache_marks, wire
+from conversations.context.view import cache_breakpoints, wire
 
 _OF_THE_ANSWER = frozenset({"max_tokens", "stream"})
 #: Tokens by which the limit of an answer is lowered.
@@ -103,7 +103,7 @@ def envelope(
     parameters: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "stream": True}
     parameters |= {name: value for name, value in optional.items() if value}
     if cached:
-        parameters["cache_control"] = cache_marks.EPHEMERAL
+        parameters["cache_control"] = cache_breakpoints.EPHEMERAL
     prefix = wire.encode([model, system, list(tools)])
     return Envelope(tuple(parameters.items()), wire.digest(prefix), text_tokens(prefix))
 
@@ -111,8 +111,8 @@ def envelope(
 def _marked(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Mark the last block of what comes before the messages."""
     if system.strip():
-        return {"system": [cache_marks.marked({"type": "text", "text": system})]}
-    return {"tools": [*tools[:-1], *map(cache_marks.marked, tools[-1:])]}
+        return {"system": [cache_breakpoints.marked({"type": "text", "text": system})]}
+    return {"tools": [*tools[:-1], *map(cache_breakpoints.marked, tools[-1:])]}
 
 
 def searches_in(parameters: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from conversations.context.errors import WireError
 from conversations.context.tokens.estimate import FRAME, block_tokens
-from conversations.context.view import cache_marks, wire
+from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.message_shape import Shape, shape_of
 
 S = TypeVar("S")
@@ -208,7 +208,7 @@ class View:
     def body(self) -> str:
         """The `messages` array as sent; messages left without blocks are not sent."""
         messages = self.messages
-        return wire.join(cache_marks.texts(messages, cache_marks.place(messages)))
+        return wire.join(cache_breakpoints.texts(messages, cache_breakpoints.place(messages)))
 
     def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
         """Give the state after reading every message, each of a trail only once per key."""

@@ -1,0 +1,1 @@
+"""The forms of pages: what comes in, checked before anything is stored."""
