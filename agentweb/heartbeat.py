@@ -26,7 +26,7 @@ from django.conf import settings
 
 from conversations.telemetry.event_loop_lag import pulse
 
-logger = logging.getLogger("agentweb.heartbeat")
+logger = logging.getLogger("agentweb.alive")
 Kind = Literal["web", "worker", "beat"]
 #: Seconds between two signs, and those after which a sign is none any more.
 EVERY, LASTS = 10, 35

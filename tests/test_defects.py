@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-ENGINE, RUNNER = "context/test_defects.py", "runner/test_defects.py"
+ENGINE, RUNNER = "context/test_defects.py", "agent/test_defects.py"
 STEPS, SUMMARY = "context/test_steps.py", "context/test_summary.py"
 SHORTENED, ADAPTIVE = "context/test_shortened.py", "context/test_adaptive.py"
 
@@ -26,7 +26,7 @@ DEFECTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "a trigger blind to cached tokens": (
         (RUNNER, "test_the_trigger_counts_what_the_cache_holds_and_the_last_call_alone"),
-        ("services/test_path.py", "test_the_report_is_that_of_the_last_whole_reply"),
+        ("log/test_path.py", "test_the_report_is_that_of_the_last_whole_reply"),
     ),
     "a trigger that sums the calls of a turn": (
         (ENGINE, "test_the_trigger_counts_cached_tokens_and_one_call_only"),
@@ -54,7 +54,7 @@ DEFECTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "an empty, cut, refused or error text taken as a summary": (
         (ENGINE, "test_an_empty_cut_refused_or_error_text_is_no_summary"),
-        ("runner/test_reductions.py", "test_a_summary_that_fails_never_fails_the_turn"),
+        ("agent/test_reductions.py", "test_a_summary_that_fails_never_fails_the_turn"),
     ),
     "a conversation locked by a failed summary": (
         (ENGINE, "test_a_failed_summary_does_not_lock_the_conversation"),

@@ -3,7 +3,7 @@
 Every chained row in link order, every request rebuilt and its digest compared, every text named by
 a digest, every tool call, every budget window. A row that cannot even be read is a problem with a
 name, never a traceback. What a database alone cannot show, the newest rows deleted together with
-the end of their chain or a chain written anew, the anchors show (services/anchors.py).
+the end of their chain or a chain written anew, the anchors show (audit/anchors.py).
 """
 
 from __future__ import annotations

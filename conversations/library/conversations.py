@@ -2,7 +2,7 @@
 
 None of it counts as news: the place in the list is that of the last message. What is thrown away is
 gone from every page, list and search at once; the log is untouched until its time in the trash is
-over (services/erase.py).
+over (library/erase.py).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ They are (re)installed after every migration, because SQLite drops a table's tri
 migration rebuilds it. What is refused: changing, deleting and emptying, and inserting at a link
 that the chain has passed. The one door is `erasing()`: on PostgreSQL a setting of the session, on
 SQLite an SQL function that only our connections have, so a plain `sqlite3` shell is refused too.
-The application's own role on PostgreSQL has no right to delete either (services/rights.py): it
-comes through the functions of services/doors.py, which the owner's rights open.
+The application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it
+comes through the functions of log/erase_functions.py, which the owner's rights open.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables

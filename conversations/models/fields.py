@@ -1,7 +1,7 @@
 """A column of terms, the search index of both databases: written and matched, never read back.
 
 On PostgreSQL it is a `tsvector`, given as it is, so that no parser of the database cuts words in
-another way than ours; on SQLite text, which an FTS5 table beside it follows (services/search.py).
+another way than ours; on SQLite text, which an FTS5 table beside it follows (log/search_index.py).
 """
 
 from __future__ import annotations

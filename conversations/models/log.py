@@ -2,7 +2,7 @@
 
 Messages and transformations share one counter (`Conversation.head`); each names its `parent` entry,
 so a path of the log is a state and a branch is a new path. Rows of classes marked `AppendOnly` are
-never changed or deleted; database triggers hold that too (services/guards.py). Wire text lives in
+never changed or deleted; database triggers hold that too (log/triggers.py). Wire text lives in
 TextField, because `jsonb` would rewrite it.
 """
 
@@ -32,7 +32,7 @@ class AppendOnly(models.Model):
 
 
 class Chained(AppendOnly):
-    """A row of a hash chain, its conversation's or the site's (services/chain.py)."""
+    """A row of a hash chain, its conversation's or the site's (log/chain.py)."""
 
     link = models.PositiveBigIntegerField(default=0)
     chain = models.CharField(max_length=80)

@@ -1,6 +1,6 @@
 """Mail accounts: which mailboxes a person lets their agent use.
 
-The secret is sealed (services/secrets.py) and goes with the row. Everything that names the person's
+The secret is sealed (toolbox/secrets.py) and goes with the row. Everything that names the person's
 mail is theirs: staff see that there is an account, and whether it works.
 """
 

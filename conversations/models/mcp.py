@@ -42,7 +42,7 @@ class McpServer(models.Model):
     command = models.CharField(max_length=1_000, blank=True)
     arguments = models.JSONField(default=list, blank=True)
     url = models.CharField("URL", max_length=2_000, blank=True)
-    #: Sealed JSON objects (services/secrets.py): a server is given nothing else of an environment.
+    #: Sealed JSON objects (toolbox/secrets.py): a server is given nothing else of an environment.
     sealed_environment = models.TextField(blank=True, editable=False)
     sealed_headers = models.TextField(blank=True, editable=False)
     is_enabled = models.BooleanField("enabled", default=False)

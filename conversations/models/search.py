@@ -1,6 +1,6 @@
 """The search index: what people said, as terms, beside the text they are shown in.
 
-A table of our own on both databases, indexed as each does it best (services/search.py). Rows say
+A table of our own on both databases, indexed as each does it best (log/search_index.py). Rows say
 nothing that the log does not say, so they may be made anew, and go with their conversation.
 """
 

@@ -3,7 +3,8 @@
 Where AGENTWEB_MIGRATE_DATABASE_URL names the owner of the tables, migrations run as that role and
 the application as the one of DATABASE_URL. It reads everything, writes what may change, and only
 inserts into append-only tables; it makes, drops and disables nothing, and erases through the
-functions of services/doors.py alone. The rights follow every migration, so a new table has them.
+functions of log/erase_functions.py alone. The rights follow every migration, so a new table has
+them.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables

@@ -2,7 +2,7 @@
 
 Every turn is a task of the supervisor of some process, the one that serves the pages or a worker;
 the database's lease says which of them may write. A stop is a row first and a wake-up second. What
-becomes of a turn whose process died says services/takeovers.py; one that is told to go leaves its
+becomes of a turn whose process died says turns/takeovers.py; one that is told to go leaves its
 turns to others where they stand between two calls.
 """
 

@@ -169,7 +169,7 @@ def test_postgresql_that_may_lose_or_forge_is_warned_of(monkeypatch: pytest.Monk
     assert found(database.server, "durability")[0] == "warn"
     assert found(database.server, "database role")[0] == "warn"
     assert found(database.server, "connections")[0] == "ok"
-    monkeypatch.setattr(database.starting, "most_connections", lambda: 5)
+    monkeypatch.setattr(database.startup, "most_connections", lambda: 5)
     assert found(database.server, "connections")[0] == "warn"
 
 
@@ -181,10 +181,10 @@ def test_a_schema_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CommandError("AGENTWEB_DATABASE_POOL is 500")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database.starting, "demand_room", full)
+        patch.setattr(database.startup, "demand_room", full)
         assert found(database.schema, "pool")[0] == "failed"
     with monkeypatch.context() as patch:
-        patch.setattr(database.starting, "unapplied_migrations", lambda: ["conversations.0099_x"])
+        patch.setattr(database.startup, "unapplied_migrations", lambda: ["conversations.0099_x"])
         assert found(database.schema, "migrations")[0] == "failed"
     table = guarded_tables()[0]
     where = f' ON "{table}"' if connection.vendor == "postgresql" else ""

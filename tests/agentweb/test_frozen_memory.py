@@ -10,10 +10,10 @@ from django.conf import settings
 SCRIPT = """
 import gc, django
 django.setup()
-from agentweb import memory
+from agentweb import frozen_memory
 there = len(gc.get_objects())
-memory.settle()
-print(there, len(gc.get_objects()), gc.get_threshold() == memory.THRESHOLDS)
+frozen_memory.settle()
+print(there, len(gc.get_objects()), gc.get_threshold() == frozen_memory.THRESHOLDS)
 """
 
 

@@ -14,6 +14,11 @@ from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+BUDGETS = """
+from tests.support import budget_rows, people_and_turns
+budget_rows.site(9 * 10**8, kind="pool", period="day")
+people_and_turns.limited(people_and_turns.User.objects.get(pk=1), 5 * 10**7)
+"""
 MAKE = """
 from conversations.models import User
 from tests.support.people_and_turns import limited
@@ -112,8 +117,7 @@ async def test_the_pages_of_budgets_fit_desktop_and_phone_by_day_and_night(
     served = serve_app(AGENTWEB_EMULATOR_DELAY_MS="1")
     await set_up(page, served)
     served.manage("shell", "-c", MAKE)
-    group = "from tests import allowing, work; allowing.site(9*10**8, kind='pool', period='day')"
-    served.manage("shell", "-c", f"{group}; work.limited(work.User.objects.get(pk=1), 5*10**7)")
+    served.manage("shell", "-c", BUDGETS)
     await start_chat(page, served, "What time is it in Tokyo?")
     await ended(page, 1)
     admin = f"{served.url}/admin/conversations"

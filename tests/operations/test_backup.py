@@ -27,16 +27,16 @@ WRITER = """
 import sys, threading, django
 django.setup()
 from django.core.files.base import ContentFile
-from tests import records, work
+from tests.support import people_and_turns, stored_turns
 from conversations.models import User
-from conversations.services import anchors
+from conversations.audit import anchors
 from conversations.files.workspace.objects import storage
 from conversations.models import WorkspaceFile
 from tools.workspace.workspace import digest_of
 from django.utils import timezone
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-place = records.played()
+place = stored_turns.played()
 name = storage().save(f"{place.user.pk}/one", ContentFile(b"a note"))
 WorkspaceFile.objects.create(owner=place.user, state="live", path="note.txt", object=name, bytes=6,
                              digest=digest_of(b"a note"), changed_at=timezone.now())
@@ -44,7 +44,7 @@ anchors.anchor_heads()
 at = 0
 while not over.is_set():
     at += 1
-    work.answered(work.next_turn(place.conversation, f"Message {at}"))
+    people_and_turns.answered(people_and_turns.next_turn(place.conversation, f"Message {at}"))
     print(at, flush=True)
 anchors.anchor_heads()
 """

@@ -23,8 +23,8 @@ from django.db import connection, connections
 from django.test import Client
 from conversations.models import Conversation, Message, User
 from conversations.operations.db_damage import DatabaseDamaged
-from tests import records, work
-place = records.played(result="A long text. " * 9_000)
+from tests.support import people_and_turns, stored_turns
+place = stored_turns.played(result="A long text. " * 9_000)
 connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 with connection.cursor() as cursor:
     cursor.execute("SELECT rootpage FROM sqlite_master WHERE name = 'conversations_message'")
@@ -37,7 +37,7 @@ with open(path, "r+b") as file:
 for act in (
     lambda: list(Message.objects.all()),
     lambda: User.objects.create(username="bea"),
-    lambda: work.queued(place.user),
+    lambda: people_and_turns.queued(place.user),
 ):
     try:
         act()

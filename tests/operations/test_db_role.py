@@ -24,16 +24,17 @@ django.setup()
 from django.core.management import call_command
 from django.db import connection
 from conversations.models import Erasure, Message
-from conversations.services import anchors, grants
+from conversations.audit import anchors
+from conversations.budgets import grants
 from conversations.audit.verify import Tally, verify_everything
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due
 from conversations.log.triggers import missing_guards
-from tests import records, work
+from tests.support import people_and_turns, stored_turns
 call_command("roles")
 call_command("roles", apply=True)
 call_command("migrate", verbosity=0)
-place, other = records.played(), records.played("bea")
+place, other = stored_turns.played(), stored_turns.played("bea")
 grants.grant_more(budget=place.user.budgets.get(), amount=5, reason="a trial")
 assert anchors.anchor_heads() == 3
 assert missing_guards() == []

@@ -12,6 +12,7 @@ from conversations.agent.usage import Usage
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.context.view.view import View
+from conversations.log import append
 from conversations.log.path import path, step
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions import by_hand, proposals
@@ -35,7 +36,7 @@ def talk(played: Played, turns: int = 4, seed: int = 0) -> Played:
             sent = people_and_turns.opened(lease)
             stored_turns.close(lease, sent.call, people_and_turns.asks(use))
             long = [{"type": "tool_result", "tool_use_id": use, "content": LONG * (at + 1)}]
-            stored_turns.log.store_results(lease=lease, content=wire.encode(long), estimate=900)
+            append.store_results(lease=lease, content=wire.encode(long), estimate=900)
         people_and_turns.answered(lease)
     return played
 

@@ -231,8 +231,12 @@ def test_a_damaged_log_is_told_and_no_page_breaks(
     def broken(*_: Any, **__: Any) -> Any:
         raise KeyError(4)
 
-    for name in ("inspector.traced.path", "inspector.now.path", "requests.path"):
-        monkeypatch.setattr(f"conversations.queries.{name}", broken)
+    for name in (
+        "inspector.sent_messages.path",
+        "inspector.current_context.path",
+        "log.rebuild.path",
+    ):
+        monkeypatch.setattr(f"conversations.{name}", broken)
     client = visitor(played.user)
     for page in (
         "now/",

@@ -23,7 +23,7 @@ from conversations.conf import conf, site_overrides
 from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
 from conversations.context.view import envelope
 from conversations.lab import report, report_table
-from conversations.lab.accuracy import accuracy, errors
+from conversations.lab.accuracy import Accuracy, accuracy, errors
 from conversations.lab.cache import minimum_of
 from conversations.lab.records import Record, RecordError, read_records
 from conversations.lab.replay_setup import World
@@ -90,6 +90,22 @@ class Command(BaseCommand):
                 found.append((record.id, simulate(record, world, watch)))
                 total.merge(found[-1][1])
         gauge = accuracy(chain.from_iterable(map(errors, records)))
+        self._print(options, worlds, found, sums, gauge)
+        for name, one in found:
+            for violation in one.violations[:3]:
+                self.stderr.write(f"{name} under {one.policy}: {violation}")
+        if not all(one.is_clean for one in sums):
+            raise SystemExit(1)
+
+    def _print(
+        self,
+        options: dict[str, Any],
+        worlds: list[World],
+        found: list[tuple[str, Report]],
+        sums: list[Report],
+        gauge: Accuracy | None,
+    ) -> None:
+        """Write the reports in the form that was chosen."""
         if options["json"]:
             rows = [report.data(one) | {"id": name} for name, one in found]
             self.stdout.write(json.dumps({
@@ -108,11 +124,6 @@ class Command(BaseCommand):
                 report_table.gauge(gauge),
             ]
             self.stdout.write("\n\n".join(filter(None, parts)))
-        for name, one in found:
-            for violation in one.violations[:3]:
-                self.stderr.write(f"{name} under {one.policy}: {violation}")
-        if not all(one.is_clean for one in sums):
-            raise SystemExit(1)
 
     def _records(self, files: list[str], limit: int | None) -> list[Record]:
         """Read everything before anything is replayed, and say every line that cannot be."""
