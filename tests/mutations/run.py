@@ -26,7 +26,7 @@ ENOUGH = 95
 STORIES, SECONDS = "120", 300
 _COPIED = (
     "conversations/__init__.py", ENGINE, "agentweb/__init__.py", "agentweb/emulator",
-    "tests/context", "tests/data",
+    "tests/context", "tests/data", "tests/support/small_files.py",
 )  # fmt: skip
 #: What is dear and seldom the first to notice comes last.
 _LAST = ("test_golden.py", "test_laws.py", "test_shortened.py", "test_shorten.py", "test_wire.py")
@@ -53,7 +53,7 @@ def failure(folder: Path, file: str = "") -> str:
     """Run the tests of a copy, those of this file first; give the first failure, "" for none."""
 
     def order(test: Path) -> tuple[bool, bool, Path]:
-        return test.name != f"test_{file}", test.name in _LAST, test
+        return test.name != f"test_{Path(file).name}", test.name in _LAST, test
 
     tests = sorted((folder / "tests/context").glob("test_*.py"), key=order)
     run = [sys.executable, "-B", "-m", "pytest", *_OPTIONS, *(str(test) for test in tests)]

@@ -8,7 +8,7 @@ from tests.mutations.data import MUTATIONS, Mutation
 from tests.mutations.run import ROOT, survivors
 
 #: A few that are noticed early; `manage.py test --mutations` makes all of them.
-SLICE = ("edits.py", "acceptance.py")
+SLICE = ("view/edits.py", "steps/summary_checks.py")
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: f"{one.file} {one.law}")

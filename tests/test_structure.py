@@ -1,0 +1,124 @@
+"""The rooms of the code: imports point down, contracts catch what is new, names are single."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("agentweb", "conversations", "tools")
+#: Modules that nobody has thought of, each with an import that its contract must refuse.
+PLANTED = {
+    "agentweb above conversations above tools": ("tools/planted.py", "conversations.conf"),
+    "inside conversations imports point down": (
+        "conversations/turns/planted.py",
+        "conversations.web.chat",
+    ),
+    "the core is pure": ("conversations/agent/planted.py", "markdown_it"),
+    "one client of the API": ("conversations/runtime/planted.py", "anthropic"),
+    "only domain packages read and write tables": (
+        "conversations/live/planted.py",
+        "conversations.models",
+    ),
+    "the emulator is an independent witness": ("agentweb/emulator/planted.py", "agentweb.env"),
+}
+#: What Django, Channels and Celery look for beside the rooms.
+DJANGO_NAMES = {
+    "__init__", "apps", "checks", "conf", "db", "routing", "signals", "tasks", "urls",
+}  # fmt: skip
+
+
+def contracts() -> list[dict[str, object]]:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found: list[dict[str, object]] = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    return found
+
+
+def sources() -> list[Path]:
+    return [
+        path.relative_to(ROOT)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if "migrations" not in path.parts
+    ]
+
+
+def lint(folder: Path) -> str:
+    command = (
+        sys.executable,
+        "-c",
+        "from importlinter.cli import lint_imports_command as run; run()",
+    )
+    done = subprocess.run(
+        (*command, "--no-cache"),
+        check=False,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Check a copy of the code in which every contract is violated once, by something new."""
+    folder = tmp_path_factory.mktemp("planted")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for package in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__", "*.json", "results")
+        shutil.copytree(ROOT / package, folder / package, ignore=ignored)
+    for path, imported in PLANTED.values():
+        (folder / path).write_text(f"import {imported}\n", encoding="ascii")
+    (folder / "conversations" / "novelty").mkdir()
+    (folder / "conversations" / "novelty" / "__init__.py").touch()
+    return lint(folder)
+
+
+def test_the_planted_violations_are_of_all_contracts() -> None:
+    assert set(PLANTED) == {contract["name"] for contract in contracts()}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_contract_catches_a_module_that_is_new(report: str, name: str) -> None:
+    assert f"{name} BROKEN" in report, report
+    path, imported = PLANTED[name]
+    assert path.removesuffix(".py").replace("/", ".") in report
+    assert imported in report
+
+
+def test_a_new_room_must_choose_its_line(report: str) -> None:
+    assert "conversations.novelty" in report
+
+
+def test_the_lines_are_few_and_name_packages_alone() -> None:
+    (layers,) = (one["layers"] for one in contracts() if one.get("containers") == ["conversations"])
+    assert isinstance(layers, list)
+    assert len(layers) <= 12
+    rooms = {room.strip() for line in layers for room in line.split("|")}
+    found = {
+        path.parts[1].removesuffix(".py") for path in sources() if path.parts[0] == "conversations"
+    }
+    assert rooms == found - {"__init__"} | {"migrations"}
+
+
+def test_only_names_that_django_looks_for_stand_beside_the_rooms() -> None:
+    found = {path.stem for path in (ROOT / "conversations").glob("*.py")}
+    assert found <= DJANGO_NAMES
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    silent = [
+        str(path)
+        for path in sources()
+        if path.name == "__init__.py" and len(path.parts) > 2
+        if not (ROOT / path).read_text(encoding="utf-8").startswith('"""')
+        and "management" not in path.parts
+    ]
+    assert silent == []
