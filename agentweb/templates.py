@@ -1,0 +1,54 @@
+"""Templates as they are sent: without the layout that only readers of their source need.
+
+Frames are rendered from templates in large numbers, and a quarter of their bytes would be spaces
+in front of lines. Once in a process, when a template is read, lines lose their indentation, and a
+tag written over several becomes one. Other ends of lines stay, so no two words are joined, and so
+do all spaces within what shows them on the page.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django.template import Engine, base
+from django.template.loaders import cached, filesystem
+
+_MARKS = re.compile(r"""(</?[a-zA-Z]\w*|[>"']|\n[ \t]*)""")
+#: Elements that show their spaces: how one begins, and its end.
+_SHOWING = {"<pre": "</pre", "<textarea": "</textarea"}
+
+
+def outdented(source: str) -> str:
+    sent: list[str] = []
+    end = ""  # of the tag, or the quotation in it, that this is within
+    shown_until = ""
+    for number, part in enumerate(base.tag_re.split(source)):
+        if number % 2:  # code of a template
+            sent.append(part)
+            continue
+        for piece in filter(None, _MARKS.split(part)):
+            if piece == end:
+                end = "" if piece == ">" else ">"
+                if not end and sent[-1] == " ":
+                    sent.pop()
+            elif end == ">" and piece in {'"', "'"}:
+                end = piece
+            elif not end and piece[0] == "<" and piece.lstrip("</")[:1].isalpha():
+                end = ">"
+                shown_until = "" if piece == shown_until else _SHOWING.get(piece, shown_until)
+            is_layout = piece[0] == "\n" and (end or not shown_until)
+            sent.append((" " if end else "\n") if is_layout else piece)
+    return "".join(sent)
+
+
+class Outdented(filesystem.Loader):
+    def get_contents(self, origin: base.Origin) -> str:
+        return outdented(super().get_contents(origin))
+
+
+class Loader(cached.Loader):
+    """The project's templates, then those of the apps; each is read and compiled once."""
+
+    def __init__(self, engine: Engine) -> None:
+        apps = "django.template.loaders.app_directories.Loader"
+        super().__init__(engine, [f"{__name__}.{Outdented.__name__}", apps])
