@@ -97,7 +97,7 @@ def test_a_running_trial_is_asked_after_until_it_is_done(
     assert 'hx-trigger="every 1s"' in html
     assert 'http-equiv="refresh"' in html
     part = client.get(path(played), headers=HTMX).content.decode()
-    assert part.startswith('<div id="trial" hx-get=')
+    assert part.lstrip().startswith('<div id="trial" hx-get=')
     response = client.post(path(played))
     assert response.status_code == 409
     assert b"still running" in response.content
