@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -27,6 +28,12 @@ MACHINE_PATHS = ("/" + "work/", "/" + "root/", "/" + "Users/", "bash" + "_jobs")
 REGISTRY_HOSTS = (
     "pypi" + ".org", "python" + "hosted", "npm" + "js.", "debian" + ".org", "pypi" + ".python",
 )  # fmt: skip
+#: Elements that begin a line of their own on a page.
+BLOCK = re.compile(
+    r"<(?:address|article|aside|blockquote|body|dd|details|dialog|div|dl|dt|fieldset|figcaption"
+    r"|figure|footer|form|h[1-6]|head|header|hr|html|legend|li|link|main|meta|nav|ol|optgroup"
+    r"|option|p|pre|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul)\b"
+)
 BINARY = {".gz", ".png", ".ico", ".woff2", ".pdf", ".mo"}
 
 
@@ -51,6 +58,10 @@ def of_python(*, tests: bool) -> list[Path]:
         for path in tracked()
         if path.suffix == ".py" and "migrations" not in path.parts and is_test(path) is tests
     ]
+
+
+def of_templates() -> list[Path]:
+    return [path for path in tracked() if path.relative_to(ROOT).parts[0] == "templates"]
 
 
 def is_test(path: Path) -> bool:
@@ -92,6 +103,16 @@ def test_no_function_is_long() -> None:
         and (node.end_lineno or 0) - node.lineno + 1 > 40
     ]
     assert long == []
+
+
+def test_templates_are_in_plain_form() -> None:
+    """One tag a line, as the formatter leaves them; attributes and words stay beside their tag."""
+    found = {path: path.read_text(encoding="utf-8").splitlines() for path in of_templates()}
+    every = [line for listed in found.values() for line in listed]
+    assert mean(map(len, every)) < 60
+    places = [(path, n, line) for path, listed in found.items() for n, line in enumerate(listed, 1)]
+    assert [f"{path.name}:{n}" for path, n, line in places if len(line) > 120] == []
+    assert [f"{path.name}:{n}" for path, n, line in places if len(BLOCK.findall(line)) > 1] == []
 
 
 def test_every_module_of_code_says_its_idea() -> None:

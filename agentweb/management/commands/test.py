@@ -74,6 +74,7 @@ CHECKS = (
     Check("mypy", command(*PYTHON, "mypy")),
     Check("ruff check", command(*PYTHON, "ruff", "check", "--quiet", ".")),
     Check("ruff format", command(*PYTHON, "ruff", "format", "--check", ".")),
+    Check("djlint", command(*PYTHON, "djlint", "--check", "--lint", "templates")),
     Check("lint-imports", command(_LINT)),
     Check("locks", locks),
     Check("makemigrations", command(*_MANAGE, "makemigrations", "--check", "--dry-run")),
