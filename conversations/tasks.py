@@ -8,7 +8,7 @@ from celery import shared_task
 
 from conversations.audit import verify as audit
 from conversations.audit.anchors import anchor_due
-from conversations.runtime.process import process, tidy
+from conversations.runtime.process import process, run_maintenance
 from conversations.runtime.supervisor import supervisor
 
 logger = logging.getLogger("agentweb.audit")
@@ -35,7 +35,7 @@ def reap() -> None:
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
 def erase() -> None:
     """Erase what has been in the trash, or waited to be sent, long enough."""
-    process.do(tidy())
+    process.do(run_maintenance())
 
 
 @shared_task(name="conversations.anchor")  # type: ignore[untyped-decorator]

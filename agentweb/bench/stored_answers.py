@@ -21,7 +21,7 @@ _PAUSE = 0.5
 def stored(chats: Sequence[str], seconds: float) -> dict[str, list[str]]:
     """Give the stamps of the answers by conversation, once they have ended."""
     from conversations.models import LIVE, Message, Turn
-    from conversations.transcript.rounds import said
+    from conversations.transcript.rounds import join_text
 
     deadline = time.monotonic() + seconds
     running = Turn.objects.filter(conversation__public_id__in=chats, state__in=LIVE)
@@ -31,7 +31,7 @@ def stored(chats: Sequence[str], seconds: float) -> dict[str, list[str]]:
     answers = Message.objects.filter(conversation__public_id__in=chats, kind="answer")
     rows = answers.order_by("seq").values_list("conversation__public_id", "content")
     for chat, content in rows:
-        found[str(chat)] += STAMP.findall(said(content))
+        found[str(chat)] += STAMP.findall(join_text(content))
     return found
 
 

@@ -11,9 +11,9 @@ from agentweb.demo.workspace import workspace_files
 from conversations.accounts import people
 from conversations.conf import conf
 from conversations.db import db
-from conversations.library.access import conversation_by_id, live_turn
+from conversations.library.access import find_live_turn, load_conversation
 from conversations.models import ApprovalRule
-from conversations.runtime.adapters import workspace_of
+from conversations.runtime.adapters import workspace_for
 from conversations.runtime.supervisor import supervisor
 from conversations.turns import turns
 
@@ -26,7 +26,7 @@ def prepare(list_url: str) -> tuple[int, str]:
     user = people.keep_administrator(username=NAME, password=password)
     # Nobody sits before it to allow each address after the prompt file was read.
     ApprovalRule.objects.update_or_create(tool="fetch_url", defaults={"rule": "allow"})
-    workspace = workspace_of(user.pk)
+    workspace = workspace_for(user.pk)
     for name, text in workspace_files(list_url).items():
         workspace.write(name, text.encode())
     return user.pk, password
@@ -42,7 +42,7 @@ async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], Non
         client_id=uuid.uuid4(),
     )
     conversation_id = first.conversation_id
-    conversation = await db(conversation_by_id, conversation_id)
+    conversation = await db(load_conversation, conversation_id)
     told(f"c/{conversation.public_id}/")
     supervisor.launch(first.pk)
     for prompt in prompts[1:]:
@@ -55,6 +55,6 @@ async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], Non
 
 
 async def _ended(conversation_id: int) -> None:
-    conversation = await db(conversation_by_id, conversation_id)
-    while await db(live_turn, conversation) is not None:
+    conversation = await db(load_conversation, conversation_id)
+    while await db(find_live_turn, conversation) is not None:
         await asyncio.sleep(0.25)

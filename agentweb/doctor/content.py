@@ -13,7 +13,7 @@ from agentweb.doctor.lines import Line, failed, ok, warn
 from conversations.audit.anchor_file import anchor_path
 from conversations.budgets.reconciliation import has_drift
 from conversations.conf import conf
-from conversations.toolbox.mail_accounts import mail_providers
+from conversations.toolbox.mail_accounts import list_mail_providers
 from conversations.turns.worker_queue import stuck_turns
 
 #: After which a turn is stuck, and an anchor old.
@@ -77,7 +77,7 @@ def anchors() -> Iterator[Line]:
 
 
 def mail() -> Iterator[Line]:
-    names, name = len(mail_providers()), "AGENTWEB_MAIL_PROVIDERS"
+    names, name = len(list_mail_providers()), "AGENTWEB_MAIL_PROVIDERS"
     if names != len(conf.mail_providers):
         text = f"{len(conf.mail_providers) - names} are not whole"
         yield failed(name, text, "Each is: name, token URL, client id and, if any, secret.")

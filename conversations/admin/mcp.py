@@ -23,9 +23,14 @@ from django.utils.html import format_html
 from conversations.admin.base import ModelAdmin, ReadOnly, link, listing
 from conversations.admin.mcp_form import ServerForm
 from conversations.models import McpDecision, McpServer, McpTool, User
-from conversations.runtime.mcp_servers import keeper
+from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.toolbox.mcp import servers
-from conversations.toolbox.mcp.server_health import health, legible, server_health, shown_tools
+from conversations.toolbox.mcp.server_health import (
+    format_definition,
+    list_server_health,
+    list_tool_reviews,
+    measure_server,
+)
 
 PAGE = 25
 #: What the form calls the fields of a server.
@@ -89,7 +94,7 @@ class McpServerAdmin(ModelAdmin):
             environment=found["environment_lines"] if obj.transport == "stdio" else {},
             headers=found["header_lines"] if obj.transport == "http" else {},
         )
-        keeper.wake()
+        pool_synchronizer.wake()
 
     @admin.display(description="state", ordering="state")
     def standing(self, row: McpServer) -> str:
@@ -121,16 +126,18 @@ class McpServerAdmin(ModelAdmin):
         """Show how every server does."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = self._context(request, "Health of the MCP servers") | {"rows": health()}
+        context = self._context(request, "Health of the MCP servers") | {
+            "rows": list_server_health()
+        }
         return TemplateResponse(request, "admin/conversations/mcpserver/health.html", context)
 
     def tools_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Show a server's tools to the letter, what changed in them, and the buttons."""
         server = self._server(request, object_id)
-        page = Paginator(shown_tools(server), PAGE).get_page(request.GET.get("page"))
+        page = Paginator(list_tool_reviews(server), PAGE).get_page(request.GET.get("page"))
         context = self._context(request, f"Tools of {server.name}") | {
             "original": server,
-            "row": server_health(server),
+            "row": measure_server(server),
             "page": page,
             "effects": McpTool.Effect.choices,
             "may_decide": request.user.has_perm("conversations.change_mcptool"),
@@ -154,7 +161,7 @@ class McpServerAdmin(ModelAdmin):
             self.message_user(request, str(error), messages.ERROR)
         else:
             self.message_user(request, f"{tool.name}: {said}", messages.SUCCESS)
-            keeper.wake()
+            pool_synchronizer.wake()
         return redirect("admin:mcp_tools", server.pk)
 
     def check_now(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -164,8 +171,8 @@ class McpServerAdmin(ModelAdmin):
             return HttpResponseNotAllowed(["POST"])
         if not self.has_change_permission(request, server):
             raise PermissionDenied
-        servers.ask_check(server=server)
-        keeper.wake()
+        servers.request_check(server=server)
+        pool_synchronizer.wake()
         self.message_user(request, f"{server.name} is being looked at.", messages.SUCCESS)
         is_of_tools = request.POST.get("from") == "tools"
         return (
@@ -203,7 +210,7 @@ class McpDecisionAdmin(ReadOnly):
 
     @admin.display(description="definition")
     def shown(self, row: McpDecision) -> str:
-        text = legible(row.definition)
+        text = format_definition(row.definition)
         return format_html('<pre class="record" dir="auto" tabindex="0">{}</pre>', text or "–")
 
 
@@ -213,13 +220,13 @@ def _decided(request: HttpRequest, tool: McpTool) -> str:
     match request.POST.get("act"):
         case "approve":
             effect = request.POST.get("effect", "")
-            servers.approve(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
+            servers.approve_tool(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
             return "approved; conversations have it from their next turn on."
         case "reject":
-            servers.reject(tool_id=tool.pk, digest=digest, actor=actor)
+            servers.reject_tool(tool_id=tool.pk, digest=digest, actor=actor)
             return "rejected."
         case "withdraw":
-            servers.withdraw(tool_id=tool.pk, actor=actor)
+            servers.withdraw_tool(tool_id=tool.pk, actor=actor)
             return "taken back."
     raise servers.McpError("Say what to do.")
 

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 
 from conversations.conf import conf
 from conversations.models import McpServer
-from conversations.toolbox.mcp.approved import opened
+from conversations.toolbox.mcp.approved_tools import open_values
 from conversations.toolbox.secrets import MASK, SecretUnreadable
 from tools.framework.errors import ToolError
 from tools.http.targets import read_url, written
@@ -218,7 +218,7 @@ def _header(line: str) -> tuple[str, str]:
 
 def _stored(sealed: str) -> dict[str, str]:
     try:
-        return opened(sealed)
+        return open_values(sealed)
     except SecretUnreadable:
         # They are lost; the form is where they are entered anew.
         return {}

@@ -20,9 +20,9 @@ from conversations.models import ApiModel, User
 from conversations.reductions.policy import (
     PRESET,
     Number,
-    first_valid,
+    first_valid_policy,
+    list_numbers_or_problem,
     policy_of,
-    policy_of_person,
     preset_of,
 )
 from conversations.web.forms.conversation import is_given, number_field, shown_value, value_of
@@ -60,7 +60,7 @@ def add_fields(form: forms.BaseForm, user: User) -> None:
     """Add a field for each number and limit, with what is stored."""
     own, limits = _mapping(user.policy), _mapping(user.policy_limits)
     named = {PRESET: own[PRESET]} if PRESET in own else {}
-    base = first_valid((named,), ())
+    base = first_valid_policy((named,), ())
     choices = [("", f"as the site ({preset_of()})"), *((name, name) for name in PRESETS)]
     form.fields[OWN + PRESET] = forms.ChoiceField(label="Preset", required=False, choices=choices)
     for name in POLICY_FIELDS:
@@ -139,7 +139,7 @@ def _demand_reachable(policy: Mapping[str, Any]) -> None:
 
 def rows(form: forms.BaseForm, user: User) -> list[Row]:
     """Give the table: the preset first, then every number with what counts now."""
-    found = {number.name: number for number in policy_of_person(user)[0]}
+    found = {number.name: number for number in list_numbers_or_problem(user)[0]}
     words = "Where the numbers start that are not set."
     table = [Row("Preset", words, None, form[OWN + PRESET])]
     for name in POLICY_FIELDS:
@@ -154,7 +154,7 @@ def problem(user: User) -> str:
     """Say why what is stored does not count; "" where it does."""
     if not isinstance(user.policy, dict):
         return "What is stored is no object; the site's numbers cannot be shown."
-    words = policy_of_person(user)[1]
+    words = list_numbers_or_problem(user)[1]
     return f"These numbers do not fit the site's: {words}" if words else ""
 
 

@@ -27,8 +27,8 @@ from conversations.context.policy.policy import PRESETS
 from conversations.inspector.review import inspected
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Transformation
-from conversations.reductions.reduction import reduction
-from conversations.reductions.words import decided
+from conversations.reductions.reduction_page import read_reduction
+from conversations.reductions.words import describe_decision
 from conversations.rendering.numbers import dollars
 
 
@@ -143,7 +143,7 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="decided by")
     def weighed(self, row: Transformation) -> str:
-        said = decided(row.decision)
+        said = describe_decision(row.decision)
         lines = format_html_join("", "<div>{}: {}</div>", said)
         return lines if said else "–"
 
@@ -190,7 +190,7 @@ class TransformationAdmin(OfConversation):
         # A reason names what a summary left out, so it is content.
         shown = {"reason": row.reason, "call_after": _call_after(row)}
         try:
-            return shown | {"reduction": reduction(row.conversation, row.seq)}
+            return shown | {"reduction": read_reduction(row.conversation, row.seq)}
         except DAMAGE as error:
             return shown | {"damage": f"{type(error).__name__}: {error}"}
 

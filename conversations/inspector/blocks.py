@@ -13,7 +13,7 @@ from conversations.context.steps.recall_list import HEADER
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.blocks import SERVER_CALLS, answers_server
 from conversations.context.view.view import Block, Kind
-from conversations.reductions.reduction import block_text
+from conversations.reductions.reduction_page import format_block_text
 
 #: Characters of a line about a block, and of a text shown as a whole; more is cut and said.
 BRIEF, SHOWN = 140, 60_000
@@ -88,7 +88,7 @@ def words(block: Block) -> str:
         return _("Not shown by the API; its signature has %(n)s characters") % {
             "n": f"{len(str(value.get('signature', ''))):,}"
         }
-    return block_text(value)
+    return format_block_text(value)
 
 
 def cut(text: str, most: int = SHOWN) -> tuple[str, int]:

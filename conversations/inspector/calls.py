@@ -16,7 +16,7 @@ from conversations.inspector.parameters import Parameters, parameters
 from conversations.inspector.sent_messages import Proof, Traced, proof, traced, unless_damaged
 from conversations.log.path import path, step
 from conversations.models import ApiCall, ApiModel, Conversation
-from conversations.reductions.pins import pins
+from conversations.reductions.pins import list_pins
 
 #: The window of a model that is no more in the catalogue.
 WINDOW = 200_000
@@ -117,7 +117,7 @@ def call_page(
 
 
 def _projection(row: ApiCall, made: Traced, start: int) -> Projection:
-    held = pins(row.conversation, row.sent_at)
+    held = list_pins(row.conversation, row.sent_at)
     turns = {} if made.is_own else turns_of(row.conversation)
     return projection(made.found, turns, held, start=start, is_own=made.is_own)
 

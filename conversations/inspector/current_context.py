@@ -13,7 +13,7 @@ from conversations.inspector.sent_messages import present, unless_damaged
 from conversations.log.path import Change, path
 from conversations.models import ApiCall, Conversation
 from conversations.reductions.policy import effective_policy
-from conversations.transcript.meter import meter
+from conversations.transcript.meter import read_meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Now:
 
 def now(conversation: Conversation) -> Now:
     """Weigh the path that is shown; what was reported anchors the whole."""
-    gauge = meter(conversation)
+    gauge = read_meter(conversation)
     ahead = ahead_of(conversation)
     made, problem = unless_damaged(lambda: present(conversation))
     bar = None

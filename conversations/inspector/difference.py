@@ -18,7 +18,7 @@ from conversations.inspector.blocks import brief, cut, label, tool_names, words
 from conversations.inspector.parameters import Parameters, parameters
 from conversations.inspector.sent_messages import Traced
 from conversations.models import ApiCall
-from conversations.reductions.word_diff import Piece, Purse, compared
+from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 
 #: Changed blocks that are shown; characters of one that is shown as a whole.
 MOST, SHOWN = 120, 6_000
@@ -93,7 +93,7 @@ def difference(one: ApiCall, other: ApiCall, before: Traced, after: Traced) -> D
     """Compare two calls; raises one of DAMAGE."""
     old, new = before.found, after.found
     pairs = list(_aligned(old.sent, new.sent))
-    purse = Purse()
+    purse = DiffBudget()
     envelopes = parameters(one.envelope), parameters(other.envelope)
     changed = tuple(_parameters(*envelopes, purse))
     names = tool_names([sent.block for sent in (*old.sent, *new.sent)])
@@ -172,13 +172,17 @@ def _what(left: Sent | None, right: Sent | None) -> Literal["added", "removed", 
 
 
 def _altered(
-    left: Sent | None, right: Sent | None, place: int | None, names: dict[str, str], purse: Purse
+    left: Sent | None,
+    right: Sent | None,
+    place: int | None,
+    names: dict[str, str],
+    purse: DiffBudget,
 ) -> Altered:
     shown = right or left
     assert shown is not None  # noqa: S101
     before = words(left.block) if left else ""
     after = words(right.block) if right else ""
-    pieces = compared(before, after, purse) if left and right else None
+    pieces = compare_texts(before, after, purse) if left and right else None
     old, old_cut = ("", 0) if pieces else cut(before, SHOWN)
     new, new_cut = ("", 0) if pieces else cut(after, SHOWN)
     delta = (right.block.tokens if right else 0) - (left.block.tokens if left else 0)
@@ -187,13 +191,13 @@ def _altered(
     return Altered(what, place, name, brief(shown.block), delta, pieces, old, old_cut, new, new_cut)
 
 
-def _parameters(before: Parameters, after: Parameters, purse: Purse) -> Iterable[Parameter]:
+def _parameters(before: Parameters, after: Parameters, purse: DiffBudget) -> Iterable[Parameter]:
     old, new = _flat(before), _flat(after)
     for name in dict.fromkeys([*old, *new]):
         left, right = old.get(name, ""), new.get(name, "")
         if left != right:
             both = left and right
-            pieces = compared(left, right, purse) if both else None
+            pieces = compare_texts(left, right, purse) if both else None
             yield Parameter(name, pieces, left[:SHOWN], right[:SHOWN])
 
 

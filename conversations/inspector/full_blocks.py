@@ -11,7 +11,7 @@ from conversations.context.view.block_originals import Original
 from conversations.context.view.provenance import Provenance
 from conversations.inspector.blocks import cut, label, words
 from conversations.inspector.call_blocks import INLINE, Row, group_of, names_in, row_of
-from conversations.reductions.shapes import Keep
+from conversations.reductions.shapes import PinState
 
 #: Originals of one page.
 PAGE = 60
@@ -40,7 +40,7 @@ class Whole:
     original_cut: int
     has_original: bool
     #: The original as what can be pinned now; None for what the engine put in.
-    keep: Keep | None
+    keep: PinState | None
 
 
 def whole(
@@ -81,10 +81,10 @@ def _side(one: Original, names: Mapping[str, str], turns: Mapping[int, int | Non
     return Side(one.seq, turn, label(one.kind, one.block, names), one.block.tokens, text, left)
 
 
-def _keep(original: Original | None, pins: frozenset[Pin]) -> Keep | None:
+def _keep(original: Original | None, pins: frozenset[Pin]) -> PinState | None:
     """Name an original as recall does, and say whether it is pinned."""
     if original is None:
         return None
     is_result = original.block.type == "tool_result"
     name = original.block.id if is_result else message_id(original.seq)
-    return Keep(name, bool({name, original.seq} & pins))
+    return PinState(name, bool({name, original.seq} & pins))

@@ -9,7 +9,7 @@ from conversations.context.view import wire
 from conversations.files.attachments_shown import spelled
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Conversation, Draft
-from conversations.reductions.reduction import block_text
+from conversations.reductions.reduction_page import format_block_text
 
 PAGE = 50
 
@@ -66,7 +66,7 @@ def parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...
     """Give content blocks as text, of a prompt with its files; what is damaged as it stands."""
     try:
         blocks = wire.decode(content) if prompted is None else spelled(prompted, content)
-        return tuple(Part(block["type"], block_text(block)) for block in blocks)
+        return tuple(Part(block["type"], format_block_text(block)) for block in blocks)
     except DAMAGE:
         return (Part("damaged", content),)
 

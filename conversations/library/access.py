@@ -10,22 +10,22 @@ from django.shortcuts import get_object_or_404
 from conversations.models import LIVE, ApiModel, Conversation, QueuedPrompt, Turn, User
 
 
-def conversation_for(user: User, public_id: UUID | str) -> Conversation:
+def get_conversation(user: User, public_id: UUID | str) -> Conversation:
     """Give the user's own conversation; anyone else's is not found."""
-    return get_object_or_404(owned(user), public_id=public_id)
+    return get_object_or_404(list_owned(user), public_id=public_id)
 
 
-def owned(user: User) -> QuerySet[Conversation]:
+def list_owned(user: User) -> QuerySet[Conversation]:
     """Give what is the user's and not in the trash."""
     return Conversation.objects.filter(owner=user, deleted_at=None)
 
 
-def conversation_of_anyone(public_id: UUID | str) -> Conversation:
+def get_any_conversation(public_id: UUID | str) -> Conversation:
     """Give a conversation for review; the caller has the reader's permission."""
     return get_object_or_404(Conversation, public_id=public_id)
 
 
-def conversation_by_id(conversation_id: int) -> Conversation:
+def load_conversation(conversation_id: int) -> Conversation:
     """Give the conversation of a turn that is already authorised, with its owner."""
     return Conversation.objects.select_related("owner").get(pk=conversation_id)
 
@@ -35,12 +35,12 @@ def is_stored(conversation: Conversation) -> bool:
     return Conversation.objects.filter(pk=conversation.pk).exists()
 
 
-def turn_for(user: User, public_id: UUID | str, number: int) -> Turn:
-    rows = Turn.objects.select_related("conversation").filter(conversation__in=owned(user))
+def get_turn(user: User, public_id: UUID | str, number: int) -> Turn:
+    rows = Turn.objects.select_related("conversation").filter(conversation__in=list_owned(user))
     return get_object_or_404(rows, conversation__public_id=public_id, number=number)
 
 
-def live_turn(conversation: Conversation) -> Turn | None:
+def find_live_turn(conversation: Conversation) -> Turn | None:
     return conversation.turns.filter(state__in=LIVE).first()
 
 
@@ -55,9 +55,9 @@ def was_sent(user: User, client_id: UUID) -> bool:
     return Turn.objects.filter(**mine).exists() or QueuedPrompt.objects.filter(**mine).exists()
 
 
-def newest(user: User) -> Conversation | None:
-    return owned(user).filter(archived_at=None).order_by("-updated_at").first()
+def find_newest(user: User) -> Conversation | None:
+    return list_owned(user).filter(archived_at=None).order_by("-updated_at").first()
 
 
-def enabled_models() -> list[str]:
+def list_enabled_models() -> list[str]:
     return list(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))

@@ -23,7 +23,7 @@ from conversations.turns.turns import request_stop
 MOST_TITLE_CHARS = 200
 
 
-class KeepError(Exception):
+class LibraryError(Exception):
     """It was not done; the text is for the person who asked."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -36,12 +36,12 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
     """Give it another title, on one line; give the title as it was stored."""
     title = " ".join(storable(title).split())
     if not title:
-        raise KeepError("empty", "Write a title first.")
+        raise LibraryError("empty", "Write a title first.")
     if len(title) > MOST_TITLE_CHARS:
-        raise KeepError("too_long", f"A title has at most {MOST_TITLE_CHARS} characters.")
+        raise LibraryError("too_long", f"A title has at most {MOST_TITLE_CHARS} characters.")
     row = locked(conversation.pk)
     row.title = title
-    _keep(row, title=title, titled_by="person")
+    _update(row, title=title, titled_by="person")
     index_title(conversation=row)
     return title
 
@@ -49,15 +49,17 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
 def pin_conversation(*, conversation: Conversation, is_pinned: bool) -> None:
     """Put it at the top of the list, or back among the others."""
     at = (conversation.pinned_at or timezone.now()) if is_pinned else None
-    _keep(conversation, pinned_at=at)
+    _update(conversation, pinned_at=at)
 
 
 def archive_conversation(*, conversation: Conversation, is_archived: bool) -> None:
     """Take it out of the list, or back in; what is archived is not pinned."""
     if is_archived:
-        _keep(conversation, archived_at=conversation.archived_at or timezone.now(), pinned_at=None)
+        _update(
+            conversation, archived_at=conversation.archived_at or timezone.now(), pinned_at=None
+        )
     else:
-        _keep(conversation, archived_at=None)
+        _update(conversation, archived_at=None)
 
 
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
@@ -66,7 +68,7 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
         row = locked(conversation.pk)
         if row.deleted_at is None:
             now = timezone.now()
-            _keep(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
+            _update(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
     # Behind the lock: a worker locks its turn first, and then the conversation.
     turn = row.turns.filter(state__in=LIVE).first()
     if turn is not None:
@@ -75,9 +77,9 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 
 
 @transaction.atomic
-def bring_back_conversation(*, conversation: Conversation) -> None:
+def restore_conversation(*, conversation: Conversation) -> None:
     """Take it out of the trash, as it was."""
-    _keep(locked(conversation.pk), deleted_at=None, erase_at=None)
+    _update(locked(conversation.pk), deleted_at=None, erase_at=None)
 
 
 @transaction.atomic
@@ -102,7 +104,7 @@ def delete_everything(*, owner_id: int) -> list[Turn]:
     return turns
 
 
-def _keep(conversation: Conversation, **values: object) -> None:
+def _update(conversation: Conversation, **values: object) -> None:
     # An update and not a save: `updated_at` says when something was said last.
     if not Conversation.objects.filter(pk=conversation.pk).update(**values):
         raise Conversation.DoesNotExist("it was erased")

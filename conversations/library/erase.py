@@ -48,12 +48,12 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tok
 MOST = 1_000
 
 
-def erase_due(*, owner_id: int | None = None, now: datetime | None = None) -> int:
+def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None = None) -> int:
     """Erase what is due, each in a transaction of its own; give how many went.
 
     One that cannot be erased is logged and stands in nobody's way; the next run tries it again.
     """
-    rows = _due(now or timezone.now())
+    rows = _list_due(now or timezone.now())
     if owner_id is not None:
         rows = rows.filter(owner_id=owner_id)
     keys = list(rows.order_by("erase_at").values_list("pk", flat=True)[:MOST])
@@ -68,7 +68,7 @@ def _is_erased(conversation_id: int, now: datetime | None) -> bool:
         return False
 
 
-def _due(now: datetime) -> QuerySet[Conversation]:
+def _list_due(now: datetime) -> QuerySet[Conversation]:
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     rows = Conversation.objects.filter(erase_at__lte=now).exclude(deleted_at=None)
     open_calls = ApiCall.objects.filter(conversation=OuterRef("pk"), result=None)
@@ -79,16 +79,16 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
     """Erase a conversation that is due, and record it; None when it is not, or not there."""
     with transaction.atomic():
         locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
-        if locked is None or not _due(now or timezone.now()).filter(pk=locked.pk).exists():
+        if locked is None or not _list_due(now or timezone.now()).filter(pk=locked.pk).exists():
             return None
         claim_texts()
         texts = {digest for digests in texts_of(locked.pk) for digest in digests}
         Conversation.objects.filter(forked_from__conversation=locked).update(forked_from=None)
-        record = _record(locked)
-        corrections, site = close_accounts(conversation=locked), locked_site()
+        record = _build_record(locked)
+        corrections, site = close_reservations(conversation=locked), locked_site()
         extend(corrections, site)
         append(record, site)
-        beside, around = _rows(locked)
+        beside, around = _list_rows(locked)
         for rows in beside:
             _drop(rows)
         erase_log(conversation_id=locked.pk)
@@ -98,7 +98,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         return record
 
 
-def _rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[QuerySet[Any]]]:
+def _list_rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[QuerySet[Any]]]:
     """Give what belongs to a conversation and is no part of its log: to go before it, and after."""
     turns = Turn.objects.filter(conversation=conversation)
     beside: list[QuerySet[Any]] = [
@@ -118,7 +118,7 @@ def _drop(rows: QuerySet[Any]) -> None:
     rows._raw_delete(rows.db)
 
 
-def _record(conversation: Conversation) -> Erasure:
+def _build_record(conversation: Conversation) -> Erasure:
     """Say what goes, in numbers."""
     assert conversation.deleted_at is not None  # noqa: S101 - it is due
     assert conversation.erase_at is not None  # noqa: S101
@@ -146,7 +146,7 @@ def _record(conversation: Conversation) -> Erasure:
     )
 
 
-def close_accounts(*, conversation: Conversation) -> list[LedgerEntry]:
+def close_reservations(*, conversation: Conversation) -> list[LedgerEntry]:
     """Close what its calls hold; give a correction for each window, which replaces their entries.
 
     The corrections are still to be entered, and the entries to be erased.
@@ -154,12 +154,12 @@ def close_accounts(*, conversation: Conversation) -> list[LedgerEntry]:
     mine = Reservation.objects.filter(call__conversation=conversation)
     keys = mine.order_by("window_id").values_list("window_id", flat=True).distinct()
     windows = BudgetWindow.objects.select_for_update().filter(pk__in=list(keys)).order_by("pk")
-    corrections = [_close(window, conversation) for window in list(windows)]
+    corrections = [_close_window(window, conversation) for window in list(windows)]
     mine._raw_delete("default")
     return corrections
 
 
-def _close(window: BudgetWindow, conversation: Conversation) -> LedgerEntry:
+def _close_window(window: BudgetWindow, conversation: Conversation) -> LedgerEntry:
     final = LedgerEntry.objects.filter(window=window, call__conversation=conversation)
     costs = dict(final.filter(kind__in=("settle", "release")).values_list("call_id", "amount"))
     total = held = over = 0

@@ -23,7 +23,7 @@ EXCERPT, BEFORE = 280, 70
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ExcerptPiece:
     """A run of an excerpt."""
 
     text: str
@@ -31,32 +31,34 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """One message or title: `seq` is 0 for a title."""
 
     conversation: str
-    title: tuple[Piece, ...]
+    title: tuple[ExcerptPiece, ...]
     kind: str
     seq: int
-    excerpt: tuple[Piece, ...]
+    excerpt: tuple[ExcerptPiece, ...]
     at: datetime
     is_archived: bool
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPage:
+class SearchPage:
     """`after` is the place of the last row when there are more; `is_asked`: there was a word."""
 
-    rows: tuple[Found, ...] = ()
+    rows: tuple[SearchResult, ...] = ()
     after: str = ""
     is_asked: bool = False
 
 
-def found(user: User, question: str, *, archived: bool = False, after: str = "") -> FoundPage:
+def search_messages(
+    user: User, question: str, *, archived: bool = False, after: str = ""
+) -> SearchPage:
     """Search the user's conversations, the archived ones too if they are wanted."""
     wanted = search_terms.asked(question)
     if not wanted:
-        return FoundPage()
+        return SearchPage()
     phrases = [(each.terms, each.is_prefix) for each in wanted]
     rows = (
         SearchText.objects.filter(owner=user, words__matches=phrases)
@@ -74,23 +76,23 @@ def found(user: User, question: str, *, archived: bool = False, after: str = "")
         rows = rows.filter(Q(at__lt=place.at) | Q(at=place.at, id__lt=place.id))
     page = list(rows[: PAGE + 1])
     last = place_of(page[PAGE - 1].at, page[PAGE - 1].pk) if len(page) > PAGE else ""
-    return FoundPage(tuple(_found(row, wanted) for row in page[:PAGE]), last, is_asked=True)
+    return SearchPage(tuple(_build_result(row, wanted) for row in page[:PAGE]), last, is_asked=True)
 
 
-def _found(row: SearchText, wanted: tuple[search_terms.Asked, ...]) -> Found:
+def _build_result(row: SearchText, wanted: tuple[search_terms.Asked, ...]) -> SearchResult:
     title = row.conversation.title or _("New chat")
-    return Found(
+    return SearchResult(
         conversation=str(row.conversation.public_id),
-        title=tuple(pieces(title, wanted)),
+        title=tuple(cut_excerpt(title, wanted)),
         kind=row.kind,
         seq=row.seq,
-        excerpt=() if row.kind == "title" else tuple(pieces(row.text, wanted)),
+        excerpt=() if row.kind == "title" else tuple(cut_excerpt(row.text, wanted)),
         at=row.at,
         is_archived=row.conversation.archived_at is not None,
     )
 
 
-def pieces(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[Piece]:
+def cut_excerpt(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[ExcerptPiece]:
     """Cut an excerpt around the first hit, the hits apart; plain text, for a template to escape."""
     places = search_terms.hits(text, wanted)
     hit = next(places, None)
@@ -102,20 +104,20 @@ def pieces(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[Piece]
         end = max(text.rfind(" ", 0, end), end - BEFORE)
     at = start
     if start:
-        yield Piece("… ")
+        yield ExcerptPiece("… ")
     while hit and hit[0] < end:
         begin, stop = hit
         if begin > at:
-            yield Piece(_flat(text[at:begin]))
-        yield Piece(_flat(text[begin : min(stop, end)]), is_hit=True)
+            yield ExcerptPiece(_flatten(text[at:begin]))
+        yield ExcerptPiece(_flatten(text[begin : min(stop, end)]), is_hit=True)
         at = min(stop, end)
         hit = next(places, None)
     if at < end:
-        yield Piece(_flat(text[at:end]))
+        yield ExcerptPiece(_flatten(text[at:end]))
     if end < len(text):
-        yield Piece(" …")
+        yield ExcerptPiece(" …")
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     """Show a piece on one line, its outer spaces kept."""
     return " ".join(printable(text).replace("\n", " ").split(" "))

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
-from conversations.library.access import owned
+from conversations.library.access import list_owned
 from conversations.models import LIVE, Conversation, Turn, User
 from conversations.models.cursor import Place, place_of
 from conversations.transcript.shapes import ConversationRow, Sidebar
@@ -26,12 +26,12 @@ PAGE = 40
 MOST_PINNED = 100
 
 
-def listing(
+def read_sidebar(
     user: User, current: Conversation | None = None, *, archived: bool = False, after: str = ""
 ) -> Sidebar:
     """Give a page of the user's conversations, the newest or those after a place."""
     place = Place.read(after)
-    rows = shown(owned(user).filter(archived_at__isnull=not archived))
+    rows = annotate_rows(list_owned(user).filter(archived_at__isnull=not archived))
     newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
     pinned: list[Conversation] = []
     if place is not None:
@@ -43,18 +43,18 @@ def listing(
     now = timezone.now()
     groups: dict[str, list[ConversationRow]] = {}
     if pinned:
-        groups[_("Pinned")] = [row_of(row, current) for row in pinned]
+        groups[_("Pinned")] = [build_row(row, current) for row in pinned]
     for row in page[:PAGE]:
-        groups.setdefault(heading(row.updated_at, now), []).append(row_of(row, current))
+        groups.setdefault(name_period(row.updated_at, now), []).append(build_row(row, current))
     return Sidebar(
         tuple((name, tuple(found)) for name, found in groups.items()),
         after=more,
-        heading=heading(place.at, now) if place else "",
+        heading=name_period(place.at, now) if place else "",
         archived=archived,
     )
 
 
-def shown(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
     """Load what a row of a list shows, and whether it is answering."""
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     waiting = live.filter(state="approval_wait")
@@ -79,7 +79,7 @@ class Counts:
     trash: int
 
 
-def counts(user: User) -> Counts:
+def count_conversations(user: User) -> Counts:
     kept = Q(deleted_at=None)
     found = Conversation.objects.filter(owner=user).aggregate(
         listed=Count("pk", filter=kept & Q(archived_at=None)),
@@ -89,19 +89,19 @@ def counts(user: User) -> Counts:
     return Counts(**found)
 
 
-def deleted_for(user: User, public_id: UUID) -> Conversation:
+def get_deleted_conversation(user: User, public_id: UUID) -> Conversation:
     """Give one of the user's in the trash; any other is not found."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return get_object_or_404(rows, public_id=public_id)
 
 
-def trash(user: User) -> tuple[ConversationRow, ...]:
+def list_trash(user: User) -> tuple[ConversationRow, ...]:
     """Give what is in the trash, the last thrown away first."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
-    return tuple(row_of(row) for row in shown(rows).order_by("-deleted_at", "-id")[:500])
+    return tuple(build_row(row) for row in annotate_rows(rows).order_by("-deleted_at", "-id")[:500])
 
 
-def row_of(row: Conversation, current: Conversation | None = None) -> ConversationRow:
+def build_row(row: Conversation, current: Conversation | None = None) -> ConversationRow:
     return ConversationRow(
         id=str(row.public_id),
         title=row.title or _("New chat"),
@@ -115,7 +115,7 @@ def row_of(row: Conversation, current: Conversation | None = None) -> Conversati
     )
 
 
-def heading(at: datetime, now: datetime) -> str:
+def name_period(at: datetime, now: datetime) -> str:
     """Name the time of a conversation: days near by, then months."""
     days = (timezone.localdate(now) - timezone.localdate(at)) / timedelta(days=1)
     if days < 1:

@@ -20,7 +20,7 @@ from django.utils.translation import get_language_from_request
 
 from conversations.conf import conf
 from conversations.db import db_at_door, db_for_page, place_for_page
-from conversations.library.access import conversation_for
+from conversations.library.access import get_conversation
 from conversations.live import render
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import come_to, go_from
@@ -28,7 +28,7 @@ from conversations.live.watch import watch
 from conversations.telemetry.ids import tell
 from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
 from conversations.transcript.marks import Mark, marks
-from conversations.transcript.paging import told
+from conversations.transcript.paging import parse_bookmark
 from conversations.transcript.shapes import Bookmark
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         self.conversation = conversation
         tell(user=user.pk, conversation=self.conversation.pk)
         self.session_key = self.scope["session"].session_key or ""
-        self.bookmark = told(self.scope["query_string"])
+        self.bookmark = parse_bookmark(self.scope["query_string"])
         await self.accept()
         if watch.count(user.pk) >= conf.max_sockets_per_user:
             await self.close(CROWDED)
@@ -79,7 +79,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if not user.is_authenticated:
             return user, None
         try:
-            found = conversation_for(user, self.scope["url_route"]["kwargs"]["public_id"])
+            found = get_conversation(user, self.scope["url_route"]["kwargs"]["public_id"])
         except Http404:
             return user, None
         return user, found

@@ -34,7 +34,7 @@ from conversations.agent.events import (
     TurnOpened,
 )
 from conversations.budgets.notices import limits_of
-from conversations.library.access import conversation_by_id, live_turn
+from conversations.library.access import find_live_turn, load_conversation
 from conversations.templatetags.agentweb import prose
 from conversations.transcript import meter as meters
 from conversations.transcript import paging, queue, transcript
@@ -60,7 +60,7 @@ def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Prefer
 
 def render(conversation_id: int, event: Event, language: str = "") -> str:
     """Render an event from the database."""
-    conversation = conversation_by_id(conversation_id)
+    conversation = load_conversation(conversation_id)
     with _read_by_owner(conversation, language) as preferences:
         return _render(conversation, event, preferences)
 
@@ -75,26 +75,26 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
     match event:
         case TurnOpened() | TurnChanged() | TurnClosed():
             is_begun = not isinstance(event, TurnOpened)
-            turn = transcript.turn(conversation, event.turn, is_begun=is_begun)
-            context["turn"], context["queue"] = turn, queue.queue(conversation)
+            turn = transcript.read_turn(conversation, event.turn, is_begun=is_begun)
+            context["turn"], context["queue"] = turn, queue.read_queue(conversation)
             # Not what the turn does: an older one is shown anew while the last one runs.
             is_closed = isinstance(event, TurnClosed)
-            is_live = live_turn(conversation) is not None if is_closed else turn.is_live
+            is_live = find_live_turn(conversation) is not None if is_closed else turn.is_live
             context |= _standing(conversation, away) | {"has_live": is_live}
         case RoundOpened() | RoundChanged():
-            shown = transcript.round_of(conversation, event.turn, event.round)
+            shown = transcript.read_round(conversation, event.turn, event.round)
             if isinstance(event, RoundOpened):
                 # It may have markers already; its text comes live, also where it is stored by now.
                 shown = Round(event.round, shown.markers, is_live=True)
             context |= {"turn": {"number": event.turn}, "round": shown}
         case MeterMoved():
             context |= _standing(conversation, away)
-            context["has_live"] = live_turn(conversation) is not None
+            context["has_live"] = find_live_turn(conversation) is not None
         case BudgetMoved():
             context["limits"] = limits_of(conversation, put_away=away)
-            context["has_live"] = live_turn(conversation) is not None
+            context["has_live"] = find_live_turn(conversation) is not None
         case QueueChanged():
-            context["queue"] = queue.queue(conversation)
+            context["queue"] = queue.read_queue(conversation)
         case TextGrew() | ToolMoved() | TitleChanged() | ServerLeaves():
             pass
     return render_to_string(template_of(event), context)
@@ -102,7 +102,7 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
 
 def _standing(conversation: Conversation, away: str) -> dict[str, object]:
     """Give how full the context is and what is said of budgets, which goes by it."""
-    meter = meters.meter(conversation)
+    meter = meters.read_meter(conversation)
     limits = limits_of(conversation, tokens=lambda: meter.tokens, put_away=away)
     return {"meter": meter, "limits": limits}
 
@@ -132,7 +132,7 @@ def snapshot(
     For a page that ends with a turn of another path or of another history (a restored database has
     one), or far back, that is the newest page. Also give the bookmark of where the page then ends.
     """
-    conversation = conversation_by_id(conversation_id)
+    conversation = load_conversation(conversation_id)
     with _read_by_owner(conversation, language) as preferences:
         return _snapshot(conversation, bookmark, live, preferences)
 
@@ -141,11 +141,11 @@ def _snapshot(
     conversation: Conversation, bookmark: Bookmark, live: Live | None, preferences: Preferences
 ) -> tuple[str, Bookmark]:
     turns, page = None, None
-    if paging.is_known(conversation, bookmark):
-        turns = transcript.turns_after(conversation, bookmark.after, live)
+    if paging.is_same_history(conversation, bookmark):
+        turns = transcript.list_turns_after(conversation, bookmark.after, live)
     if turns is None:
-        page, turns, bookmark = paging.halves(
-            conversation, transcript.transcript(conversation, live=live)
+        page, turns, bookmark = paging.split_running(
+            conversation, transcript.read_transcript(conversation, live=live)
         )
     context: dict[str, object] = {
         "conversation": conversation,
@@ -153,7 +153,7 @@ def _snapshot(
         "transcript": page,
         "bookmark": bookmark,
         "turns": turns,
-        "queue": queue.queue(conversation),
+        "queue": queue.read_queue(conversation),
         **_standing(conversation, preferences.put_away),
     }
     return render_to_string("conversations/events/snapshot.html", context), bookmark

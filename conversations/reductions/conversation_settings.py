@@ -20,9 +20,9 @@ from conversations.log.chain import locked
 from conversations.log.path import path
 from conversations.log.texts import storable
 from conversations.models import ApiModel, Conversation
-from conversations.reductions.pins import demand_room, pins
+from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
-from conversations.toolbox.toolset import known_tools, toolset
+from conversations.toolbox.toolset import build_toolset, list_known_tools
 from tools.framework.toolset import Toolset
 
 
@@ -45,7 +45,7 @@ class JobFacts:
     tools: Toolset
 
 
-def job_facts(conversation_id: int) -> JobFacts:
+def read_job_facts(conversation_id: int) -> JobFacts:
     """Read them; raises ModelUnknown or PolicyError with words for the person."""
     conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
     model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
@@ -54,7 +54,7 @@ def job_facts(conversation_id: int) -> JobFacts:
             f"The model {conversation.model} is not in the catalogue or not enabled;"
             " an administrator can change that."
         )
-    known = known_tools(conversation)
+    known = list_known_tools(conversation)
     return JobFacts(
         model.pk,
         model.window,
@@ -66,7 +66,7 @@ def job_facts(conversation_id: int) -> JobFacts:
         model.clears,
         model.compacts,
         turn_caps(conversation.owner_id),
-        toolset(conversation, known),
+        build_toolset(conversation, known),
     )
 
 
@@ -80,11 +80,11 @@ def change_settings(
     every transformation its policy, so what counted at any moment stays known.
     """
     conversation = locked(conversation_id)
-    held = pins(conversation) if model != conversation.model else frozenset()
+    held = list_pins(conversation) if model != conversation.model else frozenset()
     conversation.model, conversation.policy = model, dict(policy)
     conversation.instructions = storable(wire.clean(instructions))
     if held:
         log = [entry for entry in path(conversation) if isinstance(entry, Message)]
-        demand_room(conversation, log, held)
+        demand_pin_room(conversation, log, held)
     conversation.save(update_fields=["model", "instructions", "policy", "updated_at"])
     return conversation

@@ -11,19 +11,19 @@ from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Message, View
 from conversations.log.path import path, step
 from conversations.models import Conversation
-from conversations.reductions.pins import pins
-from conversations.reductions.shapes import Keep
+from conversations.reductions.pins import list_pins
+from conversations.reductions.shapes import PinState
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    keep: Keep
+class OriginalState:
+    keep: PinState
     #: Whether the model is sent less than the original now.
     is_reduced: bool
     text: str
 
 
-def standing(conversation: Conversation, id: str) -> Standing | None:
+def read_original_state(conversation: Conversation, id: str) -> OriginalState | None:
     """Say how an original stands; None when the shown path holds nothing of that id."""
     entries = path(conversation)
     log = [entry for entry in entries if isinstance(entry, Message)]
@@ -35,14 +35,14 @@ def standing(conversation: Conversation, id: str) -> Standing | None:
         view = step(view, entry)
     present = {message.seq: message for message in view.messages}
     wanted = originals(view, log, [pin])
-    keep = Keep(id, pin in pins(conversation))
+    keep = PinState(id, pin in list_pins(conversation))
     if any(message.seq not in present for message in wanted):
-        return Standing(keep, is_reduced=True, text=_("not sent to the model any more"))
-    if any(_words(message) != _words(present[message.seq]) for message in wanted):
-        return Standing(keep, is_reduced=True, text=_("sent to the model shortened"))
-    return Standing(keep, is_reduced=False, text=_("sent to the model in full"))
+        return OriginalState(keep, is_reduced=True, text=_("not sent to the model any more"))
+    if any(_texts_of(message) != _texts_of(present[message.seq]) for message in wanted):
+        return OriginalState(keep, is_reduced=True, text=_("sent to the model shortened"))
+    return OriginalState(keep, is_reduced=False, text=_("sent to the model in full"))
 
 
-def _words(message: Message) -> list[str]:
+def _texts_of(message: Message) -> list[str]:
     own = (block for block in message.blocks if block.by not in OURS)
     return [block.text for block in own if block.type not in THINKING]

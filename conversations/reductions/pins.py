@@ -22,29 +22,29 @@ from conversations.context.view.view import Message, View
 from conversations.log.chain import append, locked
 from conversations.log.path import path, step
 from conversations.models import ApiModel, Conversation, Transformation
-from conversations.reductions.record_change import HandError, record
+from conversations.reductions.record_change import ManualChangeError, record_change
 
 #: What one request may name at most.
 MOST_AT_ONCE = 1_000
 
 
 @transaction.atomic
-def keep_in_full(
+def pin_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
     """Pin originals, and put back those that are not in view as they were; raises HandError."""
     conversation = locked(conversation_id)
     log = [entry for entry in path(conversation) if isinstance(entry, Message)]
-    wanted = targets_of(log, ids)
-    held = pins(conversation)
-    demand_room(conversation, log, held | wanted)
-    row = put_back(conversation, wanted, actor_id)
+    wanted = parse_targets(log, ids)
+    held = list_pins(conversation)
+    demand_pin_room(conversation, log, held | wanted)
+    row = restore_originals(conversation, wanted, actor_id)
     for target in sorted(wanted - held, key=str):
         append_pin(conversation, target, actor_id, is_pinned=True)
     return row
 
 
-def put_back(
+def restore_originals(
     conversation: Conversation, wanted: frozenset[Pin], actor_id: int
 ) -> Transformation | None:
     """Bring originals back into view; None when they are there. Raises HandError."""
@@ -56,17 +56,17 @@ def put_back(
     try:
         change = restore(view, *originals(view, log, wanted))
     except RuleError as error:
-        raise HandError(
+        raise ManualChangeError(
             "illegal", f"The model cannot be given this part without the rest: {error}"
         ) from error
-    return record(conversation, change, actor_id) if change is not None else None
+    return record_change(conversation, change, actor_id) if change is not None else None
 
 
 @transaction.atomic
-def release(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
+def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
     """Unpin originals; what is not pinned stays as it is."""
     conversation = locked(conversation_id)
-    held = pins(conversation)
+    held = list_pins(conversation)
     for name in ids:
         number = name.removeprefix("msg_")
         is_number = number.isdecimal() and len(number) < 19
@@ -76,24 +76,24 @@ def release(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
             append_pin(conversation, target, actor_id, is_pinned=False)
 
 
-def targets_of(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
+def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
     """Read what a request names; raises HandError for what the log does not hold."""
     if not ids or len(ids) > MOST_AT_ONCE:
-        raise HandError("unknown", "There is nothing of that name in this conversation.")
+        raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
     found = [pin_of(log, name) for name in ids]
     known = frozenset(target for target in found if target is not None)
     if len(known) < len(set(found)):
-        raise HandError("unknown", "There is nothing of that name in this conversation.")
+        raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
     return known
 
 
-def demand_room(conversation: Conversation, log: list[Message], wanted: Iterable[Pin]) -> None:
+def demand_pin_room(conversation: Conversation, log: list[Message], wanted: Iterable[Pin]) -> None:
     """Refuse more than a share of the window: what cannot be reduced must not fill it."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
-    most = pinned_room(model.window) if model else 0
+    most = limit_pinned_tokens(model.window) if model else 0
     tokens = weight(log, wanted)
     if tokens > most:
-        raise HandError(
+        raise ManualChangeError(
             "full",
             f"Pinned parts would fill about {tokens:,} tokens; at most {most:,} may be kept"
             f" ({conf.pinned_percent} % of the window of {conversation.model})."
@@ -101,7 +101,7 @@ def demand_room(conversation: Conversation, log: list[Message], wanted: Iterable
         )
 
 
-def pinned_room(window: int) -> int:
+def limit_pinned_tokens(window: int) -> int:
     """Give how many tokens pinned originals may fill."""
     return window * conf.pinned_percent // 100
 
@@ -119,12 +119,12 @@ def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pin
     append(row, conversation)
 
 
-def pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
+def list_pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
     """Give the targets whose latest row, or latest until then, says that they are pinned."""
-    return pins_of(conversation.pk, until)
+    return list_pins_by_id(conversation.pk, until)
 
 
-def pins_of(conversation_id: int, until: datetime | None = None) -> frozenset[Pin]:
+def list_pins_by_id(conversation_id: int, until: datetime | None = None) -> frozenset[Pin]:
     """Give the same of a conversation that was not read."""
     kept = models.Pin.objects.filter(conversation_id=conversation_id)
     if until is not None:

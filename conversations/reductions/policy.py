@@ -21,7 +21,7 @@ from conversations.context.policy.policy import (
     policy_from,
 )
 from conversations.models import Conversation, User
-from conversations.toolbox.toolset import known_tools
+from conversations.toolbox.toolset import list_known_tools
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
 
@@ -29,7 +29,7 @@ from tools.framework.tool import Tool
 PRESET, RULES = "preset", "tool_policies"
 
 
-def tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
+def list_tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
     """Give the rules that the tools declare, also those that may not be used any more."""
     return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
@@ -40,9 +40,9 @@ def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = 
     `tools` are those that it knows, where they were read already.
     """
     policy = effective_numbers(conversation)
-    known = known_tools(conversation).tools if tools is None else tools
+    known = list_known_tools(conversation).tools if tools is None else tools
     # Rules for tools that only this person has; what is said about them elsewhere counts.
-    rules = _latest(tool_rules(known), policy.tool_policies)
+    rules = _latest(list_tool_rules(known), policy.tool_policies)
     return replace(policy, tool_policies=rules)
 
 
@@ -71,7 +71,7 @@ def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
         for level in numbers
         if RULES in level
     ]
-    return replace(policy, tool_policies=_latest(tool_rules(), *rules))
+    return replace(policy, tool_policies=_latest(list_tool_rules(), *rules))
 
 
 def preset_of(*overrides: Mapping[str, Any]) -> str:
@@ -104,7 +104,7 @@ class Number:
     is_fixed: bool
 
 
-def numbers(user: User) -> list[Number]:
+def list_numbers(user: User) -> list[Number]:
     """Give every number; raises PolicyError where the user's do not fit the site's."""
     overrides, allowed = site_overrides(), allowed_of(user)
     site, policy = policy_of(), policy_of(user.policy)
@@ -121,10 +121,10 @@ def numbers(user: User) -> list[Number]:
     ]
 
 
-def policy_of_person(user: User) -> tuple[list[Number], str]:
+def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
     """Give every number, or why what is stored does not count."""
     try:
-        return numbers(user), ""
+        return list_numbers(user), ""
     except PolicyError as error:
         return [], str(error)
 
@@ -137,21 +137,23 @@ def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
     return "the tools" if name == RULES else f"preset {preset_of(own)}"
 
 
-def offered_presets() -> list[str]:
+def list_offered_presets() -> list[str]:
     """Give the presets that people may choose."""
     return [name for name in PRESETS if not conf.offered_policies or name in conf.offered_policies]
 
 
-def inherited(conversation: Conversation) -> Policy:
+def inherited_policy(conversation: Conversation) -> Policy:
     """Give the policy as it would be without the conversation's own numbers."""
     owner = conversation.owner
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
     preset = {name: own[name] for name in own if name == PRESET}
-    base = first_valid((owner.policy,), ())
-    return within(first_valid((owner.policy, preset), (owner.policy,), ()), base, allowed_of(owner))
+    base = first_valid_policy((owner.policy,), ())
+    return within(
+        first_valid_policy((owner.policy, preset), (owner.policy,), ()), base, allowed_of(owner)
+    )
 
 
-def first_valid(*choices: tuple[Mapping[str, Any], ...]) -> Policy:
+def first_valid_policy(*choices: tuple[Mapping[str, Any], ...]) -> Policy:
     """Give the policy of the first overrides that fit: a page may show it while others do not."""
     *others, last = choices
     for overrides in others:

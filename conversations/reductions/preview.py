@@ -25,12 +25,12 @@ from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.models import LIVE, ApiCall, Conversation, Proposal
 from conversations.reductions.policy import effective_policy
-from conversations.reductions.proposals import change_of
-from conversations.reductions.record_change import HandError
-from conversations.reductions.reduction import changes
+from conversations.reductions.proposals import build_change
+from conversations.reductions.record_change import ManualChangeError
+from conversations.reductions.reduction_page import list_changes
 from conversations.reductions.shapes import Change
-from conversations.reductions.word_diff import Piece, Purse, compared
-from conversations.reductions.working_view import desk_of
+from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
+from conversations.reductions.working_view import build_desk
 from conversations.rendering.numbers import dollars
 
 #: Changed blocks that a preview shows, and characters of each.
@@ -96,36 +96,38 @@ class Offer:
     proposed: Proposed | None = None
 
 
-def offer(conversation: Conversation, wanted: str) -> Offer:
+def build_offer(conversation: Conversation, wanted: str) -> Offer:
     """Give what one choice would do to the conversation as it stands."""
     try:
-        desk = desk_of(conversation, effective_policy(conversation))
+        desk = build_desk(conversation, effective_policy(conversation))
     except ContextError as error:
         return Offer(wanted, str(error))
     made = Offer(wanted)
     match wanted:
         case "results":
-            made = _reduced(
+            made = _offer_change(
                 made, desk, by_hand.results(desk), _("No old tool result is left to shorten.")
             )
         case "turns":
-            made = _reduced(made, desk, by_hand.turns(desk), _("There is no older turn to drop."))
+            made = _offer_change(
+                made, desk, by_hand.turns(desk), _("There is no older turn to drop.")
+            )
         case _:
-            made = _summary(made, conversation, desk)
+            made = _offer_summary(made, conversation, desk)
     if conversation.turns.filter(state__in=LIVE).exists():
         made = replace(made, problem=_("An answer is on its way. Wait until it is done."))
     return made
 
 
-def _reduced(made: Offer, desk: Desk, change: Transformation | None, nothing: str) -> Offer:
+def _offer_change(made: Offer, desk: Desk, change: Transformation | None, nothing: str) -> Offer:
     if change is None:
         return replace(made, problem=nothing)
-    return replace(made, preview=previewed(desk, change))
+    return replace(made, preview=build_preview(desk, change))
 
 
-def previewed(desk: Desk, change: Transformation) -> Preview:
+def build_preview(desk: Desk, change: Transformation) -> Preview:
     """Show a change that is not made yet."""
-    shown = changes(desk.view, change.edits)
+    shown = list_changes(desk.view, change.edits)
     gauge = desk.gauge
     saved = (change.tokens_before - change.tokens_after) * gauge.permille // 1000
     return Preview(
@@ -135,14 +137,14 @@ def previewed(desk: Desk, change: Transformation) -> Preview:
         bytes_before=change.bytes_before,
         bytes_after=change.bytes_after,
         source=gauge.source,
-        changes=tuple(_cut(one) for one in shown[:MOST]),
+        changes=tuple(_shorten(one) for one in shown[:MOST]),
         more=max(0, len(shown) - MOST),
-        costs=_costs(desk, change),
+        costs=_describe_costs(desk, change),
         digest=wire.digest(change.made.body),
     )
 
 
-def _cut(change: Change) -> Change:
+def _shorten(change: Change) -> Change:
     before, after = change.before, change.after
     return replace(
         change,
@@ -151,7 +153,7 @@ def _cut(change: Change) -> Change:
     )
 
 
-def _costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str], ...]:
+def _describe_costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str], ...]:
     """Say what the change does to the prompt cache and to the price of the calls to come."""
     found = change.decision
     if found is None:
@@ -178,17 +180,17 @@ def _costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str], ...]:
     return tuple(costs)
 
 
-def _summary(made: Offer, conversation: Conversation, desk: Desk) -> Offer:
+def _offer_summary(made: Offer, conversation: Conversation, desk: Desk) -> Offer:
     known = Proposal.objects.filter(conversation=conversation).select_related("call").first()
     if known is not None:
-        return replace(made, proposed=known_words(conversation, desk, known))
+        return replace(made, proposed=show_proposal(conversation, desk, known))
     asked = by_hand.questions(by_hand.summary(desk))
     if not asked:
         return replace(made, problem=_("There is too little to summarise yet."))
-    return replace(made, price=_price(conversation, desk, asked))
+    return replace(made, price=_estimate_price(conversation, desk, asked))
 
 
-def _price(conversation: Conversation, desk: Desk, asked: list[SummaryWanted]) -> Price:
+def _estimate_price(conversation: Conversation, desk: Desk, asked: list[SummaryWanted]) -> Price:
     model = conf.summary_model or conversation.model
     prices = price_list(model, timezone.now())
     reads = by_hand.read_by(asked)
@@ -204,7 +206,7 @@ def _price(conversation: Conversation, desk: Desk, asked: list[SummaryWanted]) -
     return Price(model, len(asked), reads, len(zone.messages) if zone else 0, about, most)
 
 
-def known_words(conversation: Conversation, desk: Desk, known: Proposal) -> Proposed:
+def show_proposal(conversation: Conversation, desk: Desk, known: Proposal) -> Proposed:
     """Show what was asked for; words that came too late say so."""
     spent = ApiCall.objects.filter(
         conversation=conversation, purpose="summary", sent_at__gte=known.created_at
@@ -213,10 +215,10 @@ def known_words(conversation: Conversation, desk: Desk, known: Proposal) -> Prop
     preview, pieces, reason = None, None, known.reason
     if known.text:
         try:
-            preview = previewed(desk, change_of(conversation, known))
-        except HandError as error:
+            preview = build_preview(desk, build_change(conversation, known))
+        except ManualChangeError as error:
             reason = error.text
-        pieces = compared(in_view(desk.view), known.text, Purse())
+        pieces = compare_texts(in_view(desk.view), known.text, DiffBudget())
     model = known.call.model if known.call else ""
     return Proposed(
         known.is_asking, reason, known.text, known.target, model, micros, preview, pieces

@@ -27,25 +27,25 @@ from conversations.log.chain import locked
 from conversations.log.leases import Lease
 from conversations.log.texts import storable
 from conversations.models import Conversation, Proposal, Transformation
-from conversations.reductions.by_hand import rewording
+from conversations.reductions.manual_changes import build_rewording
 from conversations.reductions.policy import effective_policy
 from conversations.reductions.record_change import (
-    HandError,
-    demand_rest,
-    demand_seen,
-    policy_for,
-    record,
+    ManualChangeError,
+    demand_idle,
+    demand_policy,
+    demand_same_body,
+    record_change,
 )
-from conversations.reductions.working_view import desk_of, summarised
+from conversations.reductions.working_view import build_desk, find_summary
 from conversations.turns import calls
 from conversations.turns.side_calls import GRACE, lock_kept
 
-_LAPSED = "The server stopped while it was being written. Ask again."
+_EXPIRED = "The server stopped while it was being written. Ask again."
 _DISCARDED = "Discarded: these words were not wanted"
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class SummaryRequest:
     """What is to be asked of the model, and for which ended turn."""
 
     proposal_id: int
@@ -54,31 +54,31 @@ class Errand:
 
 
 @transaction.atomic
-def ask(*, conversation_id: int, actor_id: int, target: int = 0) -> tuple[int, bool]:
+def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> tuple[int, bool]:
     """Claim the conversation for a summary, or for new words of entry `target`.
 
     Gives the proposal, and whether it is new: what was asked for and not decided on is not asked
     for again. Raises HandError.
     """
     conversation = locked(conversation_id)
-    demand_rest(conversation)
+    demand_idle(conversation)
     known = Proposal.objects.filter(conversation=conversation).first()
     if known is not None:
         is_same = (known.tip, known.target) == (conversation.tip, target)
-        if is_same and not known.reason and not _is_lapsed(known):
+        if is_same and not known.reason and not _is_expired(known):
             return known.pk, False
-        if known.is_asking and not _is_lapsed(known):
-            raise HandError("asking", "A summary is being written; wait until it is done.")
+        if known.is_asking and not _is_expired(known):
+            raise ManualChangeError("asking", "A summary is being written; wait until it is done.")
         known.delete()
-    if not by_hand.questions(_steps(conversation, target)):
-        raise HandError("nothing", "There is too little to summarise yet.")
+    if not by_hand.questions(_build_steps(conversation, target)):
+        raise ManualChangeError("nothing", "There is too little to summarise yet.")
     made = Proposal.objects.create(
         conversation=conversation, tip=conversation.tip, target=target, actor_id=actor_id
     )
     return made.pk, True
 
 
-def errand(*, proposal_id: int) -> Errand | None:
+def read_request(*, proposal_id: int) -> SummaryRequest | None:
     """Give what is to be asked; None when it was decided on meanwhile."""
     proposal = Proposal.objects.select_related("conversation").filter(pk=proposal_id).first()
     if proposal is None or not proposal.is_asking:
@@ -90,11 +90,11 @@ def errand(*, proposal_id: int) -> Errand | None:
     lease = Lease(
         turn.pk, conversation.pk, conversation.owner_id, turn.number, turn.lease_generation
     )
-    return Errand(proposal_id, lease, _steps(conversation, proposal.target))
+    return SummaryRequest(proposal_id, lease, _build_steps(conversation, proposal.target))
 
 
 @transaction.atomic
-def open_proposed(*, errand: Errand, sending: Sending) -> Sent:
+def open_summary_call(*, errand: SummaryRequest, sending: Sending) -> Sent:
     """Record a call for it and hold what it can cost; raises Refused."""
     lock_kept(errand.lease.conversation_id)
     rows = Proposal.objects.filter(pk=errand.proposal_id, text="", reason="")
@@ -106,7 +106,9 @@ def open_proposed(*, errand: Errand, sending: Sending) -> Sent:
 
 
 @transaction.atomic
-def answer(*, proposal_id: int, text: str = "", reason: str = "", change: Change | None) -> None:
+def store_answer(
+    *, proposal_id: int, text: str = "", reason: str = "", change: Change | None
+) -> None:
     """Keep the accepted words for the person's word, or say why there are none."""
     proposal = Proposal.objects.filter(pk=proposal_id).first()
     if proposal is None:
@@ -116,87 +118,91 @@ def answer(*, proposal_id: int, text: str = "", reason: str = "", change: Change
     if not rows.update(text=storable(text), reason="" if text else storable(reason)):
         return
     if not text and change is not None and proposal.call_id is not None:
-        _reject(conversation, proposal, change)
+        _record_rejection(conversation, proposal, change)
 
 
 @transaction.atomic
-def apply(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
+def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
     """Apply the proposed words, exactly as they were shown; raises HandError."""
     conversation = locked(conversation_id)
-    demand_rest(conversation)
-    proposal = _ready(conversation)
-    change = change_of(conversation, proposal)
-    demand_seen(change, digest)
-    row = record(conversation, change, actor_id, summary_call=proposal.call_id)
+    demand_idle(conversation)
+    proposal = _demand_ready(conversation)
+    change = build_change(conversation, proposal)
+    demand_same_body(change, digest)
+    row = record_change(conversation, change, actor_id, summary_call=proposal.call_id)
     proposal.delete()
     return row
 
 
 @transaction.atomic
-def discard(*, conversation_id: int) -> None:
+def discard_proposal(*, conversation_id: int) -> None:
     """Drop what was proposed; accepted words that are not wanted are recorded as rejected."""
     conversation = locked(conversation_id)
     proposal = Proposal.objects.filter(conversation=conversation).first()
-    if proposal is None or (proposal.is_asking and not _is_lapsed(proposal)):
+    if proposal is None or (proposal.is_asking and not _is_expired(proposal)):
         return
     if proposal.text:
-        desk = desk_of(conversation, policy_for(conversation))
+        desk = build_desk(conversation, demand_policy(conversation))
         trigger = by_hand.asked(desk)
         change = unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
-        _reject(conversation, proposal, change)
+        _record_rejection(conversation, proposal, change)
     proposal.delete()
 
 
-def change_of(conversation: Conversation, proposal: Proposal) -> Change:
+def build_change(conversation: Conversation, proposal: Proposal) -> Change:
     """Make the change that these words would be; raises HandError when they came too late."""
     if proposal.tip != conversation.tip:
-        raise HandError("moved", "The conversation went on, so these words came too late.")
+        raise ManualChangeError("moved", "The conversation went on, so these words came too late.")
     if proposal.target:
-        made = rewording(conversation, proposal.target, proposal.text, summary_versions.REBUILD)
+        made = build_rewording(
+            conversation, proposal.target, proposal.text, summary_versions.REBUILD
+        )
     else:
-        found = by_hand.summary_of(desk_of(conversation, policy_for(conversation)), proposal.text)
+        found = by_hand.summary_of(
+            build_desk(conversation, demand_policy(conversation)), proposal.text
+        )
         if isinstance(found, Flawed):
-            raise HandError("flawed", f"The settings changed, and now {found.reason}.")
+            raise ManualChangeError("flawed", f"The settings changed, and now {found.reason}.")
         made = found
     if made is None:
-        raise HandError("same", "The new words are those in use already.")
+        raise ManualChangeError("same", "The new words are those in use already.")
     return made
 
 
-def lapse(*, everything: bool = False, now: datetime | None = None) -> int:
+def expire_proposals(*, everything: bool = False, now: datetime | None = None) -> int:
     """Say of what a dead process was asking that it will not come; `everything`: of all."""
     rows = Proposal.objects.filter(text="", reason="")
     if not everything:
-        rows = rows.filter(asked_at__lt=(now or timezone.now()) - _patience())
-    return rows.update(reason=_LAPSED)
+        rows = rows.filter(asked_at__lt=(now or timezone.now()) - _time_limit())
+    return rows.update(reason=_EXPIRED)
 
 
-def _patience() -> timedelta:
+def _time_limit() -> timedelta:
     return timedelta(seconds=conf.attempt_seconds) + GRACE
 
 
-def _is_lapsed(proposal: Proposal) -> bool:
-    return proposal.is_asking and proposal.asked_at < timezone.now() - _patience()
+def _is_expired(proposal: Proposal) -> bool:
+    return proposal.is_asking and proposal.asked_at < timezone.now() - _time_limit()
 
 
-def _ready(conversation: Conversation) -> Proposal:
+def _demand_ready(conversation: Conversation) -> Proposal:
     proposal = Proposal.objects.filter(conversation=conversation).exclude(text="").first()
     if proposal is None:
-        raise HandError("moved", "There is no summary to apply any more.")
+        raise ManualChangeError("moved", "There is no summary to apply any more.")
     return proposal
 
 
-def _steps(conversation: Conversation, target: int) -> Summarising:
-    desk = desk_of(conversation, policy_for(conversation))
+def _build_steps(conversation: Conversation, target: int) -> Summarising:
+    desk = build_desk(conversation, demand_policy(conversation))
     if not target:
         return by_hand.summary(desk)
-    found = summarised(conversation)
+    found = find_summary(conversation)
     if found is None or found.zone is None or found.current != target:
-        raise HandError("replaced", "This is not the newest version of the summary in use.")
+        raise ManualChangeError("replaced", "This is not the newest version of the summary in use.")
     return summary_versions.rebuild(found.before, found.zone, desk.gauge, desk.policy)
 
 
-def _reject(conversation: Conversation, proposal: Proposal, change: Change) -> None:
+def _record_rejection(conversation: Conversation, proposal: Proposal, change: Change) -> None:
     """Record that words were asked for and not used; the view stays as it is."""
     turns = conversation.turns.filter(number=conversation.leaf)
     try:

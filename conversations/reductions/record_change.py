@@ -17,7 +17,7 @@ from conversations.reductions.policy import effective_policy
 from conversations.signals import veto_of
 
 
-class HandError(Exception):
+class ManualChangeError(Exception):
     """What was asked for is refused; the text is for the person who asked."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -25,27 +25,27 @@ class HandError(Exception):
         self.code, self.text = code, text
 
 
-def demand_rest(conversation: Conversation) -> None:
+def demand_idle(conversation: Conversation) -> None:
     """Refuse while an answer is on its way; the conversation is locked."""
     if conversation.turns.filter(state__in=LIVE).exists():
-        raise HandError("busy", "An answer is on its way; try again when it is done.")
+        raise ManualChangeError("busy", "An answer is on its way; try again when it is done.")
 
 
-def demand_seen(change: Change, digest: str) -> None:
+def demand_same_body(change: Change, digest: str) -> None:
     """Refuse a change that does not make the body that the person was shown."""
     if wire.digest(change.made.body) != digest:
-        raise HandError("moved", "The conversation went on; here is the new preview.")
+        raise ManualChangeError("moved", "The conversation went on; here is the new preview.")
 
 
-def policy_for(conversation: Conversation) -> Policy:
+def demand_policy(conversation: Conversation) -> Policy:
     """Give the policy in force, or refuse with its problem."""
     try:
         return effective_policy(conversation)
     except ContextError as error:
-        raise HandError("policy", str(error)) from error
+        raise ManualChangeError("policy", str(error)) from error
 
 
-def record(
+def record_change(
     conversation: Conversation,
     change: Change,
     actor_id: int,
@@ -54,16 +54,16 @@ def record(
     summary_call: int | None = None,
 ) -> Transformation:
     """Append a person's change to the last turn of the shown path."""
-    demand_rest(conversation)
+    demand_idle(conversation)
     veto = veto_of(conversation.pk, change) if change.outcome == "applied" else ""
     if veto:
-        raise HandError("vetoed", f"This site does not allow it: {veto}")
+        raise ManualChangeError("vetoed", f"This site does not allow it: {veto}")
     turns = conversation.turns.filter(number=conversation.leaf)
     return append_change(
         conversation=conversation,
         turn_id=turns.values_list("pk", flat=True).first(),
         change=change,
-        policy=policy_for(conversation),
+        policy=demand_policy(conversation),
         parent=parent,
         summary_call=summary_call,
         actor_id=actor_id,

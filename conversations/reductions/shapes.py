@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from conversations.reductions.explanation import Explanation
 from conversations.reductions.summary import SummaryCard
-from conversations.reductions.why import Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Change:
     after: str
     characters_before: int
     characters_after: int
-    keep: Keep | None = None
+    keep: PinState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Reduction:
     can_undo: bool = False
     #: Whether a person's change can no longer be taken back, since something came behind it.
     is_settled: bool = False
-    why: Why | None = None
+    why: Explanation | None = None
     summary: SummaryCard | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class PinState:
     """An original that can be pinned or left out, by the id that recall takes."""
 
     id: str

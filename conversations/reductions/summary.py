@@ -14,8 +14,8 @@ from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load
 from conversations.context.view.view import Block, Message
 from conversations.log.path import path
 from conversations.models import LIVE, ApiCall, Conversation, Transformation
-from conversations.reductions.word_diff import Piece, Purse, compared
-from conversations.reductions.working_view import summarised
+from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
+from conversations.reductions.working_view import find_summary
 
 #: A line that opens a section: a heading, or words in bold alone.
 _HEADING = re.compile(r"(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|__(.+?)__:?)")
@@ -67,7 +67,7 @@ class SummaryCard:
     can_edit: bool
 
 
-def summary_card(conversation: Conversation, row: Transformation) -> SummaryCard | None:
+def build_summary_card(conversation: Conversation, row: Transformation) -> SummaryCard | None:
     """Give the card of a summary that was applied; None for another change."""
     if row.kind != "summary" or row.outcome != "applied" or row.edits == "[]":
         return None
@@ -76,13 +76,13 @@ def summary_card(conversation: Conversation, row: Transformation) -> SummaryCard
     before = [e for e in path(conversation, row.parent) if isinstance(e, Message)]
     covered = _covered(conversation, row, [message.seq for message in before])
     calls = _calls(row)
-    known = summarised(conversation)
+    known = find_summary(conversation)
     is_shown = known is not None and row.seq in {one.seq for one in known.versions}
     newest = known.current if known is not None and is_shown else None
     is_editable = known is not None and known.zone is not None and newest == row.seq
     is_live = conversation.turns.filter(state__in=LIVE).exists()
     return SummaryCard(
-        sections=sections(text),
+        sections=split_sections(text),
         text=text,
         listed=tuple(carried([block])[0]) if block else (),
         first=covered[0] if covered else None,
@@ -99,7 +99,7 @@ def summary_card(conversation: Conversation, row: Transformation) -> SummaryCard
     )
 
 
-def sections(text: str) -> tuple[Section, ...]:
+def split_sections(text: str) -> tuple[Section, ...]:
     """Divide a text at its headings."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in text.splitlines():
@@ -127,7 +127,7 @@ def _covered(conversation: Conversation, row: Transformation, log: list[int]) ->
     """Name the messages a version stands for: those that the first wording of it replaced."""
     edits = load(row.edits)
     if row.setting in (EDIT, REBUILD):
-        found = summarised(conversation, row.seq)
+        found = find_summary(conversation, row.seq)
         return [message.seq for message in found.zone.messages] if found and found.zone else []
     gone = [edit for edit in edits if isinstance(edit, SpliceMessages)]
     return [seq for seq in log if any(edit.first <= seq <= edit.last for edit in gone)]
@@ -154,7 +154,7 @@ def _versions(conversation: Conversation, row: Transformation) -> tuple[Version,
     on_path = path(conversation)
     seqs = {entry.seq for entry in on_path} | {row.seq}
     rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)
-    purse, found, before = Purse(), list[Version](), ""
+    purse, found, before = DiffBudget(), list[Version](), ""
     for one in rows.exclude(edits="[]").select_related("actor", "summary_call").order_by("seq"):
         block = _block(one)
         text = said(str(block.value.get("text", ""))) if block else ""
@@ -164,7 +164,7 @@ def _versions(conversation: Conversation, row: Transformation) -> tuple[Version,
                 one.created_at,
                 one.actor.get_username() if one.actor else "",
                 one.setting,
-                compared(before, text, purse) if found else None,
+                compare_texts(before, text, purse) if found else None,
                 one.seq == row.seq,
             )
         )

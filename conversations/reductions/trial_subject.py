@@ -31,8 +31,8 @@ from conversations.log.entries import tip_path
 from conversations.log.path import REMEMBERED, path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
-from conversations.reductions.policy import effective_policy, tool_rules
-from conversations.toolbox.toolset import toolset
+from conversations.reductions.policy import effective_policy, list_tool_rules
+from conversations.toolbox.toolset import build_toolset
 from tools.framework.registry import TOOLS
 from tools.framework.toolset import Toolset
 
@@ -58,7 +58,7 @@ class Subject:
     own: str
 
 
-def length_of(conversation: Conversation) -> int:
+def count_bytes(conversation: Conversation) -> int:
     """Count the characters of the shown path, the least bytes that a replay of it has."""
     shown = tip_path(conversation)
     rows = MessageRow.objects.filter(conversation=conversation)
@@ -67,7 +67,7 @@ def length_of(conversation: Conversation) -> int:
     return files + sum(int(length) for seq, length in lengths if seq in shown)
 
 
-def record_of(conversation: Conversation) -> Record:
+def build_record(conversation: Conversation) -> Record:
     """Make the record of the shown path; raises TrialError when there is nothing to replay."""
     entries = [entry for entry in path(conversation) if isinstance(entry, Message)]
     messages = tuple(entries)
@@ -96,9 +96,9 @@ def record_of(conversation: Conversation) -> Record:
     )
 
 
-def subject_of(conversation: Conversation) -> Subject:
+def build_subject(conversation: Conversation) -> Subject:
     """Give everything a trial needs, so that it needs no database; raises TrialError."""
-    record = record_of(conversation)
+    record = build_record(conversation)
     model = ApiModel.objects.filter(pk=conversation.model).first()
     if model is None:
         raise TrialError(f"The model {conversation.model} is not in the catalogue.")
@@ -136,7 +136,7 @@ def subject_of(conversation: Conversation) -> Subject:
 def _policies(own: Policy) -> list[Policy]:
     """Give the conversation's own policy first, then the other presets as such."""
     # Presets are compared as such, without the numbers of the site, but with the tools' rules.
-    rules = {"tool_policies": tool_rules()}
+    rules = {"tool_policies": list_tool_rules()}
     return [own, *(policy_from(name, rules) for name in PRESETS if name != own.name)]
 
 
@@ -150,7 +150,7 @@ def _results(conversation: Conversation) -> list[ApiResult]:
 def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
     """Give system prompt and tools as they were last sent."""
     if call is None:
-        return conversation.instructions, tuple(toolset(conversation).definitions())
+        return conversation.instructions, tuple(build_toolset(conversation).definitions())
     sent = wire.decode(call.envelope.text)
     tools = sent.get("tools", [])
     bare = [{key: tool[key] for key in tool if key != "cache_control"} for tool in tools]

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import Literal
 
 #: Pairs of words that a page may compare in all, and of unchanged text what is shown at each side.
-PURSE, CONTEXT = 1_500_000, 160
+MAX_PAIRS, CONTEXT = 1_500_000, 160
 #: Characters of a removed or added piece that are shown.
 LONGEST = 4_000
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
@@ -30,13 +30,13 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Purse:
+class DiffBudget:
     """The work that is left."""
 
-    left: int = PURSE
+    left: int = MAX_PAIRS
 
 
-def compared(before: str, after: str, purse: Purse) -> tuple[Piece, ...] | None:
+def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ...] | None:
     """Give the pieces of both texts in order; None when they are too long and too different."""
     start = _common(before, after)
     # Not from within a word on.

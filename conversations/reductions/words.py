@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from conversations.rendering.numbers import dollars
 
 
-def explained(kind: str) -> str:
+def describe_kind(kind: str) -> str:
     """Say what a kind of transformation does."""
     words = {
         "ingest": _("shortened a tool result before it was first sent"),
@@ -25,7 +25,7 @@ def explained(kind: str) -> str:
     return f"{kind}: {words[kind]}"
 
 
-def decided(decision: str) -> tuple[tuple[str, str], ...]:
+def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
     """Say by which numbers a reduction was decided, as names and values; () when by none."""
     if not decision:
         return ()

@@ -18,13 +18,13 @@ from conversations.context.view.edits import SpliceMessages, load
 from conversations.context.view.view import View
 from conversations.log.path import Change, path, state, step
 from conversations.models import ApiModel, Conversation
-from conversations.reductions.pins import pins
+from conversations.reductions.pins import list_pins
 
 #: A model that is not in the catalogue any more.
 _WINDOW = 200_000
 
 
-def desk_of(conversation: Conversation, policy: Policy) -> Desk:
+def build_desk(conversation: Conversation, policy: Policy) -> Desk:
     """Give the view at the tip with what is known of it; what is pinned may not be touched."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()
@@ -40,13 +40,13 @@ def desk_of(conversation: Conversation, policy: Policy) -> Desk:
         binding="",
         rates=price_list(conversation.model, now).rates,
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
-        pins=pins(conversation),
+        pins=list_pins(conversation),
     )
     return at_hand(loaded.view, known, policy)
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class CurrentSummary:
     """The summary on the shown path: its versions, and what the first one replaced.
 
     `before` is the view that one was made of; `zone` is None where it has no words of ours.
@@ -61,17 +61,17 @@ class Summarised:
         return self.versions[-1].seq
 
 
-def summarised(conversation: Conversation, seq: int = 0) -> Summarised | None:
+def find_summary(conversation: Conversation, seq: int = 0) -> CurrentSummary | None:
     """Give the last summary of the path, or the one that entry `seq` is a version of."""
     view = View()
-    found: Summarised | None = None
+    found: CurrentSummary | None = None
     for entry in path(conversation):
         if isinstance(entry, Change) and entry.kind == "summary" and entry.outcome == "applied":
             edits = load(entry.edits)
             if found is None or any(isinstance(edit, SpliceMessages) for edit in edits):
                 if found is not None and seq in {version.seq for version in found.versions}:
                     return found
-                found = Summarised((entry,), view, covered(view, edits))
+                found = CurrentSummary((entry,), view, covered(view, edits))
             else:
                 found = replace(found, versions=(*found.versions, entry))
         view = step(view, entry)

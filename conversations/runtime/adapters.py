@@ -33,20 +33,20 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.view import Message
 from conversations.db import db
 from conversations.files.workspace import UserWorkspace
-from conversations.library.access import conversation_by_id
+from conversations.library.access import load_conversation
 from conversations.live.tool_progress import Progress
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.log.path import state
-from conversations.reductions.pins import pins_of
+from conversations.reductions.pins import list_pins_by_id
 from conversations.signals import veto_of
 from conversations.telemetry import spans
 from conversations.telemetry.ids import tell
-from conversations.toolbox.approval_judge import judged
+from conversations.toolbox.approval_judge import judge_calls
 from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
 from conversations.toolbox.web_search import has_read_privately
-from conversations.transcript.originals import recalled
+from conversations.transcript.originals import recall_original
 from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
 from conversations.turns.metrics import refusals_counted
@@ -72,10 +72,10 @@ class TurnLog:
         return await db(self._load)
 
     def _load(self) -> Loaded:
-        return state(conversation_by_id(self._lease.conversation_id), self._model)
+        return state(load_conversation(self._lease.conversation_id), self._model)
 
     async def pins(self) -> frozenset[str | int]:
-        return await db(pins_of, self._lease.conversation_id)
+        return await db(list_pins_by_id, self._lease.conversation_id)
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
@@ -173,7 +173,7 @@ class TurnTools:
         self._keys: dict[str, str] = {}
         self._context = ToolContext(
             user_id=str(lease.user_id),
-            workspace=workspace_of(lease.user_id),
+            workspace=workspace_for(lease.user_id),
             originals=_Originals(lease.conversation_id),
             web=WebAccess(
                 allowed_private=frozenset(conf.fetch_private),
@@ -185,7 +185,7 @@ class TurnTools:
         )
 
     async def judge(self, uses: Sequence[ToolUse]) -> dict[str, Ask | ToolDone]:
-        return await db(judged, self._lease.turn_id, uses, self._tools)
+        return await db(judge_calls, self._lease.turn_id, uses, self._tools)
 
     async def ask(self, asks: Sequence[Ask]) -> None:
         await db(ask_person, lease=self._lease, asks=asks)
@@ -219,7 +219,7 @@ class TurnTools:
         return replace(self._context.web, is_held_to_host=await db(self._has_read_privately))
 
     def _has_read_privately(self) -> bool:
-        return has_read_privately(conversation_by_id(self._lease.conversation_id))
+        return has_read_privately(load_conversation(self._lease.conversation_id))
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None:
         await db(tool_calls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
@@ -233,10 +233,10 @@ class _Originals:
         return await db(self._find, id)
 
     def _find(self, id: str) -> str | None:
-        return recalled(conversation_by_id(self._conversation_id), id)
+        return recall_original(load_conversation(self._conversation_id), id)
 
 
-def workspace_of(user_id: int) -> UserWorkspace:
+def workspace_for(user_id: int) -> UserWorkspace:
     return UserWorkspace(user_id)
 
 

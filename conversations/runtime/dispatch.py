@@ -34,35 +34,35 @@ PAUSE = 2.0
 EXPIRES = 60
 
 
-def wake(turn_id: int) -> None:
+def wake_turn(turn_id: int) -> None:
     """Have a turn that waits started soon."""
     if conf.run_turns_in == "web":
         supervisor.wake(turn_id)
     else:
-        _hand("conversations.run_turn", turn_id)
+        _send_task("conversations.run_turn", turn_id)
 
 
-def propose(proposal_id: int) -> None:
+def start_proposal(proposal_id: int) -> None:
     """Have the model asked for a summary that a person wants."""
     if conf.run_turns_in == "web":
         supervisor.propose(proposal_id)
     else:
-        _hand("conversations.propose", proposal_id)
+        _send_task("conversations.propose", proposal_id)
 
 
-def stop(turn: Turn) -> None:
+def stop_turn(turn: Turn) -> None:
     """Wake a turn that was asked to stop, wherever it runs; show it where nobody ran it."""
-    async_to_sync(_stop)(turn)
+    async_to_sync(_stop_turn)(turn)
 
 
-async def _stop(turn: Turn) -> None:
+async def _stop_turn(turn: Turn) -> None:
     supervisor.stop(turn.pk)
     relay.send(ALL, {"type": "stop", "turn": turn.pk})
     if await db(is_over, turn.pk):
         await announce(turn.conversation_id, TurnClosed(turn.number))
 
 
-def _hand(name: str, *arguments: Any) -> None:
+def _send_task(name: str, *arguments: Any) -> None:
     # With the ids and the trace of whoever asked.
     _post.submit(copy_context().run, _broker.send, name, *arguments)
 

@@ -15,7 +15,7 @@ SYSTEM = (
 )
 
 
-def job(facts: JobFacts) -> Job:
+def build_job(facts: JobFacts) -> Job:
     """Make the job of a turn: its model, its policy, its envelopes."""
     system = f"{SYSTEM}\n\n{facts.instructions}".strip()
     adaptive = {"type": "adaptive", "display": "summarized"}

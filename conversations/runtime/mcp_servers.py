@@ -12,8 +12,8 @@ import contextlib
 import logging
 
 from conversations.db import db
-from conversations.toolbox.mcp.approved import asked_checks, pool_servers
-from conversations.toolbox.mcp.servers import check_answered, record_listing, record_standing
+from conversations.toolbox.mcp.approved_tools import list_pool_servers, list_requested_checks
+from conversations.toolbox.mcp.servers import clear_check_request, record_listing, record_status
 from tools.mcp.connection import Standing
 from tools.mcp.definitions import Listed
 from tools.mcp.pool import Pool, pool
@@ -33,13 +33,13 @@ class _Recorder:
             logger.warning("MCP server %s failed", server)
         elif standing.state in ("connected", "idle"):
             self._failing.discard(server)
-        await db(record_standing, name=server, standing=standing)
+        await db(record_status, name=server, standing=standing)
 
     async def lists(self, server: str, tools: tuple[Listed, ...]) -> None:
         await db(record_listing, name=server, tools=tools)
 
 
-class Keeper:
+class PoolSynchronizer:
     """Keeps the pool of this process in step with the database."""
 
     def __init__(self, pool: Pool) -> None:
@@ -88,15 +88,15 @@ class Keeper:
             logger.exception("the MCP servers could not be looked at; it is tried again")
 
     async def _look(self) -> None:
-        servers, refused = await db(pool_servers)
+        servers, refused = await db(list_pool_servers)
         await self._pool.keep(servers, self._recorder)
         for name, why in refused.items():
             if self._refused.get(name) != why:
                 await self._recorder.stands(name, Standing("failed", why))
         self._refused = refused
-        for server_id, name in await db(asked_checks):
+        for server_id, name in await db(list_requested_checks):
             self._pool.ask(name)
-            await db(check_answered, server_id=server_id)
+            await db(clear_check_request, server_id=server_id)
 
 
-keeper = Keeper(pool)
+pool_synchronizer = PoolSynchronizer(pool)

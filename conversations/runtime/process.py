@@ -20,12 +20,12 @@ from conversations.conf import conf
 from conversations.db import db
 from conversations.files.attachments import sweep_unsent
 from conversations.files.workspace import sweep_workspaces
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.live.publish import hear
 from conversations.live.relay import Message, relay
 from conversations.live.watch import watch
 from conversations.runtime.supervisor import supervisor
-from conversations.runtime.sweep import sweep
+from conversations.runtime.sweep import sweep_turns
 from conversations.telemetry.event_loop_lag import pulse
 
 logger = logging.getLogger("agentweb.turns")
@@ -47,7 +47,7 @@ class Process:
         """Begin; comes back when turns can be run here, if they are to be."""
         self._runs_turns, self._loop = runs_turns, asyncio.get_running_loop()
         pulse.start()
-        await relay.start(_hear)
+        await relay.start(_receive)
         if runs_turns:
             await supervisor.start(is_alone=connection.vendor == "sqlite")
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
@@ -84,7 +84,7 @@ class Process:
         if self._runs_turns:
             await supervisor.sweep()
         else:
-            await sweep(())
+            await sweep_turns(())
 
     async def _sweep_regularly(self) -> None:
         sweeps = 0
@@ -94,18 +94,24 @@ class Process:
             try:
                 await self.sweep()
                 if sweeps % TIDY_SWEEPS == 0 and conf.run_turns_in == "web":
-                    await tidy()
+                    await run_maintenance()
             except Exception:
                 logger.exception("the sweep failed; it is tried again")
 
 
-async def tidy() -> None:
+async def run_maintenance() -> None:
     """Do what has time: erase what is due, drop what nobody sent, anchor what has grown."""
-    for work in (erase_due, sweep_unsent, sweep_workspaces, sweep_log_ins, anchor_due):
+    for work in (
+        erase_due_conversations,
+        sweep_unsent,
+        sweep_workspaces,
+        sweep_log_ins,
+        anchor_due,
+    ):
         await db(work)
 
 
-async def _hear(message: Message) -> None:
+async def _receive(message: Message) -> None:
     match message["type"]:
         case "stop":
             supervisor.stop(int(message["turn"]))

@@ -15,11 +15,11 @@ from conversations.context.steps.protocol import SummaryReply
 from conversations.db import db
 from conversations.live.publish import announce
 from conversations.reductions import proposals as services
-from conversations.reductions.conversation_settings import job_facts
-from conversations.reductions.proposals import Errand
-from conversations.reductions.record_change import HandError
-from conversations.runtime.job import job
-from conversations.runtime.side_calls import ErrandCalls, Line
+from conversations.reductions.conversation_settings import read_job_facts
+from conversations.reductions.proposals import SummaryRequest
+from conversations.reductions.record_change import ManualChangeError
+from conversations.runtime.job import build_job
+from conversations.runtime.side_calls import SideCallLine, SideCallPorts
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -29,17 +29,17 @@ _STOPPED = "The server was stopped while it was being written. Ask again."
 _FAILED = "Something went wrong on the server; it was logged."
 
 
-class ProposalCalls(ErrandCalls):
+class ProposalCalls(SideCallPorts):
     """`refused` says why there was no call."""
 
-    def __init__(self, errand: Errand, claude: Claude) -> None:
+    def __init__(self, errand: SummaryRequest, claude: Claude) -> None:
         super().__init__(errand.lease, claude)
         self._errand = errand
         self.refused = ""
 
     async def open(self, sending: Sending) -> Sent:
         try:
-            sent = await db(services.open_proposed, errand=self._errand, sending=sending)
+            sent = await db(services.open_summary_call, errand=self._errand, sending=sending)
         except Refused as error:
             self.refused = error.text
             raise
@@ -47,30 +47,32 @@ class ProposalCalls(ErrandCalls):
         return sent
 
 
-async def propose(proposal_id: int, claude: Claude, switch: Switch) -> None:
+async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> None:
     """Ask for what a person wants, and write down what came of it."""
     try:
-        errand = await db(services.errand, proposal_id=proposal_id)
+        errand = await db(services.read_request, proposal_id=proposal_id)
         if errand is None:
             text = "The conversation went on before it was asked for."
-            await db(services.answer, proposal_id=proposal_id, reason=text, change=None)
+            await db(services.store_answer, proposal_id=proposal_id, reason=text, change=None)
             return
-        work = job(await db(job_facts, errand.lease.conversation_id))
+        work = build_job(await db(read_job_facts, errand.lease.conversation_id))
         calls = ProposalCalls(errand, claude)
-        await _ask(errand, work, calls, switch)
+        await _ask_model(errand, work, calls, switch)
         await announce(errand.lease.conversation_id, TurnClosed(errand.lease.number))
     except Stopped:
-        await db(services.answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
-    except (HandError, ContextError) as error:
-        await db(services.answer, proposal_id=proposal_id, reason=str(error), change=None)
+        await db(services.store_answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
+    except (ManualChangeError, ContextError) as error:
+        await db(services.store_answer, proposal_id=proposal_id, reason=str(error), change=None)
     except Exception:
         logger.exception("proposal %s failed", proposal_id)
-        await db(services.answer, proposal_id=proposal_id, reason=_FAILED, change=None)
+        await db(services.store_answer, proposal_id=proposal_id, reason=_FAILED, change=None)
 
 
-async def _ask(errand: Errand, work: Job, calls: ProposalCalls, switch: Switch) -> None:
+async def _ask_model(
+    errand: SummaryRequest, work: Job, calls: ProposalCalls, switch: Switch
+) -> None:
     """Pass the questions on; the last words that were accepted are what is proposed."""
-    line = Line(calls, calls, switch)
+    line = SideCallLine(calls, calls, switch)
     reply: SummaryReply | None = None
     wanted = next(errand.steps)
     while True:
@@ -82,7 +84,9 @@ async def _ask(errand: Errand, work: Job, calls: ProposalCalls, switch: Switch) 
             change = stop.value
             break
     if reply is not None and change is not None and change.outcome == "applied":
-        await db(services.answer, proposal_id=errand.proposal_id, text=reply.text, change=None)
+        await db(
+            services.store_answer, proposal_id=errand.proposal_id, text=reply.text, change=None
+        )
         return
     reason = calls.refused or (change.reason if change is not None else _FAILED)
-    await db(services.answer, proposal_id=errand.proposal_id, reason=reason, change=change)
+    await db(services.store_answer, proposal_id=errand.proposal_id, reason=reason, change=change)

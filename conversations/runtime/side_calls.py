@@ -21,7 +21,7 @@ from conversations.turns.side_calls import close_errand
 LAST_SECONDS = 5
 
 
-class ErrandCalls(TurnCalls):
+class SideCallPorts(TurnCalls):
     """The Calls and Model ports of a conversation at rest."""
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
@@ -30,15 +30,15 @@ class ErrandCalls(TurnCalls):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SideCallLine:
     """What a call needs."""
 
-    calls: ErrandCalls
-    model: ErrandCalls
+    calls: SideCallPorts
+    model: SideCallPorts
     switch: Switch
 
 
-class Errands:
+class SideCallTasks:
     """Those on their way in this process."""
 
     def __init__(self) -> None:

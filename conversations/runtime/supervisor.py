@@ -21,12 +21,12 @@ from django.conf import settings
 from conversations.conf import conf
 from conversations.db import db
 from conversations.log import leases
-from conversations.runtime.mcp_servers import keeper
-from conversations.runtime.proposals import propose
-from conversations.runtime.side_calls import Errands
-from conversations.runtime.sweep import sweep
-from conversations.runtime.titles import name
-from conversations.runtime.turn import Run
+from conversations.runtime.mcp_servers import pool_synchronizer
+from conversations.runtime.proposals import write_proposal
+from conversations.runtime.side_calls import SideCallTasks
+from conversations.runtime.sweep import sweep_turns
+from conversations.runtime.titles import write_title
+from conversations.runtime.turn import TurnRun
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -42,10 +42,10 @@ class Supervisor:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         #: Turns that wait until one of this process ends.
         self._waiting: deque[int] = deque()
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, TurnRun] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._claude: Claude | None = None
-        self._errands = Errands()
+        self._errands = SideCallTasks()
         self._is_draining = False
 
     @property
@@ -70,12 +70,12 @@ class Supervisor:
                 conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds
             ),
         )
-        await keeper.start()
+        await pool_synchronizer.start()
         await self.sweep(everything=is_alone)
 
     async def sweep(self, *, everything: bool = False) -> None:
         """Take the turns of dead workers and start those that wait, as many as there is room."""
-        found = await sweep(self._tasks, everything=everything)
+        found = await sweep_turns(self._tasks, everything=everything)
         for turn_id in found[: max(0, conf.process_turns - len(self._tasks))]:
             self.launch(turn_id)
 
@@ -102,7 +102,7 @@ class Supervisor:
 
     def _propose(self, proposal_id: int) -> None:
         if self._claude is not None and not self._is_draining:
-            work = partial(propose, proposal_id, self._claude)
+            work = partial(write_proposal, proposal_id, self._claude)
             self._errands.begin(f"proposal-{proposal_id}", work)
 
     def stop(self, turn_id: int) -> None:
@@ -149,7 +149,7 @@ class Supervisor:
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=5)
         await self._errands.drain()
-        await keeper.stop()
+        await pool_synchronizer.stop()
         if self._claude is not None:
             await self._claude.close()
 
@@ -159,7 +159,7 @@ class Supervisor:
         lease = await db(leases.claim_turn, turn_id=turn_id, owner=OWNER)
         if lease is None:
             return
-        run = self._runs[turn_id] = Run(lease, self._claude)
+        run = self._runs[turn_id] = TurnRun(lease, self._claude)
         if self._is_draining:
             run.switch.leave()
         try:
@@ -169,7 +169,7 @@ class Supervisor:
         if outcome.following is not None:
             self.launch(outcome.following)
         if outcome.is_done and not self._is_draining:
-            self._errands.begin(f"title-{lease.turn_id}", partial(name, lease, self._claude))
+            self._errands.begin(f"title-{lease.turn_id}", partial(write_title, lease, self._claude))
 
 
 supervisor = Supervisor()

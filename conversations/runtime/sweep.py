@@ -8,16 +8,16 @@ from collections.abc import Container
 from conversations.agent.events import TurnChanged, TurnClosed
 from conversations.db import db
 from conversations.live.publish import announce
-from conversations.reductions.proposals import lapse
+from conversations.reductions.proposals import expire_proposals
 from conversations.telemetry.metrics import REAPER_RUNS
-from conversations.toolbox.approvals import expire, turns_with_late_questions
+from conversations.toolbox.approvals import expire_approvals, list_turns_with_late_questions
 from conversations.turns import takeovers
 from conversations.turns.side_calls import close_lost_errands
 
 logger = logging.getLogger("agentweb.turns")
 
 
-async def sweep(mine: Container[int], *, everything: bool = False) -> list[int]:
+async def sweep_turns(mine: Container[int], *, everything: bool = False) -> list[int]:
     """Take what dead workers left, and name the turns that wait for one; `mine` are alive."""
     REAPER_RUNS.add()
     for turn_id in await db(takeovers.expired_turns, everything=everything):
@@ -28,10 +28,10 @@ async def sweep(mine: Container[int], *, everything: bool = False) -> list[int]:
             logger.warning("turn %s lost its worker: %s", turn_id, turn.state)
             if not turn.is_live:
                 await announce(turn.conversation_id, TurnClosed(turn.number))
-    for turn_id in await db(turns_with_late_questions):
-        turn = await db(expire, turn_id=turn_id)
+    for turn_id in await db(list_turns_with_late_questions):
+        turn = await db(expire_approvals, turn_id=turn_id)
         if turn is not None:
             await announce(turn.conversation_id, TurnChanged(turn.number))
     await db(close_lost_errands, everything=everything)
-    await db(lapse, everything=everything)
+    await db(expire_proposals, everything=everything)
     return await db(takeovers.claimable_turns)

@@ -17,7 +17,7 @@ from conversations.context.view.envelope import envelope
 from conversations.db import db
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
-from conversations.runtime.side_calls import ErrandCalls, Line
+from conversations.runtime.side_calls import SideCallLine, SideCallPorts
 from conversations.turns import titles as services
 from conversations.turns.titles import Opening, opening
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.turns")
 
 
-class TitleCalls(ErrandCalls):
+class TitleCalls(SideCallPorts):
     async def open(self, sending: Sending) -> Sent:
         sent = await db(services.open_title, lease=self._lease, sending=sending)
         self._begin()
         return sent
 
 
-async def name(lease: Lease, claude: Claude, switch: Switch) -> None:
+async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
     """Name the conversation of an ended turn, if nobody has."""
     try:
         found = await db(opening, lease.turn_id)
         if found is None:
             return
         calls = TitleCalls(lease, claude)
-        title = await _ask(found, Line(calls, calls, switch))
+        title = await _ask_model(found, SideCallLine(calls, calls, switch))
         is_named = False
         if title:
             store, key = services.name_conversation, lease.conversation_id
@@ -56,7 +56,7 @@ async def name(lease: Lease, claude: Claude, switch: Switch) -> None:
         logger.exception("turn %s: the conversation was not named", lease.turn_id)
 
 
-async def _ask(found: Opening, line: Line) -> str:
+async def _ask_model(found: Opening, line: SideCallLine) -> str:
     asked = envelope(
         model=found.model,
         max_tokens=titles.MAX_TOKENS_THINKING if found.thinks else titles.MAX_TOKENS,

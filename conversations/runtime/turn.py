@@ -27,9 +27,9 @@ from conversations.db import db, db_in_time
 from conversations.live.turn_stream import TurnStage
 from conversations.log import leases
 from conversations.log.leases import Lease
-from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.conversation_settings import read_job_facts
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
-from conversations.runtime.job import job
+from conversations.runtime.job import build_job
 from conversations.turns import turns as services
 from conversations.turns.resume import begun
 
@@ -51,7 +51,7 @@ class Outcome:
     following: int | None = None
 
 
-class Run:
+class TurnRun:
     """The run of a turn whose lease this process has."""
 
     def __init__(self, lease: Lease, claude: Claude) -> None:
@@ -92,8 +92,8 @@ class Run:
     async def _finish(self) -> Finish:
         lease, switch, stage = self._lease, self.switch, self._stage
         try:
-            facts = await db(job_facts, lease.conversation_id)
-            work, calls = job(facts), TurnCalls(lease, self._claude, facts.tools)
+            facts = await db(read_job_facts, lease.conversation_id)
+            work, calls = build_job(facts), TurnCalls(lease, self._claude, facts.tools)
             ports = Ports(
                 log=TurnLog(lease, work.model),
                 calls=calls,

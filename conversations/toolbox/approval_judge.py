@@ -22,8 +22,8 @@ from conversations.agent.approval_rules import Ask, Known, Rule, asks
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
 from conversations.models import Approval, ApprovalRule, Conversation, Decision, Message, Turn
-from conversations.toolbox.tool_access import access_of
-from conversations.toolbox.web_search import private_sources
+from conversations.toolbox.tool_access import read_access
+from conversations.toolbox.web_search import list_private_sources
 from tools.framework.errors import AddressRefusedError, InputError
 from tools.framework.execute import checked
 from tools.framework.tool import Tool
@@ -44,29 +44,29 @@ _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _PORTS = ("80", "443")
 
 
-def judged(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
+def judge_calls(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
     """Say which of the calls a person has to allow first, and which may not run.
 
     Among those are calls of a tool that its user has lost since the turn began.
     """
     present = {use.id: tools.tools[use.name] for use in uses if use.name in tools.tools}
-    rules = _rules({tool.name for tool in present.values()})
+    rules = _read_rules({tool.name for tool in present.values()})
     calm = all(
         tool.effect != "write" and tool.destination is None and tool.name not in rules
         for tool in present.values()
     )
     conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
-    access = access_of(conversation)
+    access = read_access(conversation)
     lost = {key for key, tool in present.items() if access.bar(tool.name) == "rule"}
-    found: dict[str, Ask | ToolDone] = {key: _refused(LOST, "lost") for key in lost}
+    found: dict[str, Ask | ToolDone] = {key: _refuse(LOST, "lost") for key in lost}
     if calm:
         return found
-    decisions, known = _decisions(turn_id), _known(conversation)
+    decisions, known = _read_decisions(turn_id), _read_known(conversation)
     for use in uses:
         if use.id not in present or use.id in lost:
             continue
         tool = present[use.id]
-        verdict = _verdict(use, tool, known, decisions.get(use.id), rules.get(tool.name, "ask"))
+        verdict = _judge(use, tool, known, decisions.get(use.id), rules.get(tool.name, "ask"))
         if verdict is not None:
             found[use.id] = verdict
         if tool.is_private and tool.name not in known.private:
@@ -74,41 +74,41 @@ def judged(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, A
     return found
 
 
-def _verdict(
+def _judge(
     use: ToolUse, tool: Tool, known: Known, decision: Decision | None, rule: Rule
 ) -> Ask | ToolDone | None:
     if rule == "never":
-        return _refused(NEVER, "never")
+        return _refuse(NEVER, "never")
     try:
         arguments = checked(wire.decode(use.input), tool)
     except InputError:
         # It cannot run; its result says why.
         return None
     if decision is not None:
-        return _decided(use, decision)
+        return _apply_decision(use, decision)
     return asks(
         use,
         known,
         writes=tool.effect == "write",
-        destination=_destination(tool, arguments),
+        destination=_find_destination(tool, arguments),
         rule=rule,
     )
 
 
-def _decided(use: ToolUse, decision: Decision) -> ToolDone | None:
+def _apply_decision(use: ToolUse, decision: Decision) -> ToolDone | None:
     if decision.verdict == Decision.Verdict.EXPIRED:
-        return _refused(EXPIRED, "expired")
+        return _refuse(EXPIRED, "expired")
     if not decision.allows:
-        return _refused(DENIED, "denied")
+        return _refuse(DENIED, "denied")
     is_same = decision.approval.arguments_digest == wire.digest(use.input)
-    return None if is_same else _refused(CHANGED, "changed")
+    return None if is_same else _refuse(CHANGED, "changed")
 
 
-def _refused(text: str, code: str) -> ToolDone:
+def _refuse(text: str, code: str) -> ToolDone:
     return ToolDone(wire.encode(text), "denied", {"code": code})
 
 
-def _destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
+def _find_destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
     if tool.destination is None:
         return None
     try:
@@ -118,29 +118,29 @@ def _destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
         return UNKNOWN
 
 
-def _rules(names: set[str]) -> dict[str, Rule]:
+def _read_rules(names: set[str]) -> dict[str, Rule]:
     rows = ApprovalRule.objects.filter(tool__in=names).exclude(rule=ApprovalRule.Rule.ASK)
     return {tool: cast("Rule", rule) for tool, rule in rows.values_list("tool", "rule")}
 
 
-def _decisions(turn_id: int) -> dict[str, Decision]:
+def _read_decisions(turn_id: int) -> dict[str, Decision]:
     rows = Decision.objects.filter(approval__call__turn_id=turn_id)
     return {row.approval.call.tool_use_id: row for row in rows.select_related("approval__call")}
 
 
-def _known(conversation: Conversation) -> Known:
+def _read_known(conversation: Conversation) -> Known:
     allowed = Approval.objects.filter(
         conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
     )
-    private = private_sources(conversation)
+    private = list_private_sources(conversation)
     return Known(
         private,
-        frozenset(_named(conversation)) if private else frozenset(),
+        frozenset(_list_named_hosts(conversation)) if private else frozenset(),
         frozenset(allowed.values_list("call__name", "destination")),
     )
 
 
-def _named(conversation: Conversation) -> Iterator[str]:
+def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
     """Give the hosts of the URLs in what the person wrote."""
     # What goes on from a cut answer has a prompt of ours.
     theirs = Q(turn=None) | Q(turn__continues=None)
@@ -149,10 +149,10 @@ def _named(conversation: Conversation) -> Iterator[str]:
         for block in wire.decode(content):
             if block.get("type") == "text":
                 for found in _URL.finditer(block["text"]):
-                    yield from _places(found[0])
+                    yield from _list_destinations(found[0])
 
 
-def _places(url: str) -> Iterator[str]:
+def _list_destinations(url: str) -> Iterator[str]:
     """Name who a URL is asked of, as the tools read it: another reader may mean another host."""
     try:
         place = written(read_url(url.rstrip(".,;:!?)]}")))

@@ -65,12 +65,12 @@ def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
 
 
 @transaction.atomic
-def decide(
+def decide_approval(
     *, conversation: Conversation, approval_id: int, digest: str, verdict: str, actor_id: int
 ) -> Turn:
     """Decide a question of the conversation, once; gives its turn. Raises ApprovalError."""
     rows = Approval.objects.filter(pk=approval_id, conversation=conversation)
-    turn = _locked_turn(rows.values_list("call__turn", flat=True).first())
+    turn = _lock_turn(rows.values_list("call__turn", flat=True).first())
     question = rows.select_related("call").first()
     if turn is None or question is None:
         raise ApprovalError("unknown", "This call was never asked about.")
@@ -86,24 +86,24 @@ def decide(
         place = {"call__name": question.call.name, "destination": question.destination}
         for other in Approval.objects.filter(call__turn=turn, decision=None, **place):
             _record(other, verdict, actor_id)
-    _go_on(turn)
+    _resume_turn(turn)
     return turn
 
 
 @transaction.atomic
-def expire(*, turn_id: int) -> Turn | None:
+def expire_approvals(*, turn_id: int) -> Turn | None:
     """Close the questions of a turn whose time is over; None when there are none."""
-    turn = _locked_turn(turn_id)
+    turn = _lock_turn(turn_id)
     late = Approval.objects.filter(call__turn_id=turn_id, decision=None, expires_at__lte=Now())
     if turn is None or turn.state != "approval_wait" or not late:
         return None
     for question in late:
         _record(question, Decision.Verdict.EXPIRED, None)
-    _go_on(turn)
+    _resume_turn(turn)
     return turn
 
 
-def turns_with_late_questions() -> list[int]:
+def list_turns_with_late_questions() -> list[int]:
     """Name the turns that have waited for a person long enough."""
     late = Approval.objects.filter(
         decision=None, expires_at__lte=Now(), call__turn__state="approval_wait"
@@ -111,7 +111,7 @@ def turns_with_late_questions() -> list[int]:
     return list(late.order_by("call__turn_id").values_list("call__turn_id", flat=True).distinct())
 
 
-def _locked_turn(turn_id: int | None) -> Turn | None:
+def _lock_turn(turn_id: int | None) -> Turn | None:
     if turn_id is None:
         return None
     return Turn.objects.select_for_update(no_key=True).filter(pk=turn_id).first()
@@ -125,7 +125,7 @@ def _record(question: Approval, verdict: str, actor_id: int | None) -> None:
     append(decision, conversation)
 
 
-def _go_on(turn: Turn) -> None:
+def _resume_turn(turn: Turn) -> None:
     """Let a turn be claimed once nothing is asked any more."""
     if not Approval.objects.filter(call__turn=turn, decision=None).exists():
         turn.state = "tool_wait"

@@ -44,7 +44,7 @@ def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
     if account.smtp is not None:
         row.smtp_host, row.smtp_port = account.smtp.host, account.smtp.port
         row.smtp_security = account.smtp.security
-    row.sealed_secret = sealed(row, account.secret)
+    row.sealed_secret = seal_mail_secret(row, account.secret)
     row.used_at = timezone.now()
     row.save()
     return row
@@ -55,7 +55,7 @@ def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> 
     """Change an account's name, usual folder and secret; raises AccountRefused."""
     row = MailAccount.objects.select_for_update().get(owner_id=owner_id, public_id=public_id)
     row.name, row.folder, row.problem = account.name, account.folder, ""
-    row.sealed_secret = sealed(row, account.secret)
+    row.sealed_secret = seal_mail_secret(row, account.secret)
     try:
         with transaction.atomic():
             row.save(update_fields=["name", "folder", "problem", "sealed_secret"])
@@ -81,23 +81,23 @@ def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
     """Keep the refresh token that a provider gave in place of the old one."""
     rows = MailAccount.objects.select_for_update().filter(owner_id=owner_id, name=name)
     for row in rows:
-        row.sealed_secret = sealed(row, secret)
+        row.sealed_secret = seal_mail_secret(row, secret)
         row.save(update_fields=["sealed_secret"])
 
 
 @transaction.atomic
-def note_mail_use(*, owner_id: int, name: str, problem: str) -> None:
+def record_mail_use(*, owner_id: int, name: str, problem: str) -> None:
     """Keep when an account was used last and what went wrong, "" for nothing."""
     MailAccount.objects.filter(owner_id=owner_id, name=name).update(
         used_at=timezone.now(), problem=problem[:400]
     )
 
 
-def sealed(row: MailAccount, secret: str) -> str:
+def seal_mail_secret(row: MailAccount, secret: str) -> str:
     return seal(f"{row.public_id}\n{secret}")
 
 
-def opened(row: MailAccount) -> str:
+def open_mail_secret(row: MailAccount) -> str:
     """Give an account's secret. Raises SecretUnreadable."""
     place, _, secret = unseal(row.sealed_secret).partition("\n")
     if place != str(row.public_id):
@@ -105,40 +105,40 @@ def opened(row: MailAccount) -> str:
     return secret
 
 
-def mail_accounts(owner_id: int) -> list[MailAccount]:
+def list_mail_accounts(owner_id: int) -> list[MailAccount]:
     """List the accounts without their secrets."""
     rows = MailAccount.objects.filter(owner_id=owner_id).defer("sealed_secret")
     return list(rows.order_by("name"))
 
 
-def mail_account_for(owner_id: int, public_id: UUID) -> Account | None:
+def read_mail_account(owner_id: int, public_id: UUID) -> Account | None:
     """Give an account by its id, with no secret where it cannot be opened any more."""
     row = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).first()
     if row is None:
         return None
     try:
-        return _account(row, opened(row))
+        return _build_account(row, open_mail_secret(row))
     except SecretUnreadable:
-        return _account(row, "")
+        return _build_account(row, "")
 
 
-def mail_account_named(owner_id: int, name: str) -> Account | None:
+def read_mail_account_by_name(owner_id: int, name: str) -> Account | None:
     """Give an account with its secret, by its name. Raises SecretUnreadable."""
     row = MailAccount.objects.filter(owner_id=owner_id, name=name).first()
-    return None if row is None else _account(row, opened(row))
+    return None if row is None else _build_account(row, open_mail_secret(row))
 
 
-def mail_providers() -> dict[str, Provider]:
+def list_mail_providers() -> dict[str, Provider]:
     """Give the OAuth providers of the site's settings by name; what is not whole is no provider."""
     rows = [tuple(each.split()) for each in conf.mail_providers]
     return {row[0]: Provider(*row) for row in rows if 3 <= len(row) <= 4}
 
 
-def has_mail(conversation: Conversation) -> bool:
+def has_mail_account(conversation: Conversation) -> bool:
     return MailAccount.objects.filter(owner_id=conversation.owner_id).exists()
 
 
-def _account(row: MailAccount, secret: str) -> Account:
+def _build_account(row: MailAccount, secret: str) -> Account:
     smtp = Server(row.smtp_host, row.smtp_port, cast("Security", row.smtp_security))
     return Account(
         name=row.name,
@@ -147,7 +147,7 @@ def _account(row: MailAccount, secret: str) -> Account:
         imap=Server(row.imap_host, row.imap_port, cast("Security", row.imap_security)),
         smtp=smtp if row.smtp_host else None,
         auth=cast("Auth", row.auth),
-        provider=mail_providers().get(row.provider),
+        provider=list_mail_providers().get(row.provider),
         folder=row.folder,
         secret=secret,
     )

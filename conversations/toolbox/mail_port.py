@@ -10,9 +10,9 @@ from functools import cache
 from conversations.conf import conf
 from conversations.db import db
 from conversations.toolbox.mail_accounts import (
-    mail_account_named,
-    mail_accounts,
-    note_mail_use,
+    list_mail_accounts,
+    read_mail_account_by_name,
+    record_mail_use,
     renew_mail_secret,
 )
 from conversations.toolbox.secrets import SecretUnreadable
@@ -28,14 +28,14 @@ class Mailboxes:
 
     @property
     def access(self) -> MailAccess:
-        return mail_access()
+        return build_mail_access()
 
     async def names(self) -> Sequence[str]:
-        return [row.name for row in await db(mail_accounts, self.owner_id)]
+        return [row.name for row in await db(list_mail_accounts, self.owner_id)]
 
     async def find(self, name: str) -> Account | None:
         try:
-            return await db(mail_account_named, self.owner_id, name)
+            return await db(read_mail_account_by_name, self.owner_id, name)
         except SecretUnreadable as error:
             refused = LoginError(
                 "The stored password of this account cannot be opened any more; the user must"
@@ -48,20 +48,20 @@ class Mailboxes:
         await db(renew_mail_secret, owner_id=self.owner_id, name=name, secret=secret)
 
     async def used(self, name: str, problem: str) -> None:
-        await db(note_mail_use, owner_id=self.owner_id, name=name, problem=problem)
+        await db(record_mail_use, owner_id=self.owner_id, name=name, problem=problem)
 
 
-def mail_access() -> MailAccess:
+def build_mail_access() -> MailAccess:
     """Give what the site's settings let mail reach."""
     return MailAccess(
         allowed_private=frozenset(conf.mail_private),
-        tls=_trusting(conf.mail_authorities) if conf.mail_authorities else None,
+        tls=_build_tls_context(conf.mail_authorities) if conf.mail_authorities else None,
         max_bytes=conf.mail_bytes,
     )
 
 
 @cache
-def _trusting(path: str) -> ssl.SSLContext:
+def _build_tls_context(path: str) -> ssl.SSLContext:
     """Trust the authorities of a file besides the machine's own."""
     context = ssl.create_default_context()
     context.load_verify_locations(cafile=path)

@@ -29,7 +29,7 @@ class SecretUnreadable(Exception):
 
 def seal(text: str) -> str:
     """Encrypt a secret for the database; nothing stays nothing."""
-    return _box().encrypt(text.encode()).decode("ascii") if text else ""
+    return _build_box().encrypt(text.encode()).decode("ascii") if text else ""
 
 
 def unseal(sealed: str) -> str:
@@ -37,7 +37,7 @@ def unseal(sealed: str) -> str:
     if not sealed:
         return ""
     try:
-        return _box().decrypt(sealed.encode()).decode()
+        return _build_box().decrypt(sealed.encode()).decode()
     except InvalidToken:
         raise SecretUnreadable(
             "A stored secret cannot be opened: its key is not in AGENTWEB_SECRETS_KEY."
@@ -45,11 +45,11 @@ def unseal(sealed: str) -> str:
         ) from None
 
 
-def _box() -> MultiFernet:
+def _build_box() -> MultiFernet:
     keys = conf.secrets_key or (settings.SECRET_KEY, *map(str, settings.SECRET_KEY_FALLBACKS))
-    return MultiFernet([Fernet(_stretched(key)) for key in keys])
+    return MultiFernet([Fernet(_derive_key(key)) for key in keys])
 
 
-def _stretched(key: str) -> bytes:
+def _derive_key(key: str) -> bytes:
     made = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"agentweb secrets at rest")
     return base64.urlsafe_b64encode(made.derive(key.encode()))

@@ -21,9 +21,9 @@ from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
 #: site: no one has it; rule: not this person; need: something is not set up; chat: switched off;
 #: search: it is private, and the web is searched here; private: the other way round.
-Bar = Literal["site", "rule", "need", "chat", "search", "private"]
+Denial = Literal["site", "rule", "need", "chat", "search", "private"]
 #: In a sentence after "cannot be used: ".
-WORDS: dict[Bar, str] = {
+WORDS: dict[Denial, str] = {
     "site": "it is switched off on this site.",
     "rule": "it is not allowed for this person.",
     "need": "what it needs is not set up.",
@@ -41,7 +41,7 @@ class Access:
     rules: dict[str, bool]
     switched_off: frozenset[str]
 
-    def bar(self, name: str, *, has_needs: bool = True) -> Bar | None:
+    def bar(self, name: str, *, has_needs: bool = True) -> Denial | None:
         """Give what speaks against a tool, None when nothing does."""
         if name in self.site:
             return "site"
@@ -52,7 +52,7 @@ class Access:
         return "chat" if name in self.switched_off else None
 
 
-def access_of(conversation: Conversation) -> Access:
+def read_access(conversation: Conversation) -> Access:
     """Read what counts for the conversation; one that is not saved has no switches of its own."""
     groups = Group.objects.filter(user=conversation.owner_id)
     rows = ToolRule.objects.filter(Q(group=None) | Q(group__in=groups))

@@ -9,14 +9,14 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
 from conversations.models import Conversation, WebSearch
-from conversations.toolbox.tool_access import Bar, access_of
-from conversations.toolbox.toolset import Offered, offered
+from conversations.toolbox.tool_access import Denial, read_access
+from conversations.toolbox.toolset import Offered, list_offered
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
 from tools.framework.tool import Tool
 
 #: What a person can do about it: nothing here, where an administrator has decided or it is missing.
-_FIRM: tuple[Bar, ...] = ("site", "rule", "need")
-_WHY: dict[Bar, Promise] = {
+_FINAL: tuple[Denial, ...] = ("site", "rule", "need")
+_WHY: dict[Denial, Promise] = {
     "site": _("Switched off on this site."),
     "rule": _("Not allowed for you; an administrator can change that."),
     "need": _("What it needs is not set up."),
@@ -57,16 +57,16 @@ class SearchChoice:
     most: int = field(default_factory=lambda: conf.web_search_uses)
 
 
-def toolbox(conversation: Conversation) -> list[ToolRow]:
+def list_tools(conversation: Conversation) -> list[ToolRow]:
     """Give every tool in the order the model is told of them; web search has words of its own."""
-    return [_row(each) for each in offered(conversation) if each.name != NAME]
+    return [_build_row(each) for each in list_offered(conversation) if each.name != NAME]
 
 
-def search_choice(conversation: Conversation) -> SearchChoice:
+def read_search_choice(conversation: Conversation) -> SearchChoice:
     """Give what the person chose about searching the web, and whether it can be chosen."""
-    bar = access_of(conversation).bar(NAME)
+    bar = read_access(conversation).bar(NAME)
     chosen = conversation.web_search
-    if bar in _FIRM:
+    if bar in _FINAL:
         return SearchChoice(chosen, can_choose=False, why=_WHY[bar])
     if not is_search_possible(conversation):
         return SearchChoice(chosen, can_choose=False, why=_("Not here, or not by this model."))
@@ -74,14 +74,14 @@ def search_choice(conversation: Conversation) -> SearchChoice:
     return SearchChoice(chosen, can_choose=True, why=_WHY["private"] if is_apart else "")
 
 
-def at_hand(owner_id: int) -> list[tuple[str, str | Promise]]:
+def list_usable_tools(owner_id: int) -> list[tuple[str, str | Promise]]:
     """Give name and description of what a person has in a new conversation."""
-    rows = toolbox(Conversation(owner_id=owner_id, model=conf.model))
+    rows = list_tools(Conversation(owner_id=owner_id, model=conf.model))
     return [(row.name, row.description) for row in rows if row.is_on and not row.why]
 
 
-def _row(each: Offered) -> ToolRow:
-    can_switch = each.bar not in _FIRM
+def _build_row(each: Offered) -> ToolRow:
+    can_switch = each.bar not in _FINAL
     is_on = can_switch and each.bar != "chat"
     why = _WHY.get(each.bar, "") if each.bar else ""
     if isinstance(each.what, Tool):

@@ -13,25 +13,27 @@ from typing import Any
 
 from conversations.conf import conf
 from conversations.models import Conversation
-from conversations.toolbox.mail_accounts import has_mail
-from conversations.toolbox.mcp.approved import approved_tools
-from conversations.toolbox.tool_access import WORDS, Bar, access_of
+from conversations.toolbox.mail_accounts import has_mail_account
+from conversations.toolbox.mcp.approved_tools import supply_approved_tools
+from conversations.toolbox.tool_access import WORDS, Denial, read_access
 from conversations.toolbox.web_search import (
     NAME,
     excludes_private,
     has_read_privately,
-    search_tools,
+    list_search_tools,
 )
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
 from tools.framework.toolset import Supply, Toolset
 
 #: What a person can have that tools need (`@tool(needs=...)`), and how to know it.
-NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail}
+NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail_account}
 #: Other tools than the built-in ones, such as those of MCP servers.
-SOURCES: tuple[Callable[[Conversation], Supply], ...] = (approved_tools,)
+SOURCES: tuple[Callable[[Conversation], Supply], ...] = (supply_approved_tools,)
 #: Definitions of tools that the API itself runs.
-SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] = (search_tools,)
+SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] = (
+    list_search_tools,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,61 +42,61 @@ class Offered:
 
     name: str
     what: Tool | Mapping[str, Any]
-    bar: Bar | None
+    bar: Denial | None
 
 
-def offered(conversation: Conversation, known: Supply | None = None) -> list[Offered]:
+def list_offered(conversation: Conversation, known: Supply | None = None) -> list[Offered]:
     """Give every tool there is for the conversation, in the order the model is told of them.
 
     A conversation that is not saved stands for a new one of its owner. `known` are the tools that
     are run here, where they were read already.
     """
-    access = access_of(conversation)
+    access = read_access(conversation)
     had = {need for need, has in NEEDS.items() if has(conversation)}
     found = []
-    for tool in (known or known_tools(conversation)).tools:
+    for tool in (known or list_known_tools(conversation)).tools:
         has_needs = not tool.needs or tool.needs in had
         found.append(Offered(tool.name, tool, access.bar(tool.name, has_needs=has_needs)))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
     found += [Offered(each["name"], each, access.bar(each["name"])) for each in served]
-    return _beside_search(conversation, found)
+    return _separate_search_and_private(conversation, found)
 
 
-def toolset(conversation: Conversation, known: Supply | None = None) -> Toolset:
+def build_toolset(conversation: Conversation, known: Supply | None = None) -> Toolset:
     """Give what the conversation's agent has from its next turn on."""
-    known = known or known_tools(conversation)
+    known = known or list_known_tools(conversation)
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []
     refused = dict(known.missing)
-    for each in offered(conversation, known):
+    for each in list_offered(conversation, known):
         if each.bar is not None:
             refused[each.name] = WORDS[each.bar]
         elif isinstance(each.what, Tool):
-            tools[each.name] = _limited(each.what)
+            tools[each.name] = _limit_tool(each.what)
         else:
             served.append(each.what)
     return Toolset(tools, tuple(served), refused)
 
 
-def _beside_search(conversation: Conversation, found: list[Offered]) -> list[Offered]:
+def _separate_search_and_private(conversation: Conversation, found: list[Offered]) -> list[Offered]:
     """Keep searches of the web and what is private apart, unless the person allowed both."""
     searches = any(each.name == NAME and each.bar is None for each in found)
     if not searches or not excludes_private(conversation):
         return found
     if has_read_privately(conversation):
-        return [_barred(each, "private") if each.name == NAME else each for each in found]
-    return [_barred(each, "search") if _is_private(each) else each for each in found]
+        return [_deny(each, "private") if each.name == NAME else each for each in found]
+    return [_deny(each, "search") if _is_private(each) else each for each in found]
 
 
 def _is_private(each: Offered) -> bool:
     return isinstance(each.what, Tool) and each.what.is_private
 
 
-def _barred(each: Offered, bar: Bar) -> Offered:
+def _deny(each: Offered, bar: Denial) -> Offered:
     return replace(each, bar=each.bar or bar)
 
 
-def known_tools(conversation: Conversation) -> Supply:
+def list_known_tools(conversation: Conversation) -> Supply:
     """Give the tools that are run here, whether they may be used or not."""
     others = [source(conversation) for source in SOURCES]
     rest = {tool.name: tool for other in others for tool in other.tools if tool.name not in TOOLS}
@@ -102,7 +104,7 @@ def known_tools(conversation: Conversation) -> Supply:
     return Supply((*TOOLS.values(), *(rest[name] for name in sorted(rest))), missing)
 
 
-def _limited(tool: Tool) -> Tool:
+def _limit_tool(tool: Tool) -> Tool:
     """Give the tool within the site's limits, which its own are never above."""
     return replace(
         tool,

@@ -28,10 +28,10 @@ TYPE = "web_search_20250305"
 IMPORTED = "imported results"
 
 
-def search_tools(conversation: Conversation) -> Iterator[Mapping[str, Any]]:
+def list_search_tools(conversation: Conversation) -> Iterator[Mapping[str, Any]]:
     """Give the definition of web search where the conversation has it turned on."""
     if conversation.web_search and is_search_possible(conversation):
-        yield definition()
+        yield build_definition()
 
 
 def is_search_possible(conversation: Conversation) -> bool:
@@ -46,10 +46,10 @@ def is_search_possible(conversation: Conversation) -> bool:
 
 def has_read_privately(conversation: Conversation) -> bool:
     """Say whether a tool gave something private on the shown path."""
-    return not conversation._state.adding and bool(private_sources(conversation))
+    return not conversation._state.adding and bool(list_private_sources(conversation))
 
 
-def private_sources(conversation: Conversation) -> tuple[str, ...]:
+def list_private_sources(conversation: Conversation) -> tuple[str, ...]:
     """Name what gave something private on the shown path, in its order."""
     path = on_path("turn", conversation)
     calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
@@ -63,7 +63,7 @@ def excludes_private(conversation: Conversation) -> bool:
     return conversation.web_search == WebSearch.ALONE
 
 
-def definition() -> dict[str, Any]:
+def build_definition() -> dict[str, Any]:
     tool: dict[str, Any] = {"type": TYPE, "name": NAME, "max_uses": conf.web_search_uses}
     if conf.web_search_allowed:
         tool["allowed_domains"] = list(conf.web_search_allowed)

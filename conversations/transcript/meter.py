@@ -14,7 +14,7 @@ from conversations.reductions.policy import effective_numbers
 from conversations.transcript.shapes import Meter, Tick
 
 
-def meter(conversation: Conversation) -> Meter:
+def read_meter(conversation: Conversation) -> Meter:
     """Give how full the context is, and what the conversation has cost; two statements at most.
 
     The figure is that of the last reply, moved by what was appended and reduced since; where no
@@ -31,12 +31,12 @@ def meter(conversation: Conversation) -> Meter:
         source = "estimated" if found.moved else "reported"
         cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
-    ticks = _ticks(conversation, window)
+    ticks = _list_ticks(conversation, window)
     paid = {"cost_micros": found.cost_micros, "calls": found.calls}
     return Meter(tokens, window, percent, source, cached, ticks, **paid)
 
 
-def _ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
+def _list_ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
     try:
         policy = effective_numbers(conversation)
     except ContextError:

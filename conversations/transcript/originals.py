@@ -19,15 +19,15 @@ from conversations.log.tree import on_path
 from conversations.models import Conversation, Message, ToolCall
 
 
-def original(conversation_id: int, id: str) -> str | None:
+def read_original(conversation_id: int, id: str) -> str | None:
     """Give a tool result by its tool_use id, or a message by its number; None when unknown."""
-    return _found(_Rows.of(conversation_id), id)
+    return _find(_Rows.of(conversation_id), id)
 
 
-def recalled(conversation: Conversation, id: str) -> str | None:
+def recall_original(conversation: Conversation, id: str) -> str | None:
     """Give the same of the shown path alone."""
     rows, path = _Rows.of(conversation.pk), on_path("turn", conversation)
-    return _found(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
+    return _find(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +45,31 @@ class _Rows:
         )
 
 
-def _found(rows: _Rows, id: str) -> str | None:
+def _find(rows: _Rows, id: str) -> str | None:
     if "\0" in id:
         return None  # PostgreSQL cannot even be asked
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) < 19:
         message = rows.messages.filter(seq=int(number)).first()
         return None if message is None else _message_text(message)
-    content = _content(rows.calls, id)
-    return _imported(rows.messages, id) if content is None else result_text(content)
+    content = _read_output(rows.calls, id)
+    return _find_imported(rows.messages, id) if content is None else result_text(content)
 
 
-def original_images(conversation_id: int, id: str) -> list[str]:
+def list_original_images(conversation_id: int, id: str) -> list[str]:
     """Give the images of a tool result, as data URLs."""
     if "\0" in id:
         return []
-    return result_images(_content(_Rows.of(conversation_id).calls, id))
+    return result_images(_read_output(_Rows.of(conversation_id).calls, id))
 
 
-def _content(calls: QuerySet[ToolCall], id: str) -> Any:
+def _read_output(calls: QuerySet[ToolCall], id: str) -> Any:
     ended = calls.filter(tool_use_id=id).exclude(output=None)
     call = ended.select_related("output").first()
     return None if call is None or call.output is None else wire.decode(call.output.text)
 
 
-def _imported(messages: QuerySet[Message], id: str) -> str | None:
+def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
     """Look into the messages themselves: imported tool results have no row of their own."""
     quoted = wire.encode(id)
     for message in messages.filter(kind="results", content__contains=quoted):

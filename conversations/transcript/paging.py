@@ -24,12 +24,12 @@ from conversations.transcript.shapes import Turn as ShownTurn
 MARK = 12
 
 
-def asked(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
+def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
     """Give the turns that an address asks for; None when it asks for none, or for nothing."""
     pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
-        "before": transcript.transcript,
-        "after": later,
-        "m": around,
+        "before": transcript.read_transcript,
+        "after": read_page_after,
+        "m": read_page_around,
     }
     for name, page in pages.items():
         value = str(values.get(name, ""))
@@ -38,7 +38,7 @@ def asked(conversation: Conversation, values: Mapping[str, Any]) -> Transcript |
     return None
 
 
-def around(conversation: Conversation, seq: int) -> Transcript | None:
+def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
     """Give the turns around that of a message; None when there is no such message."""
     found = Message.objects.filter(conversation=conversation, seq=seq)
     number = found.values_list("turn__number", flat=True).first()
@@ -48,31 +48,31 @@ def around(conversation: Conversation, seq: int) -> Transcript | None:
     ended = path_turns(conversation, end=end, start=number).exclude(state__in=LIVE)
     behind = ended.order_by("number").values_list("number", flat=True)
     upto = list(behind[: transcript.PAGE // 2])
-    page = _ended(conversation, upto[-1] if upto else number)
+    page = _list_ended(conversation, upto[-1] if upto else number)
     shown = page[: transcript.PAGE][::-1]
     return Transcript(
-        tuple(transcript.turns_of(conversation, shown, None)),
+        tuple(transcript.build_turns(conversation, shown, None)),
         shown[0].number if len(page) > transcript.PAGE else None,
     )
 
 
-def later(conversation: Conversation, after: int) -> Transcript:
+def read_page_after(conversation: Conversation, after: int) -> Transcript:
     """Give the page of ended turns behind one; running ones have a place of their own."""
     end = end_of(conversation, after)
     rows = path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
     page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
     shown = page[: transcript.PAGE]
     return Transcript(
-        tuple(transcript.turns_of(conversation, shown, None)),
+        tuple(transcript.build_turns(conversation, shown, None)),
         None,
         later=shown[-1].number if len(page) > transcript.PAGE else None,
     )
 
 
-def whole(conversation: Conversation, page: Transcript) -> Transcript:
+def complete_page(conversation: Conversation, page: Transcript) -> Transcript:
     """Make a page of its own of some turns: with the ways on, and the path it follows."""
     if not page.turns:
-        return transcript.transcript(conversation)
+        return transcript.read_transcript(conversation)
     first, last = page.turns[0], page.turns[-1]
     end = end_of(conversation, last.number)
     ended = path_turns(conversation, end=end, most=2).exclude(state__in=LIVE)
@@ -86,7 +86,7 @@ def whole(conversation: Conversation, page: Transcript) -> Transcript:
     )
 
 
-def halves(
+def split_running(
     conversation: Conversation, page: Transcript
 ) -> tuple[Transcript, list[ShownTurn], Bookmark]:
     """Part what has ended from what runs; the bookmark is where the first part ends.
@@ -96,10 +96,10 @@ def halves(
     ended = [turn for turn in page.turns if not turn.is_live]
     running = [turn for turn in page.turns if turn.is_live]
     after = page.newest or (ended[-1].number if ended else 0)
-    return replace(page, turns=tuple(ended)), running, bookmark(conversation, after)
+    return replace(page, turns=tuple(ended)), running, read_bookmark(conversation, after)
 
 
-def bookmark(conversation: Conversation, after: int) -> Bookmark:
+def read_bookmark(conversation: Conversation, after: int) -> Bookmark:
     """Give the bookmark of an ended turn: a link of its chain stands for all before it.
 
     What was reduced by hand belongs to its turn, too: a page that did not hear of it is another.
@@ -116,7 +116,7 @@ def bookmark(conversation: Conversation, after: int) -> Bookmark:
     return Bookmark(after, last[1][-MARK:] if last else "")
 
 
-def told(query: bytes) -> Bookmark:
+def parse_bookmark(query: bytes) -> Bookmark:
     """Read the bookmark of a page; one that makes no sense is none."""
     values = parse_qs(query.decode("ascii", "replace"))
     after, mark = (values.get(name, [""]) for name in ("after", "mark"))
@@ -124,19 +124,19 @@ def told(query: bytes) -> Bookmark:
     return Bookmark(int(after[0]), mark[0]) if is_number else Bookmark()
 
 
-def is_known(conversation: Conversation, found: Bookmark) -> bool:
+def is_same_history(conversation: Conversation, found: Bookmark) -> bool:
     """Say whether this is the history that a page was made of."""
-    return not found.after or found == bookmark(conversation, found.after)
+    return not found.after or found == read_bookmark(conversation, found.after)
 
 
-def _ended(conversation: Conversation, end: int) -> list[Any]:
+def _list_ended(conversation: Conversation, end: int) -> list[Any]:
     rows = path_turns(conversation, end=end, most=transcript.PAGE + 2)
     page = rows.exclude(state__in=LIVE).order_by("-number").select_related("draft")
     return list(page[: transcript.PAGE + 1])
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """A block that is no text: its place in the prompt, and a name for it."""
 
     place: int
@@ -144,13 +144,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EditablePrompt:
     number: int
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[PromptPart, ...]
 
 
-def draft(turn: Turn) -> Draft | None:
+def read_editable_prompt(turn: Turn) -> EditablePrompt | None:
     """Give what there is to edit; None where a person has written nothing."""
     prompt = turn.messages.filter(kind="prompt").first()
     if prompt is None or turn.continues_id is not None:
@@ -159,8 +159,8 @@ def draft(turn: Turn) -> Draft | None:
     names = {"image": _("Image"), "document": _("File")}
     texts = [block["text"] for _place, block in blocks if block["type"] == "text"]
     parts = tuple(
-        Part(place, str(block.get("title") or names.get(block["type"], block["type"])))
+        PromptPart(place, str(block.get("title") or names.get(block["type"], block["type"])))
         for place, block in blocks
         if block["type"] != "text"
     )
-    return Draft(turn.number, "\n\n".join(texts), parts)
+    return EditablePrompt(turn.number, "\n\n".join(texts), parts)

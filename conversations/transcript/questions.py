@@ -27,7 +27,7 @@ class Question:
     expires_at: datetime
 
 
-def open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:
+def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:
     """Give the open questions of turns that wait, by turn."""
     waiting = [turn.pk for turn in turns if turn.state == "approval_wait"]
     found: dict[int, tuple[Question, ...]] = {}
@@ -36,7 +36,7 @@ def open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:
     rows = Approval.objects.filter(call__turn__in=waiting, decision=None)
     for row in rows.select_related("call").order_by("call__answer_id", "call__position"):
         turn = row.call.turn_id
-        found[turn] = (*found.get(turn, ()), _question(row))
+        found[turn] = (*found.get(turn, ()), _build_question(row))
     return found
 
 
@@ -45,7 +45,7 @@ def waits_for_person(conversation: Conversation) -> bool:
     return conversation.turns.filter(state="approval_wait").exists()
 
 
-def _question(row: Approval) -> Question:
+def _build_question(row: Approval) -> Question:
     given: dict[str, Any] = wire.decode(row.call.input)
     return Question(
         id=row.pk,
@@ -53,13 +53,13 @@ def _question(row: Approval) -> Question:
         digest=row.arguments_digest,
         reason=row.reason,
         destination=visible(row.destination),
-        arguments=tuple((visible(name), _shown(value)) for name, value in given.items()),
+        arguments=tuple((visible(name), _format_value(value)) for name, value in given.items()),
         sources=row.sources,
         expires_at=row.expires_at,
     )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return visible(value)
     return visible(json.dumps(value, ensure_ascii=False, indent=2))

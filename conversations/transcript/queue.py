@@ -25,14 +25,14 @@ class Queue:
     is_live: bool = False
 
 
-def queue(conversation: Conversation) -> Queue:
+def read_queue(conversation: Conversation) -> Queue:
     """Give what waits in a conversation; one query where nothing does, else two."""
     rows = conversation.queued_prompts.values_list("client_id", "content")
-    found = tuple(_waiting(str(client_id), content) for client_id, content in rows)
+    found = tuple(_build_waiting(str(client_id), content) for client_id, content in rows)
     return Queue(found, bool(found) and conversation.turns.filter(state__in=LIVE).exists())
 
 
-def _waiting(id: str, content: str) -> Waiting:
+def _build_waiting(id: str, content: str) -> Waiting:
     blocks = wire.decode(content)
     texts = [block["text"] for block in blocks if block["type"] == "text"]
     return Waiting(id, "\n\n".join(texts), len(blocks) - len(texts))

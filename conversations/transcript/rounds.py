@@ -10,12 +10,12 @@ from conversations.context.steps.pinned import Pin
 from conversations.context.view import wire
 from conversations.models import ApiResult, Message, ToolCall
 from conversations.rendering import render
-from conversations.transcript.server_tools import cited, served_cards
+from conversations.transcript.server_tools import build_server_cards, join_cited_text
 from conversations.transcript.shapes import Live, Marker, Round, ToolCard
-from conversations.transcript.tool_cards import tool_card
+from conversations.transcript.tool_cards import build_tool_card
 
 
-def rounds_of(
+def build_rounds(
     held: frozenset[Pin],
     messages: list[Message],
     markers: list[Marker],
@@ -24,10 +24,10 @@ def rounds_of(
 ) -> list[Round]:
     """Give the rounds of a turn, each with what was reduced before it."""
     answers = [m for m in messages if m.kind == "answer"]
-    outputs = _outputs(messages)
+    outputs = _map_outputs(messages)
     paid = {result.answer_id: result for result in results}
     rounds = [
-        _round(held, number, answer, outputs, tools, paid.get(answer.pk))
+        _build_round(held, number, answer, outputs, tools, paid.get(answer.pk))
         for number, answer in enumerate(answers, 1)
     ]
     for marker in markers:
@@ -38,7 +38,7 @@ def rounds_of(
     return rounds
 
 
-def _round(
+def _build_round(
     held: frozenset[Pin],
     number: int,
     answer: Message,
@@ -48,16 +48,16 @@ def _round(
 ) -> Round:
     blocks = wire.decode(answer.content)
     cards: list[ToolCard] = [
-        tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
+        build_tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
         for block in blocks
         if block["type"] == "tool_use"
     ]
-    told = cited(blocks)
+    told = join_cited_text(blocks)
     return Round(
         number=number,
         thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
         html=render(told.text),
-        tools=(*served_cards(blocks), *cards),
+        tools=(*build_server_cards(blocks), *cards),
         tokens=result.output_tokens if result else None,
         cost_micros=result.cost_micros if result else None,
         call_id=result.call_id if result else None,
@@ -66,7 +66,7 @@ def _round(
     )
 
 
-def live_of(row: models.Turn, live: Live | None, number: int) -> Live | None:
+def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
     """Give the running answer: as the hub has it, else as the last checkpoint has it."""
     if live is not None:
         return live
@@ -76,7 +76,7 @@ def live_of(row: models.Turn, live: Live | None, number: int) -> Live | None:
     return Live(row.number, number, draft.thinking, "", render(draft.text))
 
 
-def with_live(rounds: list[Round], live: Live | None) -> list[Round]:
+def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
     """Put the text on its way into its round; a round already stored stays as it is."""
     if live is None or any(row.number == live.round and row.html for row in rounds):
         return rounds
@@ -86,12 +86,12 @@ def with_live(rounds: list[Round], live: Live | None) -> list[Round]:
     return [*kept, shown]
 
 
-def said(content: str) -> str:
+def join_text(content: str) -> str:
     """Give what is said in a message, without its other blocks."""
-    return cited(wire.decode(content)).text
+    return join_cited_text(wire.decode(content)).text
 
 
-def _outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:
+def _map_outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:
     """Map tool_use ids to their tool_result blocks."""
     return {
         block["tool_use_id"]: block

@@ -13,7 +13,7 @@ from typing import Any
 from conversations.context.view.blocks import SERVER_CALLS, answers_server
 from conversations.rendering.links import host, is_allowed
 from conversations.transcript.shapes import Source, ToolCard
-from conversations.transcript.tool_cards import SHOWN, brief
+from conversations.transcript.tool_cards import SHOWN, shorten_input
 
 LONGEST_TITLE, LONGEST_QUOTE = 200, 300
 _CITED = "web_search_result_location"
@@ -28,23 +28,23 @@ _WRONG = {
 }
 
 
-def served_cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
+def build_server_cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
     """Give the calls of tools that the API ran, with what came of them."""
     results = {block.get("tool_use_id"): block for block in blocks if answers_server(block["type"])}
     return [
-        _card(block, results.get(block.get("id")))
+        _build_card(block, results.get(block.get("id")))
         for block in blocks
         if block["type"] in SERVER_CALLS
     ]
 
 
-def _card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
+def _build_card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
     asked = use.get("input") if isinstance(use.get("input"), dict) else {}
-    output, is_error = _output(result.get("content")) if result else ("", False)
+    output, is_error = _format_output(result.get("content")) if result else ("", False)
     return ToolCard(
         id=str(use.get("id", "")),
         name=str(use.get("name", "")),
-        brief=brief(asked or {}),
+        brief=shorten_input(asked or {}),
         input=json.dumps(asked, ensure_ascii=False, indent=2),
         state="error" if is_error else "ok" if result else "cancelled",
         output=output[:SHOWN],
@@ -55,32 +55,32 @@ def _card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
     )
 
 
-def _output(content: Any) -> tuple[str, bool]:
+def _format_output(content: Any) -> tuple[str, bool]:
     """Give what a call found as text, and whether it is an error."""
     if isinstance(content, dict) and "error_code" in content:
         code = str(content["error_code"])
         return _WRONG.get(code, f"It failed: {code[:80]}."), True
     if not isinstance(content, list):
         return json.dumps(content, ensure_ascii=False, indent=2), False
-    return "\n\n".join(map(_found, content)) or "Nothing was found.", False
+    return "\n\n".join(map(_format_result, content)) or "Nothing was found.", False
 
 
-def _found(row: Any) -> str:
+def _format_result(row: Any) -> str:
     if not isinstance(row, dict) or row.get("type") != "web_search_result":
         return f"[{row.get('type') if isinstance(row, dict) else 'result'}]"
-    age = f" ({_line(row['page_age'], 60)})" if row.get("page_age") else ""
-    return f"{_line(row.get('title'), LONGEST_TITLE)}{age}\n{_line(row.get('url'), 2_000)}"
+    age = f" ({_shorten(row['page_age'], 60)})" if row.get("page_age") else ""
+    return f"{_shorten(row.get('title'), LONGEST_TITLE)}{age}\n{_shorten(row.get('url'), 2_000)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class CitedText:
     """An answer's text with the numbers of its sources in it, and the sources."""
 
     text: str
     sources: tuple[Source, ...]
 
 
-def cited(blocks: list[dict[str, Any]]) -> Cited:
+def join_cited_text(blocks: list[dict[str, Any]]) -> CitedText:
     """Put the text of an answer together; what is cited in it gets the number of its source.
 
     The API cuts a text where a citation begins and ends: such pieces belong together.
@@ -91,38 +91,38 @@ def cited(blocks: list[dict[str, Any]]) -> Cited:
         if block["type"] != "text":
             was_text = False
             continue
-        numbers = [_number(each, sources) for each in _citations(block)]
+        numbers = [_number_source(each, sources) for each in _list_citations(block)]
         is_joined = was_text and (was_cited or bool(numbers))
-        text += ("" if is_joined or not text else "\n\n") + _marked(block["text"], numbers)
+        text += ("" if is_joined or not text else "\n\n") + _append_numbers(block["text"], numbers)
         was_text, was_cited = True, bool(numbers)
-    return Cited(text, tuple(sources.values()))
+    return CitedText(text, tuple(sources.values()))
 
 
-def _citations(block: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_citations(block: dict[str, Any]) -> list[dict[str, Any]]:
     rows = block.get("citations")
     return [each for each in rows if each.get("type") == _CITED] if isinstance(rows, list) else []
 
 
-def _number(citation: dict[str, Any], sources: dict[str, Source]) -> int:
+def _number_source(citation: dict[str, Any], sources: dict[str, Source]) -> int:
     url = str(citation.get("url", ""))
     if url not in sources:
         sources[url] = Source(
             number=len(sources) + 1,
-            title=_line(citation.get("title"), LONGEST_TITLE) or _line(url, LONGEST_TITLE),
+            title=_shorten(citation.get("title"), LONGEST_TITLE) or _shorten(url, LONGEST_TITLE),
             url=url if is_allowed(url) else "",
             host=host(url),
-            quote=_line(citation.get("cited_text"), LONGEST_QUOTE),
+            quote=_shorten(citation.get("cited_text"), LONGEST_QUOTE),
         )
     return sources[url].number
 
 
-def _marked(text: str, numbers: list[int]) -> str:
+def _append_numbers(text: str, numbers: list[int]) -> str:
     """Write the numbers behind the last word, where Markdown does not read them as links."""
     said = text.rstrip()
     marks = "".join(rf"\[{number}\]" for number in dict.fromkeys(numbers))
     return f"{said} {marks}{text[len(said) :]}" if marks else text
 
 
-def _line(value: object, most: int) -> str:
+def _shorten(value: object, most: int) -> str:
     words = " ".join(str(value or "").split())
     return words if len(words) <= most else words[: most - 1] + "…"

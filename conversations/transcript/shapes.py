@@ -7,7 +7,7 @@ from datetime import datetime
 
 from conversations.files.shapes import Attached
 from conversations.log.tree import Versions
-from conversations.reductions.shapes import Keep
+from conversations.reductions.shapes import PinState
 from conversations.transcript.questions import Question
 
 
@@ -122,8 +122,8 @@ class Turn:
     source: str = ""
     can_retry: bool = False
     #: The prompt and the last answer as what can be pinned; None while there is none.
-    prompt_keep: Keep | None = None
-    answer_keep: Keep | None = None
+    prompt_keep: PinState | None = None
+    answer_keep: PinState | None = None
     #: The number of the prompt, to link to.
     prompt_seq: int | None = None
     #: The turn before it on its path (0: none); None when it has no other versions.

@@ -17,7 +17,7 @@ BRIEF = 120
 FILE_TOOLS = frozenset({"read_file", "write_file", "edit_file", "move_file"})
 
 
-def tool_card(
+def build_tool_card(
     held: frozenset[Pin],
     use: dict[str, Any],
     call: ToolCall | None,
@@ -33,7 +33,7 @@ def tool_card(
     return ToolCard(
         id=use["id"],
         name=use["name"],
-        brief=brief(use["input"]),
+        brief=shorten_input(use["input"]),
         input=json.dumps(use["input"], ensure_ascii=False, indent=2),
         state=call.state if call is not None else state,
         output=output[:SHOWN],
@@ -42,30 +42,30 @@ def tool_card(
         milliseconds=_milliseconds(call),
         is_pinned=use["id"] in held,
         running_since=call.started_at if call is not None and call.state == "started" else None,
-        file=_file(use["name"], call),
+        file=_find_file(use["name"], call),
     )
 
 
-def _file(name: str, call: ToolCall | None) -> str:
+def _find_file(name: str, call: ToolCall | None) -> str:
     """Give the path of the file that a call was about and that it left there."""
     details = call.details if call is not None and name in FILE_TOOLS else None
     path = details.get("path") if isinstance(details, dict) else None
     return path if isinstance(path, str) else ""
 
 
-def with_left_out(turn: Turn, out: frozenset[str]) -> Turn:
+def mark_excluded(turn: Turn, out: frozenset[str]) -> Turn:
     """Say on the cards of a turn which results a person left out."""
     if not any(card.id in out for row in turn.rounds for card in row.tools):
         return turn
-    return replace(turn, rounds=tuple(round_left_out(row, out) for row in turn.rounds))
+    return replace(turn, rounds=tuple(mark_round_excluded(row, out) for row in turn.rounds))
 
 
-def round_left_out(row: Round, out: frozenset[str]) -> Round:
+def mark_round_excluded(row: Round, out: frozenset[str]) -> Round:
     tools = (replace(card, is_left_out=card.id in out) for card in row.tools)
     return replace(row, tools=tuple(tools))
 
 
-def brief(value: dict[str, Any]) -> str:
+def shorten_input(value: dict[str, Any]) -> str:
     """Give the main input on one line."""
     words = [str(item) for item in value.values() if isinstance(item, str | int | float)]
     line = " ".join(words[0].split()) if words else ""

@@ -22,15 +22,20 @@ from conversations.files.attachments_shown import files_of, shown_files
 from conversations.files.shapes import Attached
 from conversations.log.tree import path_turns, version_id, versions, versions_of
 from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
-from conversations.reductions.pins import pins
-from conversations.reductions.shapes import Keep
-from conversations.reductions.taken_out import can_restore, can_undo, left_out, taken_back
+from conversations.reductions.pins import list_pins
+from conversations.reductions.removed_originals import (
+    can_restore,
+    can_undo,
+    list_excluded,
+    list_undone,
+)
+from conversations.reductions.shapes import PinState
 from conversations.rendering import plain
-from conversations.transcript.questions import open_questions
-from conversations.transcript.rounds import live_of, rounds_of, said, with_live
+from conversations.transcript.questions import list_open_questions
+from conversations.transcript.rounds import add_live, build_rounds, find_live, join_text
 from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
-from conversations.transcript.tool_cards import round_left_out, with_left_out
-from conversations.transcript.words import chip, hint
+from conversations.transcript.tool_cards import mark_excluded, mark_round_excluded
+from conversations.transcript.words import describe_ending, explain_ending
 
 PAGE = 20
 #: Turns behind the one a page ends with, beyond which it is built anew.
@@ -40,7 +45,7 @@ _END = 2**62
 CAN_RETRY = ("failed", "interrupted", "cancelled")
 
 
-def transcript(
+def read_transcript(
     conversation: Conversation, before: int | None = None, live: Live | None = None
 ) -> Transcript:
     """Give a page of turns: the last ones of the shown path, or those before a turn on its path."""
@@ -50,10 +55,12 @@ def transcript(
     page = list(rows.order_by("-number").select_related("draft"))
     shown = page[:PAGE][::-1]
     earlier = shown[0].number if len(page) > PAGE else None
-    return Transcript(tuple(turns_of(conversation, shown, live)), earlier)
+    return Transcript(tuple(build_turns(conversation, shown, live)), earlier)
 
 
-def turns_after(conversation: Conversation, after: int, live: Live | None) -> list[Turn] | None:
+def list_turns_after(
+    conversation: Conversation, after: int, live: Live | None
+) -> list[Turn] | None:
     """Give the turns behind one, with the text of the running answer as the hub has it.
 
     None when that turn is not on the shown path, or too far back.
@@ -65,16 +72,16 @@ def turns_after(conversation: Conversation, after: int, live: Live | None) -> li
         return None
     if first is not None and not after and first.parent:
         return None
-    return turns_of(conversation, [row for row in found if row.number > after], live)
+    return build_turns(conversation, [row for row in found if row.number > after], live)
 
 
-def turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
+def read_turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
     """Give a turn; one that only begins is its prompt: its rounds are told behind it."""
     rows = conversation.turns.filter(number=number).select_related("draft")
-    return turns_of(conversation, list(rows), None, is_begun=is_begun)[0]
+    return build_turns(conversation, list(rows), None, is_begun=is_begun)[0]
 
 
-def round_of(conversation: Conversation, turn: int, number: int) -> Round:
+def read_round(conversation: Conversation, turn: int, number: int) -> Round:
     """Give one round of a turn without those around it, of which an agent's turn has many.
 
     One that has no answer yet has what was reduced before it.
@@ -84,23 +91,23 @@ def round_of(conversation: Conversation, turn: int, number: int) -> Round:
     answers = messages.filter(kind="answer").values_list("seq", flat=True)
     before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
     since = Transformation.objects.filter(turn__in=rows, seq__gt=before, seq__lt=own)
-    markers = _markers(conversation, list(since.defer("edits", "policy").order_by("seq")))
+    markers = _build_markers(conversation, list(since.defer("edits", "policy").order_by("seq")))
     if own == _END:
         return Round(number, markers=tuple(markers))
     tools = ToolCall.objects.filter(turn__in=rows, answer__seq=own).select_related("output")
     results = ApiResult.objects.filter(call__turn__in=rows, answer__seq=own)
-    found = rounds_of(
-        pins(conversation),
+    found = build_rounds(
+        list_pins(conversation),
         list(messages.filter(seq__gte=own, seq__lt=behind)),
         markers,
         {call.tool_use_id: call for call in tools},
         list(results.select_related("call").defer("usage")),
     )
     shown = replace(found[0], number=number)
-    return round_left_out(shown, left_out(conversation)) if shown.tools else shown
+    return mark_round_excluded(shown, list_excluded(conversation)) if shown.tools else shown
 
 
-def turns_of(
+def build_turns(
     conversation: Conversation,
     rows: list[models.Turn],
     live: Live | None,
@@ -108,50 +115,50 @@ def turns_of(
     is_begun: bool = True,
 ) -> list[Turn]:
     kinds = {} if is_begun else {"kind": "prompt"}
-    messages = _grouped(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
+    messages = _group_by_turn(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
-    changes = _grouped(reduced.order_by("seq")) if is_begun else {}
+    changes = _group_by_turn(reduced.order_by("seq")) if is_begun else {}
     # What only an answer, or only a tool has, is not looked up where there is none.
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
-    tools = _grouped(called) if any('"tool_use"' in content for content in answers) else {}
-    results = _paid(rows) if is_begun else {}
-    held = pins(conversation)
+    tools = _group_by_turn(called) if any('"tool_use"' in content for content in answers) else {}
+    results = _list_results(rows) if is_begun else {}
+    held = list_pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
     files = files_of(conversation, prompts)
     others = versions(conversation, {row.parent for row in rows})
     shown = [
-        _turn(
+        _build_turn(
             conversation,
             held,
             files,
             row,
             others[row.parent],
             messages.get(row.pk, []),
-            _markers(conversation, changes.get(row.pk, [])),
+            _build_markers(conversation, changes.get(row.pk, [])),
             {call.tool_use_id: call for call in tools.get(row.pk, [])},
             results.get(row.pk, []),
             live if live is not None and live.turn == row.number else None,
         )
         for row in rows
     ]
-    return _with_cards(conversation, rows, shown)
+    return _add_tool_states(conversation, rows, shown)
 
 
-def _with_cards(
+def _add_tool_states(
     conversation: Conversation, rows: list[models.Turn], shown: list[Turn]
 ) -> list[Turn]:
     """Add what is said of the turns' tools: what is left out of requests, and open questions."""
     has_cards = any(one.tools for turn in shown for one in turn.rounds)
-    out = left_out(conversation) if has_cards else frozenset[str]()
-    asked = open_questions(rows)
+    out = list_excluded(conversation) if has_cards else frozenset[str]()
+    asked = list_open_questions(rows)
     return [
-        replace(with_left_out(turn, out), questions=asked.get(row.pk, ()))
+        replace(mark_excluded(turn, out), questions=asked.get(row.pk, ()))
         for row, turn in zip(rows, shown, strict=True)
     ]
 
 
-def _turn(
+def _build_turn(
     conversation: Conversation,
     held: frozenset[Pin],
     files: dict[str, Attached],
@@ -165,10 +172,10 @@ def _turn(
 ) -> Turn:
     prompt = next((m for m in messages if m.kind == "prompt"), None)
     answers = [m for m in messages if m.kind == "answer"]
-    text = said(prompt.content) if prompt else ""
-    found = rounds_of(held, messages, markers, tools, results)
+    text = join_text(prompt.content) if prompt else ""
+    found = build_rounds(held, messages, markers, tools, results)
     if row.is_live:
-        found = with_live(found, live_of(row, live, len(found) + 1))
+        found = add_live(found, find_live(row, live, len(found) + 1))
     return Turn(
         number=row.number,
         parent=row.parent,
@@ -180,22 +187,22 @@ def _turn(
         prompt_html=plain(text) if text else "",
         files=shown_files(prompt.content, files) if prompt else (),
         rounds=tuple(found),
-        **_standing(row, has_answer=bool(answers)),
+        **_describe_state(row, has_answer=bool(answers)),
         cost_micros=sum(result.cost_micros for result in results),
-        source="\n\n".join(said(m.content) for m in answers).strip(),
+        source="\n\n".join(join_text(m.content) for m in answers).strip(),
         prompt_seq=prompt.seq if prompt else None,
-        prompt_keep=_keep(prompt, held),
-        answer_keep=_keep(answers[-1] if answers else None, held),
+        prompt_keep=_pin_state(prompt, held),
+        answer_keep=_pin_state(answers[-1] if answers else None, held),
     )
 
 
-def _standing(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
+def _describe_state(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
     """Say how the turn stands and what can be done about it."""
     return {
         "state": row.state,
         "is_live": row.is_live,
-        "chip": chip(row.state, row.finish_reason, row.error_code),
-        "hint": hint(row.state, row.finish_reason, has_answer=has_answer),
+        "chip": describe_ending(row.state, row.finish_reason, row.error_code),
+        "hint": explain_ending(row.state, row.finish_reason, has_answer=has_answer),
         "is_too_long": (row.state, row.finish_reason) == ("failed", "context"),
         "can_retry": row.state in CAN_RETRY,
         "error": row.error_text,
@@ -206,12 +213,12 @@ def _standing(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
     }
 
 
-def _keep(message: Message | None, held: frozenset[Pin]) -> Keep | None:
-    return None if message is None else Keep(message_id(message.seq), message.seq in held)
+def _pin_state(message: Message | None, held: frozenset[Pin]) -> PinState | None:
+    return None if message is None else PinState(message_id(message.seq), message.seq in held)
 
 
-def _markers(conversation: Conversation, rows: list[Transformation]) -> list[Marker]:
-    back = taken_back(rows)
+def _build_markers(conversation: Conversation, rows: list[Transformation]) -> list[Marker]:
+    back = list_undone(rows)
     return [
         Marker(
             row.seq,
@@ -229,14 +236,14 @@ def _markers(conversation: Conversation, rows: list[Transformation]) -> list[Mar
     ]
 
 
-def _grouped(rows: Iterable[Any]) -> dict[int, list[Any]]:
+def _group_by_turn(rows: Iterable[Any]) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
     for row in rows:
         found.setdefault(row.turn_id, []).append(row)
     return found
 
 
-def _paid(rows: list[models.Turn]) -> dict[int, list[ApiResult]]:
+def _list_results(rows: list[models.Turn]) -> dict[int, list[ApiResult]]:
     # A title is no part of the answer whose cost is shown.
     paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
     found: dict[int, list[ApiResult]] = {}

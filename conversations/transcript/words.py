@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from conversations.rendering.numbers import budget_name
 
 
-def chip(state: str, reason: str, code: str = "") -> str:
+def describe_ending(state: str, reason: str, code: str = "") -> str:
     """Say how a turn ended when it did not end plainly; "" when it did."""
     match state, reason:
         case "cancelled", _reason:
@@ -19,7 +19,7 @@ def chip(state: str, reason: str, code: str = "") -> str:
         case "failed", "context":
             return _("Too long for the model")
         case _state, "loop_limit":
-            return _limit(code)
+            return _describe_limit(code)
         case "failed", _reason:
             return _("Failed")
         case _state, "max_tokens":
@@ -36,7 +36,7 @@ def chip(state: str, reason: str, code: str = "") -> str:
             return ""
 
 
-def _limit(code: str) -> str:
+def _describe_limit(code: str) -> str:
     match code:
         case "turn_money":
             return _("Stopped at the limit of cost for one turn")
@@ -52,7 +52,7 @@ def _limit(code: str) -> str:
             return _("Stopped at a limit for one turn")
 
 
-def hint(state: str, reason: str, *, has_answer: bool) -> str:
+def explain_ending(state: str, reason: str, *, has_answer: bool) -> str:
     """Say what an ending means and what can be done; "" where the chip says it all."""
     match state, reason:
         case "done", "pause_turn" | "max_tokens" | "loop_limit" if not has_answer:
@@ -79,7 +79,7 @@ def hint(state: str, reason: str, *, has_answer: bool) -> str:
             return ""
 
 
-def not_sent(period: str) -> str:
+def explain_not_sent(period: str) -> str:
     """Say why a message is not taken that no answer could follow."""
     return _(
         "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"

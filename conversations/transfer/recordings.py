@@ -17,7 +17,7 @@ from typing import Any
 from conversations.context.errors import ContextError
 from conversations.context.view import attachment_refs, rules, wire
 from conversations.context.view.view import THINKING, Kind, Message, View
-from conversations.transfer.particulars import NO_IMAGE, is_image, plain, time, title
+from conversations.transfer.record_fields import NO_IMAGE, is_image, plain, time, title
 
 ENDS_HERE = "The recording ends here: this tool call has no result."
 #: Longer ids are no ids; the id is part of the title.

@@ -13,7 +13,7 @@ from conversations.conf import conf
 from conversations.models import User
 from conversations.transfer.formats import as_record
 from conversations.transfer.importing import import_recording
-from conversations.transfer.particulars import plain
+from conversations.transfer.record_fields import plain
 from conversations.transfer.recordings import (
     AlreadyImported,
     RecordError,

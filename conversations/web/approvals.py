@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from conversations.agent.events import TurnChanged
-from conversations.library.access import conversation_for
+from conversations.library.access import get_conversation
 from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.toolbox.approvals import ApprovalError
-from conversations.toolbox.approvals import decide as decide_question
+from conversations.toolbox.approvals import decide_approval as decide_question
 from conversations.web.forms.chat import DecisionForm, problem
 from conversations.web.responses import back, person, refused
 
@@ -26,7 +26,7 @@ _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take a person's decision; the turn goes on when it was the last one."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
+    conversation = get_conversation(user, public_id)
     form = DecisionForm(request.POST)
     if not form.is_valid():
         return refused(request, conversation, problem(form))
@@ -36,5 +36,5 @@ def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return refused(request, conversation, error.text, _STATUS[error.code])
     async_to_sync(announce)(conversation.pk, TurnChanged(turn.number))
     if turn.state == "tool_wait":
-        dispatch.wake(turn.pk)
+        dispatch.wake_turn(turn.pk)
     return back(request, conversation)

@@ -19,23 +19,23 @@ from conversations.budgets.notices import limits, limits_of
 from conversations.conf import conf
 from conversations.files.attachments import AttachmentError, store_uploads
 from conversations.library.access import (
-    conversation_for,
-    enabled_models,
-    live_turn,
-    newest,
+    find_live_turn,
+    find_newest,
+    get_conversation,
+    list_enabled_models,
     was_sent,
 )
-from conversations.library.sidebar import listing
+from conversations.library.sidebar import read_sidebar
 from conversations.live.publish import announce
-from conversations.reductions.original_state import standing
-from conversations.reductions.reduction import reduction as reduction_of
+from conversations.reductions.original_state import read_original_state
+from conversations.reductions.reduction_page import read_reduction as reduction_of
 from conversations.runtime import dispatch
-from conversations.toolbox.tool_list import at_hand
+from conversations.toolbox.tool_list import list_usable_tools
 from conversations.transcript import meter as meters
 from conversations.transcript import paging, queue, transcript
-from conversations.transcript.originals import original, original_images
+from conversations.transcript.originals import list_original_images, read_original
 from conversations.transcript.shapes import Bookmark, Transcript
-from conversations.transcript.words import not_sent
+from conversations.transcript.words import explain_not_sent
 from conversations.turns import turns as services
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import waits
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @login_required
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    found = newest(person(request))
+    found = find_newest(person(request))
     return redirect("new_chat") if found is None else redirect("chat", found.public_id)
 
 
@@ -63,8 +63,8 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @require_safe
 def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The chat: its newest turns, those `before` or `after` one, or those around message `m`."""
-    conversation = conversation_for(person(request), public_id)
-    page = paging.asked(conversation, request.GET)
+    conversation = get_conversation(person(request), public_id)
+    page = paging.read_requested_page(conversation, request.GET)
     if page is not None and request.htmx:  # type: ignore[attr-defined]
         context = {"conversation": conversation, "transcript": page}
         return render(request, "conversations/_partials/earlier.html", context)
@@ -75,15 +75,15 @@ def _page(
     request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
 ) -> dict[str, object]:
     user = person(request)
-    models = enabled_models()
+    models = list_enabled_models()
     chosen = preferences(user.preferences)
     model = chosen.model if chosen.model in models else conf.model
     context: dict[str, object] = {
         "conversation": conversation,
-        "sidebar": listing(user, conversation),
+        "sidebar": read_sidebar(user, conversation),
         "models": models,
         "default_model": model,
-        "tools": [] if conversation else at_hand(user.pk),
+        "tools": [] if conversation else list_usable_tools(user.pk),
         "can_review": user.is_staff,
         "example_prompts": EXAMPLES,
         "bookmark": Bookmark(),
@@ -93,14 +93,18 @@ def _page(
     away = chosen.put_away
     if conversation is None:
         return context | {"limits": limits(user.pk, model, put_away=away)}
-    page = paging.whole(conversation, page) if page else transcript.transcript(conversation)
-    ended, running, bookmark = paging.halves(conversation, page)
-    meter = meters.meter(conversation)
+    page = (
+        paging.complete_page(conversation, page)
+        if page
+        else transcript.read_transcript(conversation)
+    )
+    ended, running, bookmark = paging.split_running(conversation, page)
+    meter = meters.read_meter(conversation)
     return context | {
         "transcript": ended,
         "live_turns": running,
         "bookmark": bookmark,
-        "queue": queue.queue(conversation),
+        "queue": queue.read_queue(conversation),
         "meter": meter,
         "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
     }
@@ -123,7 +127,7 @@ def start(request: HttpRequest) -> HttpResponse:
         return _new_chat_error(request, problem(form))
     stop = limits(user.pk, form.cleaned_data["model"] or conf.model).stop
     if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
-        return _new_chat_error(request, not_sent(stop.rule.period), 409)
+        return _new_chat_error(request, explain_not_sent(stop.rule.period), 409)
     try:
         turn = services.start_conversation(
             owner_id=user.pk,
@@ -134,7 +138,7 @@ def start(request: HttpRequest) -> HttpResponse:
         )
     except (SendError, AttachmentError) as error:
         return _new_chat_error(request, error.text)
-    dispatch.wake(turn.pk)
+    dispatch.wake_turn(turn.pk)
     if request.htmx:  # type: ignore[attr-defined]
         begun = HttpResponse(status=204)
         begun["HX-Redirect"] = reverse("chat", args=[turn.conversation.public_id])
@@ -154,13 +158,13 @@ def _new_chat_error(request: HttpRequest, text: str, status: int = 400) -> HttpR
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Store a message: its answer comes by the socket, or it waits for the end of another one."""
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     form = PromptForm(request.POST)
     if not form.is_valid():
         return refused(request, conversation, problem(form))
     stop = limits_of(conversation).stop
     if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
-        return refused(request, conversation, not_sent(stop.rule.period), 409)
+        return refused(request, conversation, explain_not_sent(stop.rule.period), 409)
     try:
         files = _files(request, form)
         said = form.cleaned_data | {"attachments": files}
@@ -171,7 +175,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if waits(sent):
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
-        dispatch.wake(sent.pk)
+        dispatch.wake_turn(sent.pk)
     return back(request, conversation, trigger="sent")
 
 
@@ -186,18 +190,18 @@ def _files(request: HttpRequest, form: PromptForm) -> list[UUID]:
 @require_POST
 def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Ask the running turn to stop; stopping what has ended changes nothing."""
-    conversation = conversation_for(person(request), public_id)
-    turn = live_turn(conversation)
+    conversation = get_conversation(person(request), public_id)
+    turn = find_live_turn(conversation)
     if turn is not None:
         services.request_stop(turn=turn)
-        dispatch.stop(turn)
+        dispatch.stop_turn(turn)
     return back(request, conversation)
 
 
 @login_required
 @require_safe
 def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     context = {"conversation": conversation, "reduction": reduction_of(conversation, seq)}
     return render(request, "conversations/reduction.html", context)
 
@@ -206,12 +210,13 @@ def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 @require_safe
 def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     """Show a whole tool result as text."""
-    conversation = conversation_for(person(request), public_id)
-    output = original(conversation.pk, id)
+    conversation = get_conversation(person(request), public_id)
+    output = read_original(conversation.pk, id)
     if output is None:
         raise Http404("no such tool call")
     context = {
         "conversation": conversation, "id": id, "output": output,
-        "images": original_images(conversation.pk, id), "standing": standing(conversation, id),
+        "images": list_original_images(conversation.pk, id),
+        "standing": read_original_state(conversation, id),
     }  # fmt: skip
     return render(request, "conversations/output.html", context)

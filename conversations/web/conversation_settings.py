@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from conversations.library.access import conversation_for
+from conversations.library.access import get_conversation
 from conversations.reductions.conversation_settings import change_settings
-from conversations.reductions.record_change import HandError
+from conversations.reductions.record_change import ManualChangeError
 from conversations.web.forms.conversation import ConversationForm
 from conversations.web.responses import person
 
@@ -20,12 +20,12 @@ from conversations.web.responses import person
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the settings, or take new ones; errors stand at their fields."""
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     form = ConversationForm(conversation, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             change_settings(conversation_id=conversation.pk, **form.settings)
-        except HandError as error:
+        except ManualChangeError as error:
             form.add_error("model", error.text)
         else:
             return redirect("chat", conversation.public_id)

@@ -18,11 +18,11 @@ from conversations.toolbox.mail_accounts import (
     AccountRefused,
     add_mail_account,
     change_mail_account,
-    mail_account_for,
-    mail_accounts,
+    list_mail_accounts,
+    read_mail_account,
     remove_mail_account,
 )
-from conversations.toolbox.mail_port import mail_access
+from conversations.toolbox.mail_port import build_mail_access
 from conversations.web.forms.mail_account import ChangeMailForm, MailAccountForm
 from conversations.web.library.page_shell import frame, notice
 from conversations.web.responses import person
@@ -60,7 +60,7 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Change an account's name, usual folder or secret, if it works then."""
     owner = person(request).pk
     form = ChangeMailForm(request.POST, auto_id=f"id_{account_id}_%s")
-    present = mail_account_for(owner, account_id)
+    present = read_mail_account(owner, account_id)
     if present is None:
         raise Http404("no such account")
     if form.is_valid():
@@ -95,7 +95,7 @@ def _shown(
     changed: tuple[UUID, Form] | None = None,
 ) -> HttpResponse:
     rows = []
-    for row in mail_accounts(person(request).pk):
+    for row in list_mail_accounts(person(request).pk):
         own = ChangeMailForm(
             initial={"name": row.name, "folder": row.folder}, auto_id=f"id_{row.public_id}_%s"
         )
@@ -106,4 +106,4 @@ def _shown(
 
 
 def _try(account: Account) -> Account:
-    return async_to_sync(try_account)(account, replace(mail_access(), deadline=PATIENCE))
+    return async_to_sync(try_account)(account, replace(build_mail_access(), deadline=PATIENCE))

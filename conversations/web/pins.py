@@ -8,12 +8,12 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
-from conversations.library.access import conversation_for
-from conversations.reductions.by_hand import take_back
-from conversations.reductions.pins import keep_in_full, release
-from conversations.reductions.reduction import transformation
-from conversations.reductions.shapes import Keep
-from conversations.reductions.taken_out import is_by_hand, taken
+from conversations.library.access import get_conversation
+from conversations.reductions.manual_changes import undo_change
+from conversations.reductions.pins import pin_originals, unpin_originals
+from conversations.reductions.reduction_page import get_transformation
+from conversations.reductions.removed_originals import is_manual, list_removed
+from conversations.reductions.shapes import PinState
 from conversations.web.reduction_replies import answered, answered_original
 from conversations.web.responses import person
 
@@ -22,14 +22,14 @@ from conversations.web.responses import person
 @require_POST
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Keep one original in full from now on; what was reduced is put back."""
-    return answered_original(request, public_id, keep_in_full, Keep("", is_pinned=True))
+    return answered_original(request, public_id, pin_originals, PinState("", is_pinned=True))
 
 
 @login_required
 @require_POST
 def unpin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Let the next reductions take an original again."""
-    return answered_original(request, public_id, release, Keep(""))
+    return answered_original(request, public_id, unpin_originals, PinState(""))
 
 
 @login_required
@@ -37,12 +37,12 @@ def unpin(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Keep everything in full that a reduction took."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
-    names = taken(conversation, transformation(conversation, seq))
+    conversation = get_conversation(user, public_id)
+    names = list_removed(conversation, get_transformation(conversation, seq))
     return answered(
         request,
         conversation,
-        lambda: keep_in_full(conversation_id=conversation.pk, actor_id=user.pk, ids=names),
+        lambda: pin_originals(conversation_id=conversation.pk, actor_id=user.pk, ids=names),
     )
 
 
@@ -51,11 +51,11 @@ def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 def undo(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Take a change by hand back."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
-    if not is_by_hand(transformation(conversation, seq)):
+    conversation = get_conversation(user, public_id)
+    if not is_manual(get_transformation(conversation, seq)):
         raise Http404("no change by hand")
     return answered(
         request,
         conversation,
-        lambda: take_back(conversation_id=conversation.pk, actor_id=user.pk, seq=seq),
+        lambda: undo_change(conversation_id=conversation.pk, actor_id=user.pk, seq=seq),
     )

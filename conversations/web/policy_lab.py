@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from conversations.lab.report import Report
-from conversations.library.access import conversation_for
-from conversations.reductions.trial_subject import TrialError, length_of, subject_of
+from conversations.library.access import get_conversation
+from conversations.reductions.trial_subject import TrialError, build_subject, count_bytes
 from conversations.reductions.trials import trials
 from conversations.rendering.numbers import dollars
 from conversations.web.responses import person
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the trial of the conversation, or begin one."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
+    conversation = get_conversation(user, public_id)
     problem = ""
     if request.method == "POST":
         problem = begin(user.pk, conversation)
@@ -45,8 +45,8 @@ def begin(user_id: int, conversation: Conversation) -> str:
     """Begin a trial; give what stands against it, "" when it runs."""
     try:
         # Before anything is built: many requests at once must not each hold a long conversation.
-        trials.admit(user_id, length_of(conversation))
-        subject = subject_of(conversation)
+        trials.admit(user_id, count_bytes(conversation))
+        subject = build_subject(conversation)
         trials.start(user_id, conversation.pk, conversation.head, subject)
     except TrialError as error:
         return str(error)

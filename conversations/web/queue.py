@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from conversations.agent.events import QueueChanged
-from conversations.library.access import conversation_for
+from conversations.library.access import get_conversation
 from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.turns.prompts import SendError
@@ -25,13 +25,13 @@ from conversations.web import responses
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the first waiting message; where none waits any more nothing happens."""
-    conversation = conversation_for(responses.person(request), public_id)
+    conversation = get_conversation(responses.person(request), public_id)
     try:
         turn = send_next(conversation=conversation)
     except SendError as error:
         return responses.refused(request, conversation, error.text, 409)
     if turn is not None:
-        dispatch.wake(turn.pk)
+        dispatch.wake_turn(turn.pk)
     async_to_sync(announce)(conversation.pk, QueueChanged())
     return responses.back(request, conversation)
 
@@ -40,7 +40,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
     """Take a waiting message back; the page puts its text into the box, if that is wanted."""
-    conversation = conversation_for(responses.person(request), public_id)
+    conversation = get_conversation(responses.person(request), public_id)
     if not take_back(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."
         return responses.refused(request, conversation, text, 409)

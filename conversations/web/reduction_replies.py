@@ -18,10 +18,10 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from conversations.agent.events import TurnClosed
-from conversations.library.access import conversation_for
+from conversations.library.access import get_conversation
 from conversations.live.publish import announce
-from conversations.reductions.record_change import HandError
-from conversations.reductions.shapes import Keep
+from conversations.reductions.record_change import ManualChangeError
+from conversations.reductions.shapes import PinState
 from conversations.web.responses import person
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ def answered(
     request: HttpRequest,
     conversation: Conversation,
     act: Act,
-    keep: Keep | None = None,
+    keep: PinState | None = None,
     part: str = "kept",
 ) -> HttpResponse:
     """Do it, tell every tab, and give the button in its new state or the page."""
     try:
         tell(conversation, act())
-    except HandError as error:
+    except ManualChangeError as error:
         return refused(request, conversation, error)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(next_page(request, conversation))
@@ -60,18 +60,20 @@ def answered_original(
     request: HttpRequest,
     public_id: UUID,
     act: Callable[..., Transformation | None],
-    keep: Keep,
+    keep: PinState,
     part: str = "kept",
 ) -> HttpResponse:
     """Do it with the original that the form names; `keep` is how its button stands then."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
+    conversation = get_conversation(user, public_id)
     name = request.POST.get("id", "")
     owned = {"conversation_id": conversation.pk, "actor_id": user.pk, "ids": [name]}
     return answered(request, conversation, lambda: act(**owned), replace(keep, id=name), part)
 
 
-def refused(request: HttpRequest, conversation: Conversation, error: HandError) -> HttpResponse:
+def refused(
+    request: HttpRequest, conversation: Conversation, error: ManualChangeError
+) -> HttpResponse:
     """Say why it was not done."""
     status = 409 if error.code in ("busy", "moved", "asking") else 400
     if not request.htmx:  # type: ignore[attr-defined]

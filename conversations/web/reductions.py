@@ -15,12 +15,12 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.library.access import conversation_for
-from conversations.reductions import by_hand, proposals
-from conversations.reductions.preview import WANTED, offer
-from conversations.reductions.record_change import HandError
-from conversations.reductions.reduction import reduction
-from conversations.reductions.shapes import Keep
+from conversations.library.access import get_conversation
+from conversations.reductions import manual_changes, proposals
+from conversations.reductions.preview import WANTED, build_offer
+from conversations.reductions.record_change import ManualChangeError
+from conversations.reductions.reduction_page import read_reduction
+from conversations.reductions.shapes import PinState
 from conversations.runtime import dispatch
 from conversations.web.reduction_replies import answered_original, refused, tell
 from conversations.web.responses import person
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show what one choice would do; a post does exactly what was shown."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
+    conversation = get_conversation(user, public_id)
     wanted = request.POST.get("want") or request.GET.get("want", "")
     wanted = wanted if wanted in WANTED else WANTED[0]
     if request.method != "POST":
@@ -42,15 +42,17 @@ def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
     digest = request.POST.get("digest", "")
     try:
         if wanted == "summary":
-            row = proposals.apply(conversation_id=conversation.pk, actor_id=user.pk, digest=digest)
+            row = proposals.apply_proposal(
+                conversation_id=conversation.pk, actor_id=user.pk, digest=digest
+            )
         else:
-            row = by_hand.compact(
+            row = manual_changes.compact_now(
                 conversation_id=conversation.pk,
                 actor_id=user.pk,
                 wanted=cast("Literal['results', 'turns']", wanted),
                 digest=digest,
             )
-    except HandError as error:
+    except ManualChangeError as error:
         return _page(request, conversation, wanted, error.text)
     tell(conversation, row)
     return redirect("reduction", conversation.public_id, row.seq)
@@ -62,7 +64,7 @@ def _page(
     conversation.refresh_from_db()
     context = {
         "conversation": conversation,
-        "offer": offer(conversation, wanted),
+        "offer": build_offer(conversation, wanted),
         "error": error,
     }
     page = "conversations/compact.html"
@@ -85,15 +87,15 @@ def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 
 def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
     user = person(request)
-    conversation = conversation_for(user, public_id)
+    conversation = get_conversation(user, public_id)
     try:
-        key, is_new = proposals.ask(
+        key, is_new = proposals.request_summary(
             conversation_id=conversation.pk, actor_id=user.pk, target=target
         )
-    except HandError as error:
+    except ManualChangeError as error:
         return refused(request, conversation, error)
     if is_new:
-        dispatch.propose(key)
+        dispatch.start_proposal(key)
     return _to_summary(conversation)
 
 
@@ -102,8 +104,8 @@ def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
 def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Drop the words that were proposed; nothing is applied."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
-    proposals.discard(conversation_id=conversation.pk)
+    conversation = get_conversation(user, public_id)
+    proposals.discard_proposal(conversation_id=conversation.pk)
     return _to_summary(conversation)
 
 
@@ -116,15 +118,19 @@ def _to_summary(conversation: Conversation) -> HttpResponse:
 @require_POST
 def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Leave one original out of what is sent."""
-    keep = Keep("", is_left_out=True)
-    return answered_original(request, public_id, by_hand.leave_out, keep, part="left_out")
+    keep = PinState("", is_left_out=True)
+    return answered_original(
+        request, public_id, manual_changes.exclude_originals, keep, part="left_out"
+    )
 
 
 @login_required
 @require_POST
 def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send again what was left out."""
-    return answered_original(request, public_id, by_hand.include, Keep(""), part="left_out")
+    return answered_original(
+        request, public_id, manual_changes.include_originals, PinState(""), part="left_out"
+    )
 
 
 @login_required
@@ -132,17 +138,17 @@ def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Put a person's words in a summary."""
     user = person(request)
-    conversation = conversation_for(user, public_id)
+    conversation = get_conversation(user, public_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
-        row = by_hand.edit_summary(
+        row = manual_changes.edit_summary(
             conversation_id=conversation.pk, actor_id=user.pk, seq=seq, text=text
         )
-    except HandError as error:
+    except ManualChangeError as error:
         # The words that were not taken are still in their field.
         context = {
             "conversation": conversation,
-            "reduction": reduction(conversation, seq),
+            "reduction": read_reduction(conversation, seq),
             "draft": text,
             "error": error.text,
         }

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from conversations.accounts.people import end_sessions, keep_preferences
 from conversations.accounts.preferences import preferences
-from conversations.reductions.policy import policy_of_person
+from conversations.reductions.policy import list_numbers_or_problem
 from conversations.web.forms.log_in import NewPasswordForm, peer_of
 from conversations.web.forms.settings import AppearanceForm, ChatForm, PreferenceForm, ShortcutsForm
 from conversations.web.library.page_shell import frame, notice
@@ -57,7 +57,7 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def context(request: HttpRequest) -> HttpResponse:
     """Show the person's context policy as it counts, and what a chat may choose of it."""
-    found, problem = policy_of_person(person(request))
+    found, problem = list_numbers_or_problem(person(request))
     shown = frame(request) | {"tab": "context", "numbers": found, "problem": problem}
     return render(request, "conversations/settings/context.html", shown)
 

@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from conversations.library.access import conversation_for
+from conversations.library.access import get_conversation
 from conversations.toolbox.tool_access import choose_web_search, switch_tools
-from conversations.toolbox.tool_list import search_choice, toolbox
+from conversations.toolbox.tool_list import list_tools, read_search_choice
 from conversations.web.responses import person
 
 
@@ -19,8 +19,8 @@ from conversations.web.responses import person
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the tools, or switch those that were shown on and off."""
-    conversation = conversation_for(person(request), public_id)
-    rows, search = toolbox(conversation), search_choice(conversation)
+    conversation = get_conversation(person(request), public_id)
+    rows, search = list_tools(conversation), read_search_choice(conversation)
     if request.method == "POST":
         # Only what the page offered, so that what came meanwhile is not switched off unseen.
         shown = {row.name for row in rows if row.can_switch} & {*request.POST.getlist("shown")}

@@ -25,7 +25,7 @@ from conversations.budgets.usage.groups import model_name
 from conversations.budgets.usage.person import usage_of
 from conversations.budgets.usage.statement import statement
 from conversations.conf import conf
-from conversations.library.access import conversation_for, enabled_models, live_turn
+from conversations.library.access import find_live_turn, get_conversation, list_enabled_models
 from conversations.live.publish import tell_spending
 from conversations.web.library.page_shell import frame
 from conversations.web.library.streamed_downloads import download
@@ -87,17 +87,17 @@ def _asked(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     user, name = person(request), request.GET.get("chat", "")
     away = preferences(user.preferences)
     if not name:
-        model = away.model if away.model in enabled_models() else conf.model
+        model = away.model if away.model in list_enabled_models() else conf.model
         return None, limits(user.pk, model, put_away=away.put_away)
     try:
-        conversation = conversation_for(user, UUID(name))
+        conversation = get_conversation(user, UUID(name))
     except ValueError as error:
         raise Http404("no such conversation") from error
     return conversation, limits_of(conversation, put_away=away.put_away)
 
 
 def _told(request: HttpRequest, conversation: Conversation | None, found: Limits) -> HttpResponse:
-    is_live = conversation is not None and live_turn(conversation) is not None
+    is_live = conversation is not None and find_live_turn(conversation) is not None
     context = {"conversation": conversation, "limits": found, "has_live": is_live}
     return render(request, "conversations/_partials/limits_moved.html", context)
 

@@ -17,11 +17,11 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.library.access import turn_for
+from conversations.library.access import get_turn
 from conversations.live.publish import renew
 from conversations.log.tree import is_near
 from conversations.runtime import dispatch
-from conversations.transcript.paging import draft
+from conversations.transcript.paging import read_editable_prompt
 from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate, show_version
@@ -38,7 +38,7 @@ Act = Callable[[], "Turn"]
 @require_POST
 def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Answer the prompt of a turn once more, whether it ended well or not."""
-    turn = turn_for(person(request), public_id, number)
+    turn = get_turn(person(request), public_id, number)
     form = VersionForm(request.POST)
     if not form.is_valid():
         return refused(request, turn.conversation, problem(form))
@@ -50,7 +50,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Let the cut answer of the last turn go on."""
-    turn = turn_for(person(request), public_id, number)
+    turn = get_turn(person(request), public_id, number)
     return _done(request, turn, lambda: continue_turn(turn=turn))
 
 
@@ -58,8 +58,8 @@ def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Give the form for other words, in place or as a page; send them as a new version."""
-    turn = turn_for(person(request), public_id, number)
-    found = draft(turn)
+    turn = get_turn(person(request), public_id, number)
+    found = read_editable_prompt(turn)
     if found is None:
         raise Http404("nothing to edit")
     if request.method == "POST":
@@ -77,7 +77,7 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Show the path through another version of a turn."""
-    turn = turn_for(person(request), public_id, number)
+    turn = get_turn(person(request), public_id, number)
     return _done(request, turn, lambda: show_version(turn=turn), goal=turn)
 
 
@@ -85,7 +85,7 @@ def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Go on from a turn in a new conversation."""
-    turn = turn_for(person(request), public_id, number)
+    turn = get_turn(person(request), public_id, number)
     try:
         copy = fork_conversation(turn=turn)
     except SendError as error:
@@ -106,7 +106,7 @@ def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) 
         return refused(request, conversation, error.text, 409)
     async_to_sync(renew)(conversation.pk)
     if found.is_live:
-        dispatch.wake(found.pk)
+        dispatch.wake_turn(found.pk)
     conversation.refresh_from_db()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(_address(goal or found))

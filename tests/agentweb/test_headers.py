@@ -84,7 +84,7 @@ def test_an_error_of_ours_has_the_headers_and_says_nothing_of_itself(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr("conversations.web.chat.newest", broken)
+    monkeypatch.setattr("conversations.web.chat.find_newest", broken)
     client = Client(raise_request_exception=False)
     client.force_login(played.user)
     response = client.get("/?<script>alert(1)</script>")

@@ -169,7 +169,7 @@ def test_the_page_of_an_error_names_the_request_and_its_line_does(
     person = people_and_turns.person()
     client = Client(raise_request_exception=False)
     client.force_login(person)
-    monkeypatch.setattr("conversations.web.chat.newest", broken(error))
+    monkeypatch.setattr("conversations.web.chat.find_newest", broken(error))
     answer = client.get("/")
     assert answer.status_code == status
     assert answer["X-Request-ID"] in answer.content.decode()

@@ -97,7 +97,7 @@ def test_no_error_page_repeats_what_was_asked_or_says_how_it_failed(
             "\ud800".encode()
         raise kind(MARK)
 
-    monkeypatch.setattr("conversations.web.chat.newest", broken)
+    monkeypatch.setattr("conversations.web.chat.find_newest", broken)
     while kinds:
         for htmx in ({}, {"HX-Request": "true"}):
             response = client.get("/", {"q": MARK}, headers=headers | htmx)

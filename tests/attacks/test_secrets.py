@@ -24,9 +24,9 @@ from conversations.agent.events import MeterMoved, QueueChanged, TurnChanged
 from conversations.claude.client import Claude, Deadlines
 from conversations.live import render
 from conversations.models import ApiCall, Envelope, MailAccount, McpServer
-from conversations.runtime.mcp_servers import keeper
+from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.toolbox.secrets import seal, unseal
-from conversations.transcript.paging import told as told_of
+from conversations.transcript.paging import parse_bookmark as told_of
 from tests.attacks.sites import World, address, quiet_world, views, visitor
 
 pytestmark = pytest.mark.django_db
@@ -142,7 +142,7 @@ def test_nothing_that_holds_one_shows_it_in_words(ada: World, planted: Secrets) 
     claude = Claude(
         api_key=planted.values["api"], base_url="http://127.0.0.1:1", deadlines=Deadlines(1, 1, 1)
     )
-    held = [claude, keeper, *MailAccount.objects.all(), *McpServer.objects.all()]
+    held = [claude, pool_synchronizer, *MailAccount.objects.all(), *McpServer.objects.all()]
     assert planted.found("".join(f"{each!r}{each!s}" for each in held)) == []
 
 

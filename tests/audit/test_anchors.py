@@ -21,7 +21,7 @@ from conversations.audit.anchors import anchor_due, anchor_heads
 from conversations.audit.verify import Problem, Tally, verify_conversation, verify_everything
 from conversations.budgets.grants import grant_more
 from conversations.library.conversations import delete_everything
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.log.chain import OWNED, link_digest
 from conversations.log.triggers import guarded_models, verbs
 from conversations.models import AnchorMark, Chained, Conversation, Grant, SiteChain
@@ -182,12 +182,12 @@ def test_a_conversation_that_is_gone_without_an_erasure_is_missed(path: Path) ->
     user, other = stored_turns.played().user, stored_turns.played("bea")
     anchor_heads()
     delete_everything(owner_id=user.pk)
-    assert erase_due(owner_id=user.pk) == 1
+    assert erase_due_conversations(owner_id=user.pk) == 1
     assert found() == []
     anchor_heads()
     assert found() == []
     delete_everything(owner_id=other.user.pk)
-    assert erase_due(owner_id=other.user.pk) == 1
+    assert erase_due_conversations(owner_id=other.user.pk) == 1
     name = str(other.conversation.public_id)
     with connection.cursor() as cursor:
         column = name.replace("-", "") if connection.vendor == "sqlite" else name

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from agentweb.bench import made_markdown, own_database, page_times, rendering_cost
 from agentweb.bench.page_times import Page, conversation_pages, lengthy, list_pages, reader
 from conversations.log.tree import path_turns
-from conversations.transcript.meter import meter
+from conversations.transcript.meter import read_meter
 
 
 @pytest.mark.asyncio
@@ -53,7 +53,7 @@ def test_a_long_conversation_is_measured_at_once_where_the_planner_knows_of_no_r
         if connection.vendor == "postgresql":
             # A walk through all pairs of rows takes many times as long.
             cursor.execute("SET LOCAL statement_timeout = '4s'")
-    assert meter(long).tokens > 100_000
+    assert read_meter(long).tokens > 100_000
     assert path_turns(long).count() == 2_000
 
 

@@ -17,7 +17,7 @@ from conversations.budgets.prices import price_list
 from conversations.log.chain import append, locked_site
 from conversations.models import Budget, BudgetWindow, Crossing, ModelPrice, User
 from conversations.models.periods import bounds
-from conversations.transcript.meter import meter
+from conversations.transcript.meter import read_meter
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import group, member
 
@@ -102,7 +102,7 @@ def test_a_long_conversation_is_stopped_before_a_short_one() -> None:
     lease = people_and_turns.begun(user)
     budget = people_and_turns.limited(user, DOLLAR)
     conversation = people_and_turns.conversation_of(lease)
-    tokens = meter(conversation).tokens
+    tokens = read_meter(conversation).tokens
     spend(budget, DOLLAR - least(tokens))
     assert limits_of(conversation).stop is None
     assert limits_of(conversation, tokens=lambda: tokens + 1_000).stop is not None

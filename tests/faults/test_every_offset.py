@@ -29,7 +29,7 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Turn
-from conversations.runtime.adapters import workspace_of
+from conversations.runtime.adapters import workspace_for
 from conversations.runtime.supervisor import Supervisor
 from conversations.turns import turns
 from tests.faults.oracle import check_bills, check_rows
@@ -91,7 +91,7 @@ def check(first: Turn, heard: bytes) -> None:
     assert (first.state == "done") == (results[-1].status == "complete")
     calls = list(ToolCall.objects.filter(turn=first))
     ran = any(row.status == "complete" for row in results)
-    workspace = workspace_of(first.conversation.owner_id)
+    workspace = workspace_for(first.conversation.owner_id)
     written = {each.path: workspace.read(each.path).decode() for each in workspace.entries()}
     assert written == (FILES if ran else {})
     assert [(row.state, json.loads(row.input)["content"]) for row in calls] == [

@@ -15,7 +15,7 @@ from django.urls import reverse
 from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Transformation
-from conversations.runtime.adapters import workspace_of
+from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App, Chat, reductions
 from tests.support.one_database import with_slice
@@ -38,7 +38,7 @@ def small(settings: Any, **numbers: int) -> None:
 
 async def reads(chat: Chat, times: int, aside: str = "") -> None:
     """Let the model read a file so many times, a message for each."""
-    await db(workspace_of(chat.user.pk).write, "notes.txt", PAGE.encode())
+    await db(workspace_for(chat.user.pk).write, "notes.txt", PAGE.encode())
     for number in range(times):
         turn = await chat.say(f"Read notes.txt, number {number} {aside}")
         assert (turn.state, turn.finish_reason, turn.error_text) == ("done", "end_turn", "")

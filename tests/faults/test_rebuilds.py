@@ -15,11 +15,11 @@ from conversations.context.view import wire
 from conversations.db import db
 from conversations.log.rebuild import rebuilt
 from conversations.models import ApiCall, Conversation, Message, Transformation
-from conversations.reductions import by_hand as byhand
+from conversations.reductions import manual_changes as byhand
 from conversations.reductions import pins, proposals
-from conversations.reductions.preview import offer
-from conversations.reductions.summary import summary_card
-from conversations.runtime.adapters import workspace_of
+from conversations.reductions.preview import build_offer
+from conversations.reductions.summary import build_summary_card
+from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_requests, check_rows
 from tests.faults.whole import App, Chat
 from tests.support.running_turns import until
@@ -53,7 +53,7 @@ class Story:
 
     async def read(self, times: int = 1) -> None:
         """Have a file read that is longer than what is sent as it is."""
-        await db(workspace_of(self.chat.user.pk).write, "notes.txt", PAGE.encode())
+        await db(workspace_for(self.chat.user.pk).write, "notes.txt", PAGE.encode())
         await self.say("Read notes.txt", times)
 
     async def by_hand(self, change: Callable[..., Any], **more: Any) -> Any:
@@ -71,7 +71,7 @@ class Story:
 
     def proposed(self) -> str | None:
         """Name the view that a proposed summary would give, once it is there."""
-        made = offer(self.conversation(), "summary").proposed
+        made = build_offer(self.conversation(), "summary").proposed
         return made.preview.digest if made is not None and made.preview is not None else None
 
     def calls_of_tools(self) -> list[str]:
@@ -117,7 +117,7 @@ async def by_policies(story: Story) -> None:
     # Rounds that are worth a summary: each lists them all.
     for number in range(60):
         name = f"an invoice of last year, number {number}.txt"
-        await db(workspace_of(story.chat.user.pk).write, name, b"paid")
+        await db(workspace_for(story.chat.user.pk).write, name, b"paid")
     story.policy(ROUND_SUMMARY_EVERY=2, MAX_ROUNDS=6)
     await story.say("Hello emulator:fault=loop")
     assert "rounds" in await db(story.kinds)
@@ -127,22 +127,22 @@ async def of_hands(story: Story) -> None:
     story.policy(INPUT_TOKEN_BUDGET=100_000)
     await story.read(3)
     first, second, _ = await db(story.calls_of_tools)
-    row = await story.by_hand(byhand.leave_out, ids=[first])
+    row = await story.by_hand(byhand.exclude_originals, ids=[first])
     assert row.kind == "compaction"
-    assert (await story.by_hand(byhand.include, ids=[first])).kind == "restore"
-    gone = await db(byhand.leave_out, **story.who, ids=[second])
-    await story.by_hand(byhand.take_back, seq=gone.seq)
-    preview = (await db(lambda: offer(story.conversation(), "results"))).preview
-    await story.by_hand(byhand.compact, wanted="results", digest=preview.digest)
-    assert (await story.by_hand(pins.keep_in_full, ids=[second])).kind == "restore"
-    await story.by_hand(pins.release, ids=[second])
+    assert (await story.by_hand(byhand.include_originals, ids=[first])).kind == "restore"
+    gone = await db(byhand.exclude_originals, **story.who, ids=[second])
+    await story.by_hand(byhand.undo_change, seq=gone.seq)
+    preview = (await db(lambda: build_offer(story.conversation(), "results"))).preview
+    await story.by_hand(byhand.compact_now, wanted="results", digest=preview.digest)
+    assert (await story.by_hand(pins.pin_originals, ids=[second])).kind == "restore"
+    await story.by_hand(pins.unpin_originals, ids=[second])
     await story.say("Answer in 300 words", 3)
     await story.chat.post("compact/ask")
     await until(lambda: story.proposed() is not None)
-    summary = await story.by_hand(proposals.apply, digest=await db(story.proposed))
+    summary = await story.by_hand(proposals.apply_proposal, digest=await db(story.proposed))
     words = "They asked for invoice 4711 and were told of it in 300 words. " * 3
     await story.by_hand(byhand.edit_summary, seq=summary.seq, text=words)
-    card = await db(lambda: summary_card(story.conversation(), summary))
+    card = await db(lambda: build_summary_card(story.conversation(), summary))
     assert card is not None
 
 

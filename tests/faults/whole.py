@@ -26,7 +26,7 @@ from conversations.db import db
 from conversations.live.socket_token import socket_token
 from conversations.models import LIVE, Conversation, Transformation, Turn, User
 from conversations.runtime import dispatch
-from conversations.runtime.adapters import TurnTools, workspace_of
+from conversations.runtime.adapters import TurnTools, workspace_for
 from conversations.runtime.supervisor import Supervisor
 from tests.support import people_and_turns
 from tests.support.running_turns import supervising, until
@@ -219,7 +219,7 @@ def counting(runs: Counter[tuple[int, str]]) -> Callable[[TurnTools, ToolUse], A
 
 def files(chat: Chat) -> list[str]:
     """Name the files that tools have written for a person."""
-    return [entry.path for entry in workspace_of(chat.user.pk).entries()]
+    return [entry.path for entry in workspace_for(chat.user.pk).entries()]
 
 
 def reductions(chat: Chat) -> list[tuple[str, str]]:

@@ -79,14 +79,14 @@ def test_a_prompt_weighs_with_its_files_and_the_meter_counts_them(user: User) ->
     assert row.estimate == whole.tokens == view_of(turn).tokens
     assert [file.estimate for file in files] == [block.tokens for block in whole.blocks[:2]]
     assert row.estimate > 100 + 3 * 2_500
-    assert meter.meter(chat(turn)).tokens == row.estimate
+    assert meter.read_meter(chat(turn)).tokens == row.estimate
 
 
 def test_a_file_may_be_all_there_is_to_say(user: User) -> None:
     turn = started(user, kept(user, name="cat of ours.png"), text="  ")
     assert turn.conversation.title == "cat of ours.png"
     assert [block.type for block in view_of(turn).messages[0].blocks] == ["image"]
-    (shown,) = transcript.transcript(chat(turn)).turns
+    (shown,) = transcript.read_transcript(chat(turn)).turns
     assert shown.prompt_html == ""
     with pytest.raises(SendError) as caught:
         started(user, text=" ")

@@ -18,13 +18,13 @@ from conversations.context.view.edits import SpliceMessages, Trigger
 from conversations.context.view.view import Message as ViewMessage
 from conversations.files import attachments
 from conversations.library.conversations import delete_conversation, delete_everything
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.log import append
 from conversations.log.path import path
 from conversations.log.triggers import guarded_tables
 from conversations.models import Attachment, Blob, Conversation, Turn, User
 from conversations.transcript import transcript
-from conversations.transcript.originals import original
+from conversations.transcript.originals import read_original
 from conversations.turns import turns
 from tests.support import people_and_turns, small_files, stored_turns
 from tests.support.attached_files import NOTES, PDF, PNG, chat, kept, started, view_of
@@ -45,19 +45,19 @@ def test_a_page_shows_files_with_one_query_more(
     user: User, django_assert_max_num_queries: Any
 ) -> None:
     turn = started(user, kept(user), kept(user, PDF, "a.pdf"))
-    (shown,) = transcript.transcript(chat(turn)).turns
+    (shown,) = transcript.read_transcript(chat(turn)).turns
     picture, paper = shown.files
     assert (picture.name, picture.is_image, picture.box) == ("cat.png", True, (64, 48))
     assert (paper.name, paper.pages, paper.kind) == ("a.pdf", 3, "PDF")
     assert picture.url == f"/files/{picture.id}"
     with django_assert_max_num_queries(20) as seen:
-        transcript.transcript(chat(turn))
+        transcript.read_transcript(chat(turn))
     assert sum("conversations_attachment" in query["sql"] for query in seen) == 1
 
 
 def test_recall_gives_the_text_of_a_file_and_says_what_others_were(user: User) -> None:
     turn = started(user, kept(user), kept(user, PDF, "a.pdf"), kept(user, NOTES, "n.txt"))
-    found = original(turn.conversation_id, "msg_1")
+    found = read_original(turn.conversation_id, "msg_1")
     assert found == (
         '[image, "cat.png", PNG, 64 × 48]\n\n[document, "a.pdf", PDF, 3 pages]\n\n'
         f'[document, "n.txt"]\n{NOTES.decode()}\n\nLook.'
@@ -126,12 +126,12 @@ def due(turn: Turn) -> None:
 def test_a_file_goes_with_its_conversation_unless_another_has_it(user: User) -> None:
     first, second = started(user, kept(user), kept(user, PDF)), started(user, kept(user))
     due(first)
-    assert erase_due() == 1
+    assert erase_due_conversations() == 1
     assert [row.name for row in Attachment.objects.all()] == ["cat.png"]
     assert Blob.objects.count() == 1
     assert problems() == []
     due(second)
-    assert erase_due() == 1
+    assert erase_due_conversations() == 1
     assert not Attachment.objects.exists()
     assert not Blob.objects.exists()
 
@@ -165,7 +165,7 @@ def test_deleting_everything_leaves_no_file(user: User) -> None:
     for turn in delete_everything(owner_id=user.pk):
         turns.request_stop(turn=turn)
     Turn.objects.update(state="cancelled")
-    erase_due(owner_id=user.pk)
+    erase_due_conversations(owner_id=user.pk)
     assert attachments.drop_unsent(owner_id=user.pk) == 1
     assert list(Attachment.objects.all()) == [bobs]
     assert list(Blob.objects.all()) == [bobs.data]

@@ -23,7 +23,7 @@ from conversations.inspector.sent_messages import traced
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Conversation
-from conversations.reductions.pins import keep_in_full, pins
+from conversations.reductions.pins import list_pins, pin_originals
 from conversations.turns import calls, turns
 from tests.support import people_and_turns, stored_turns
 
@@ -152,10 +152,10 @@ def test_a_block_is_shown_beside_its_original() -> None:
 def test_a_pin_counts_for_the_calls_behind_it() -> None:
     played = stored_turns.played()
     before = timezone.now()
-    keep_in_full(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["msg_1"])
+    pin_originals(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["msg_1"])
     conversation = Conversation.objects.get(pk=played.conversation.pk)
-    assert pins(conversation) == {1}
-    assert pins(conversation, before - timedelta(seconds=1)) == frozenset()
+    assert list_pins(conversation) == {1}
+    assert list_pins(conversation, before - timedelta(seconds=1)) == frozenset()
     assert not rows(page_of(conversation, 3))[0].is_pinned
 
 

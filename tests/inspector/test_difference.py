@@ -13,7 +13,7 @@ from conversations.inspector.difference import Altered, Difference, Run, Same, d
 from conversations.inspector.sent_messages import traced
 from conversations.log import append
 from conversations.models import ApiCall, Conversation
-from conversations.reductions.word_diff import PURSE, Piece, Purse, compared
+from conversations.reductions.word_diff import MAX_PAIRS, DiffBudget, Piece, compare_texts
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -103,7 +103,7 @@ def test_parameters_that_differ_are_named() -> None:
     ],
 )  # fmt: skip
 def test_the_pieces_of_two_texts_make_both_of_them(before: str, after: str) -> None:
-    pieces = compared(before, after, Purse())
+    pieces = compare_texts(before, after, DiffBudget())
     assert pieces is not None
     if not any(piece.cut for piece in pieces):
         assert "".join(p.text for p in pieces if p.kind != "new") == before
@@ -116,12 +116,12 @@ def test_the_pieces_of_two_texts_make_both_of_them(before: str, after: str) -> N
 
 
 def test_texts_too_far_apart_are_not_compared_word_by_word() -> None:
-    purse = Purse()
+    purse = DiffBudget()
     left, right = ("a1 b2 " * 3_000, "c3 d4 " * 3_000)
-    assert compared(left, right, purse) is None
-    assert purse.left == PURSE
-    assert compared("one two", "one 2", purse) is not None
-    assert purse.left < PURSE
-    long = compared("a", "b" * 50_000, purse)
+    assert compare_texts(left, right, purse) is None
+    assert purse.left == MAX_PAIRS
+    assert compare_texts("one two", "one 2", purse) is not None
+    assert purse.left < MAX_PAIRS
+    long = compare_texts("a", "b" * 50_000, purse)
     assert long is not None
     assert Piece("new", "b" * 2_000, 46_000, "b" * 2_000) in long

@@ -17,13 +17,13 @@ from conversations.agent.ports import Sent
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.library.conversations import (
-    bring_back_conversation,
     delete_conversation,
     delete_everything,
     empty_trash,
+    restore_conversation,
 )
-from conversations.library.erase import erase_conversation, erase_due
-from conversations.library.search import found
+from conversations.library.erase import erase_conversation, erase_due_conversations
+from conversations.library.search import search_messages
 from conversations.log import texts
 from conversations.log.leases import Lease
 from conversations.log.triggers import missing_guards
@@ -38,7 +38,7 @@ from conversations.models import (
     SearchText,
     ToolCall,
 )
-from conversations.reductions.pins import keep_in_full
+from conversations.reductions.pins import pin_originals
 from conversations.turns import calls, turns
 from conversations.turns.prompts import SendError
 from tests.support import people_and_turns, stored_turns
@@ -74,11 +74,11 @@ def is_whole() -> None:
 def test_what_is_deleted_waits_and_is_then_erased_whole() -> None:
     played = stored_turns.played()
     conversation = deleted(played)
-    assert erase_due() == 0
-    assert erase_due(now=after(29.9)) == 0
-    assert erase_due(now=after(30.1)) == 1
+    assert erase_due_conversations() == 0
+    assert erase_due_conversations(now=after(29.9)) == 0
+    assert erase_due_conversations(now=after(30.1)) == 1
     assert set(rows()) <= KEPT
-    assert not found(played.user, "4711").rows
+    assert not search_messages(played.user, "4711").rows
     is_whole()
     assert not Conversation.objects.filter(pk=conversation.pk).exists()
 
@@ -86,8 +86,8 @@ def test_what_is_deleted_waits_and_is_then_erased_whole() -> None:
 def test_the_days_are_a_setting(settings: Any) -> None:
     settings.AGENTWEB_TRASH_DAYS = 2
     deleted(stored_turns.played())
-    assert erase_due(now=after(1.9)) == 0
-    assert erase_due(now=after(2.1)) == 1
+    assert erase_due_conversations(now=after(1.9)) == 0
+    assert erase_due_conversations(now=after(2.1)) == 1
 
 
 def test_what_was_brought_back_is_as_it_was_and_stays() -> None:
@@ -95,9 +95,9 @@ def test_what_was_brought_back_is_as_it_was_and_stays() -> None:
     played.conversation.refresh_from_db()
     before = people_and_turns.everything()
     conversation = deleted(played)
-    bring_back_conversation(conversation=conversation)
+    restore_conversation(conversation=conversation)
     assert people_and_turns.everything() == before
-    assert erase_due(now=after(1_000)) == 0
+    assert erase_due_conversations(now=after(1_000)) == 0
 
 
 def test_the_erasure_says_what_went_and_nothing_of_what_was_said() -> None:
@@ -106,7 +106,7 @@ def test_the_erasure_says_what_went_and_nothing_of_what_was_said() -> None:
     counts = (conversation.messages.count(), conversation.transformations.count())
     calls_made, links = conversation.calls.count(), (conversation.links, conversation.chain)
     cost = sum(call.result.cost_micros for call in conversation.calls.all())
-    erase_due(now=after(31))
+    erase_due_conversations(now=after(31))
     erasure = Erasure.objects.get()
     assert erasure.owner == played.user
     assert erasure.conversation == conversation.public_id
@@ -133,7 +133,7 @@ def test_every_window_says_what_it_said_before() -> None:
     used = window.spent + window.overrun
     assert used > 0
     deleted(played)
-    erase_due(now=after(31))
+    erase_due_conversations(now=after(31))
     window.refresh_from_db()
     assert (window.spent, window.held, window.overrun) == (used, 0, 0)
     entry = LedgerEntry.objects.get(window=window)
@@ -154,7 +154,7 @@ def test_what_cost_more_than_was_held_is_spent_like_the_rest() -> None:
     assert window.overrun > 0
     total = window.spent + window.overrun
     delete_conversation(conversation=people_and_turns.conversation_of(lease))
-    assert erase_due(now=after(31)) == 1
+    assert erase_due_conversations(now=after(31)) == 1
     window.refresh_from_db()
     assert (window.spent, window.overrun) == (total, 0)
     is_whole()
@@ -165,21 +165,21 @@ def test_texts_that_others_name_stay() -> None:
     blobs = set(Blob.objects.values_list("pk", flat=True))
     envelopes = set(Envelope.objects.values_list("pk", flat=True))
     deleted(played)
-    erase_due(now=after(31))
+    erase_due_conversations(now=after(31))
     assert set(Blob.objects.values_list("pk", flat=True)) == blobs
     assert set(Envelope.objects.values_list("pk", flat=True)) == envelopes
     is_whole()
     deleted(other)
-    erase_due(now=after(31))
+    erase_due_conversations(now=after(31))
     assert not Blob.objects.exists()
     assert not Envelope.objects.exists()
 
 
 def test_pins_go_too() -> None:
     played = stored_turns.played()
-    keep_in_full(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    pin_originals(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_1"])
     deleted(played)
-    erase_due(now=after(31))
+    erase_due_conversations(now=after(31))
     assert set(rows()) <= KEPT
 
 
@@ -190,11 +190,11 @@ def test_a_running_turn_is_stopped_and_waited_for() -> None:
     assert turn is not None
     turn.refresh_from_db()
     assert turn.stop_requested_at is not None
-    assert erase_due(now=after(31)) == 0
+    assert erase_due_conversations(now=after(31)) == 0
     with pytest.raises(calls.Stopped):
         people_and_turns.opened(lease)
     turns.finish_turn(lease=lease, finish=people_and_turns.Finish("cancelled", "stopped"))
-    assert erase_due(now=after(31)) == 1
+    assert erase_due_conversations(now=after(31)) == 1
 
 
 def test_nothing_is_said_in_the_trash() -> None:
@@ -211,7 +211,7 @@ def test_what_is_not_in_the_trash_is_never_erased() -> None:
     assert erase_conversation(conversation_id=played.conversation.pk, now=after(999)) is None
     assert erase_conversation(conversation_id=0) is None
     empty_trash(owner_id=played.user.pk)
-    assert erase_due() == 0
+    assert erase_due_conversations() == 0
 
 
 def test_the_trash_is_emptied_at_once_when_asked() -> None:
@@ -219,10 +219,10 @@ def test_the_trash_is_emptied_at_once_when_asked() -> None:
     deleted(first)
     deleted(second)
     empty_trash(owner_id=first.user.pk)
-    assert erase_due() == 1
+    assert erase_due_conversations() == 1
     assert Conversation.objects.get() == second.conversation
     empty_trash(owner_id=first.user.pk, public_id=second.conversation.public_id)
-    assert erase_due() == 0
+    assert erase_due_conversations() == 0
 
 
 def test_deleting_everything_leaves_what_is_of_others() -> None:
@@ -231,10 +231,10 @@ def test_deleting_everything_leaves_what_is_of_others() -> None:
     running = people_and_turns.begun(played.user, "still running")
     (turn,) = delete_everything(owner_id=played.user.pk)
     assert turn.pk == running.turn_id
-    assert erase_due(owner_id=played.user.pk) == 2
+    assert erase_due_conversations(owner_id=played.user.pk) == 2
     assert Conversation.objects.filter(owner=played.user).count() == 1
     turns.finish_turn(lease=running, finish=people_and_turns.Finish("cancelled", "stopped"))
-    assert erase_due() == 1
+    assert erase_due_conversations() == 1
     assert set(Conversation.objects.all()) == {other.conversation}
     assert Message.objects.exclude(conversation=other.conversation).count() == 0
     assert SearchText.objects.exclude(conversation=other.conversation).count() == 0
@@ -270,11 +270,11 @@ def test_one_that_cannot_be_erased_keeps_no_other(monkeypatch: pytest.MonkeyPatc
         save(row, *args, **values)
 
     monkeypatch.setattr(Erasure, "save", broken)
-    assert erase_due(now=after(31)) == 1
+    assert erase_due_conversations(now=after(31)) == 1
     assert Conversation.objects.get() == first.conversation
     assert missing_guards() == []
     monkeypatch.setattr(Erasure, "save", save)
-    assert erase_due(now=after(31)) == 1
+    assert erase_due_conversations(now=after(31)) == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -294,7 +294,7 @@ def test_a_text_that_is_just_being_named_again_is_not_taken_away() -> None:
 
     def erase_it() -> None:
         named.wait(20)
-        assert erase_due(now=after(31)) == 1
+        assert erase_due_conversations(now=after(31)) == 1
         erased.set()
 
     found = people_and_turns.crowd(2, lambda at: (name_it, erase_it)[at]())

@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from conversations.context.view import wire
 from conversations.library.conversations import (
     archive_conversation,
-    bring_back_conversation,
     delete_conversation,
     rename_conversation,
+    restore_conversation,
 )
-from conversations.library.search import PAGE, Found, found, pieces
+from conversations.library.search import PAGE, SearchResult, cut_excerpt, search_messages
 from conversations.log import search_terms
 from conversations.log.search_index import install_index, rebuild_index
 from conversations.models import Conversation, Message, SearchText, User
@@ -36,10 +36,10 @@ def talk(owner: User, *texts: str, title: str = "Talk", name: str = "") -> Conve
 
 
 def seqs(owner: User, question: str, **options: bool) -> list[int]:
-    return [row.seq for row in found(owner, question, **options).rows]  # type: ignore[arg-type]
+    return [row.seq for row in search_messages(owner, question, **options).rows]  # type: ignore[arg-type]
 
 
-def marked(row: Found) -> list[str]:
+def marked(row: SearchResult) -> list[str]:
     return [piece.text for piece in (*row.title, *row.excerpt) if piece.is_hit]
 
 
@@ -75,7 +75,7 @@ def test_other_scripts_are_found(said: str, question: str) -> None:
     owner = people_and_turns.person()
     talk(owner, said)
     talk(owner, "something else")
-    (row,) = found(owner, question).rows
+    (row,) = search_messages(owner, question).rows
     assert marked(row)
 
 
@@ -99,7 +99,7 @@ HOSTILE = [
 def test_no_question_is_an_error(question: str) -> None:
     owner = people_and_turns.person()
     talk(owner, "x y z, plain words")
-    page = found(owner, question, after=question)
+    page = search_messages(owner, question, after=question)
     assert all(row.excerpt or row.kind == "title" for row in page.rows)
 
 
@@ -125,10 +125,10 @@ def test_long_texts_are_cut_between_words_and_found_to_the_end() -> None:
 def test_titles_are_found_and_follow_a_new_name() -> None:
     owner = people_and_turns.person()
     conversation = talk(owner, "hello", title="Trip to Lisbon")
-    assert [row.kind for row in found(owner, "lisbon").rows] == ["title"]
+    assert [row.kind for row in search_messages(owner, "lisbon").rows] == ["title"]
     rename_conversation(conversation=conversation, title="Trip to Porto")
     assert seqs(owner, "lisbon") == []
-    (row,) = found(owner, "porto").rows
+    (row,) = search_messages(owner, "porto").rows
     assert (row.kind, marked(row)) == ("title", ["Porto"])
 
 
@@ -146,8 +146,8 @@ def test_only_ones_own_words_are_found() -> None:
 
 def test_prompts_and_answers_are_found_but_not_the_working_papers() -> None:
     played = stored_turns.played(title="Read the ledger", result="a result about zebras")
-    assert [row.kind for row in found(played.user, "ledger").rows] == ["prompt", "title"]
-    assert [row.kind for row in found(played.user, "4711").rows] == ["answer"]
+    assert [row.kind for row in search_messages(played.user, "ledger").rows] == ["prompt", "title"]
+    assert [row.kind for row in search_messages(played.user, "4711").rows] == ["answer"]
     assert seqs(played.user, "zebras") == []
     assert seqs(played.user, "notes.txt") == []
 
@@ -172,7 +172,7 @@ def test_what_is_archived_is_asked_for_and_what_is_deleted_is_gone() -> None:
     assert seqs(owner, "walnut", archived=True) == [1]
     delete_conversation(conversation=conversation)
     assert seqs(owner, "walnut", archived=True) == []
-    bring_back_conversation(conversation=conversation)
+    restore_conversation(conversation=conversation)
     assert seqs(owner, "walnut", archived=True) == [1]
 
 
@@ -183,7 +183,7 @@ def test_pages_hold_each_row_once_whatever_is_said_meanwhile() -> None:
     seen: list[str] = []
     after = ""
     for page_number in range(3):
-        page = found(owner, "walnut", after=after)
+        page = search_messages(owner, "walnut", after=after)
         seen += [row.conversation for row in page.rows]
         after = page.after
         talk(owner, f"walnut meanwhile {page_number}")
@@ -196,14 +196,14 @@ def test_a_page_costs_one_query() -> None:
     for at in range(30):
         talk(owner, f"walnut {at}", "walnut again")
     with CaptureQueriesContext(connection) as queries:
-        assert len(found(owner, "walnut").rows) == PAGE
+        assert len(search_messages(owner, "walnut").rows) == PAGE
     assert len(queries) == 1
 
 
 def test_an_excerpt_shows_the_hit_in_the_middle_of_a_long_text() -> None:
     owner = people_and_turns.person()
     talk(owner, "before " * 500 + "the <b>walnut</b> tree " + "after " * 500)
-    (row,) = found(owner, "waln").rows
+    (row,) = search_messages(owner, "waln").rows
     text = "".join(piece.text for piece in row.excerpt)
     assert marked(row) == ["walnut"]
     assert "the <b>walnut</b> tree" in text
@@ -267,6 +267,6 @@ def test_a_text_is_cut_only_as_far_as_its_hits_are_wanted(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(search_terms, "terms", counted)
     wanted = (search_terms.Asked(("walnut",), False), search_terms.Asked(("a", "walnut"), False))
-    shown = list(pieces("a walnut " * 5_000, wanted))
+    shown = list(cut_excerpt("a walnut " * 5_000, wanted))
     assert sum(piece.is_hit for piece in shown) > 10
     assert 20 < cut < 200

@@ -123,7 +123,7 @@ async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() ->
     async with connected(conversation) as found:
         first = await found.receive_from(timeout=60)
     assert 'id="turn-1"' in first
-    mark = (await db(paging.bookmark, conversation, 1)).mark
+    mark = (await db(paging.read_bookmark, conversation, 1)).mark
     known = f"after=1&mark={mark}"
     for query in (known, "after=1", "after=1&mark=", f"after=1&mark={mark}0",
                   f"after=2&mark={mark}", f"after=9999999999999&mark={mark}", "after=-1",
@@ -266,7 +266,7 @@ async def test_a_turn_stopped_before_anybody_ran_it_is_shown() -> None:
             page = Page()
             page.take(await found.receive_from(timeout=60))
             await db(turns.request_stop, turn=turn)
-            await db(dispatch.stop, turn)
+            await db(dispatch.stop_turn, turn)
             await listen(found, page, turn)
     assert "Stopped" in page.text("turn-1")
 

@@ -102,7 +102,7 @@ async def test_a_page_that_hears_of_a_turn_when_it_is_over_is_given_all_and_keep
 @pytest.mark.usefixtures("_others")
 async def test_a_turn_that_stands_among_those_that_have_ended_is_not_added_below_them() -> None:
     _, conversation = await ada_and_her_conversation()
-    known = await db(paging.bookmark, conversation, 1)
+    known = await db(paging.read_bookmark, conversation, 1)
     query = f"after=1&mark={known.mark}"
     async with connected(conversation, query=query) as found:
         assert 'id="turn-1"' not in await frame_of(found)

@@ -11,7 +11,7 @@ from django.db import connection
 from conversations.audit.verify import Tally, verify_everything
 from conversations.budgets.grants import grant_more
 from conversations.library.conversations import delete_everything
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.log.chain import OWNED, SITE, link_digest
 from conversations.log.triggers import missing_guards
 from conversations.models import Conversation, LedgerEntry, SiteChain
@@ -25,7 +25,7 @@ def test_older_rows_are_taken_into_the_chains_and_verify() -> None:
     place, other = stored_turns.played(), stored_turns.played("bea")
     grant_more(budget=place.user.budgets.get(), amount=5, reason="a trial")
     delete_everything(owner_id=other.user.pk)
-    assert erase_due(owner_id=other.user.pk) == 1
+    assert erase_due_conversations(owner_id=other.user.pk) == 1
     counts = (LedgerEntry.objects.count(), SiteChain.objects.get().links)
     forget_chains(Conversation.objects.get())
     assert list(verify_everything(Tally()))

@@ -16,9 +16,9 @@ from conversations.context.view import wire
 from conversations.context.view.view import View
 from conversations.log.path import path, state, step
 from conversations.models import ApiModel, Conversation, Message, Pin, Transformation
-from conversations.reductions.by_hand import take_back
-from conversations.reductions.pins import keep_in_full, pins, release
-from conversations.reductions.record_change import HandError
+from conversations.reductions.manual_changes import undo_change
+from conversations.reductions.pins import list_pins, pin_originals, unpin_originals
+from conversations.reductions.record_change import ManualChangeError
 from conversations.signals import transformation_proposed
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
@@ -33,13 +33,13 @@ def played() -> Played:
 
 
 def keep(played: Played, *ids: str) -> Transformation | None:
-    return keep_in_full(
+    return pin_originals(
         conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=ids or ("toolu_1",)
     )
 
 
 def drop(played: Played, id: str = "toolu_1") -> None:
-    release(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=[id])
+    unpin_originals(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=[id])
 
 
 def now(played: Played) -> Conversation:
@@ -53,9 +53,9 @@ def view(played: Played, tip: int | None = None) -> View:
     return found
 
 
-def refused(played: Played, *ids: str) -> HandError:
+def refused(played: Played, *ids: str) -> ManualChangeError:
     before = people_and_turns.everything()
-    with pytest.raises(HandError) as caught:
+    with pytest.raises(ManualChangeError) as caught:
         keep(played, *ids)
     assert people_and_turns.everything() == before
     return caught.value
@@ -76,7 +76,7 @@ def test_a_shortened_result_comes_back_and_is_pinned_by_whom(played: Played) -> 
     assert row.tokens_after > row.tokens_before == before.tokens
     pin = Pin.objects.get()
     assert (pin.target, pin.is_pinned, pin.actor) == ("toolu_1", True, played.user)
-    assert pins(now(played)) == {"toolu_1"}
+    assert list_pins(now(played)) == {"toolu_1"}
     assert clean()
 
 
@@ -87,14 +87,14 @@ def test_what_is_in_full_is_pinned_without_a_change(played: Played) -> None:
     assert keep(played, "msg_1") is None
     assert keep(played, "1") is None
     assert (Transformation.objects.count(), Pin.objects.count()) == (entries, 2)
-    assert pins(now(played)) == {"toolu_1", 1}
+    assert list_pins(now(played)) == {"toolu_1", 1}
 
 
 def test_the_latest_row_says_what_is_pinned_and_the_others_stay(played: Played) -> None:
     keep(played)
     drop(played)
     drop(played)
-    assert pins(now(played)) == frozenset()
+    assert list_pins(now(played)) == frozenset()
     keep(played)
     keep(played, "msg_1")
     drop(played, "msg_1")
@@ -105,7 +105,7 @@ def test_the_latest_row_says_what_is_pinned_and_the_others_stay(played: Played) 
         True,
         False,
     ]
-    assert pins(now(played)) == {"toolu_1"}
+    assert list_pins(now(played)) == {"toolu_1"}
     assert str(Pin.objects.latest("pk")) == "message 1 not pinned"
     assert str(Pin.objects.earliest("pk")) == "toolu_1 pinned"
     assert clean()
@@ -116,7 +116,7 @@ def test_pins_are_one_query(played: Played) -> None:
         keep(played)
         drop(played)
     with CaptureQueriesContext(connection) as found:
-        pins(now(played))
+        list_pins(now(played))
     assert len(found) == 2  # the conversation and its pins
 
 
@@ -127,7 +127,7 @@ def test_a_restored_original_outlives_the_next_reductions(played: Played) -> Non
         people_and_turns.answered(lease)
     people_and_turns.next_turn(now(played))
     found = state(now(played), stored_turns.MODEL)
-    pinned = pins(now(played))
+    pinned = list_pins(now(played))
     assert pinned == {"toolu_1"}
     tight = policy_from(
         "classic",
@@ -155,12 +155,14 @@ def test_undoing_a_restore_gives_the_earlier_view_to_the_byte(played: Played) ->
     row = keep(played)
     assert row is not None
     assert view(played).body != before.body
-    undone = take_back(conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq)
+    undone = undo_change(
+        conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq
+    )
     assert wire.digest(view(played).body) == wire.digest(before.body)
     assert [m.by for m in view(played).messages] == [m.by for m in before.messages]
     assert (undone.parent, undone.actor, undone.edits) == (row.parent, played.user, "[]")
     assert (undone.tokens_before, undone.tokens_after) == (row.tokens_after, row.tokens_before)
-    assert pins(now(played)) == frozenset()
+    assert list_pins(now(played)) == frozenset()
     assert now(played).tip == undone.seq == now(played).head
     people_and_turns.answered(people_and_turns.next_turn(now(played)))
     assert LONG not in view(played).body
@@ -172,17 +174,17 @@ def test_a_restore_is_taken_back_once_and_only_at_the_end(played: Played) -> Non
     assert row is not None
     undo = {"conversation_id": played.conversation.pk, "actor_id": played.user.pk}
     compaction = Transformation.objects.get(kind="compaction")
-    with pytest.raises(HandError, match="went on"):
-        take_back(**undo, seq=compaction.seq)
-    undone = take_back(**undo, seq=row.seq)
+    with pytest.raises(ManualChangeError, match="went on"):
+        undo_change(**undo, seq=compaction.seq)
+    undone = undo_change(**undo, seq=row.seq)
     for seq in (row.seq, undone.seq, 999):
-        with pytest.raises(HandError, match="went on"):
-            take_back(**undo, seq=seq)
+        with pytest.raises(ManualChangeError, match="went on"):
+            undo_change(**undo, seq=seq)
     later = keep(played)
     assert later is not None
     people_and_turns.next_turn(now(played))
-    with pytest.raises(HandError, match="went on"):
-        take_back(**undo, seq=later.seq)
+    with pytest.raises(ManualChangeError, match="went on"):
+        undo_change(**undo, seq=later.seq)
 
 
 def test_nothing_is_put_back_under_a_running_answer(played: Played) -> None:
@@ -197,8 +199,8 @@ def test_a_restore_is_not_taken_back_under_a_running_answer(played: Played) -> N
     assert row is not None
     turn = turns.send_prompt(conversation=now(played), text="Next", client_id=uuid4())
     Conversation.objects.filter(pk=played.conversation.pk).update(tip=row.seq)
-    with pytest.raises(HandError, match="on its way"):
-        take_back(conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq)
+    with pytest.raises(ManualChangeError, match="on its way"):
+        undo_change(conversation_id=played.conversation.pk, actor_id=played.user.pk, seq=row.seq)
     assert turn.is_live
 
 
@@ -255,7 +257,7 @@ def test_a_result_pins_its_block_alone() -> None:
     played = stored_turns.played()
     results = Message.objects.get(kind="results")
     keep(played, f"msg_{results.seq}")
-    assert pins(now(played)) == {results.seq}
+    assert list_pins(now(played)) == {results.seq}
     assert wire.encode(LONG)[1:-1] in view(played).body
 
 

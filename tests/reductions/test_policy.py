@@ -11,9 +11,14 @@ from conversations.context.policy.policy import Policy, PolicyError
 from conversations.context.view import wire
 from conversations.context.view.view import Message, View
 from conversations.models import Conversation, User
-from conversations.reductions.conversation_settings import job_facts
-from conversations.reductions.policy import inherited, numbers, policy_of, tool_rules
-from conversations.runtime.job import job
+from conversations.reductions.conversation_settings import read_job_facts
+from conversations.reductions.policy import (
+    inherited_policy,
+    list_numbers,
+    list_tool_rules,
+    policy_of,
+)
+from conversations.runtime.job import build_job
 from tests.support import people_and_turns
 from tools.framework.registry import TOOLS
 
@@ -28,13 +33,13 @@ def rules(policy: Policy) -> dict[str, str]:
 
 def policy_for(**fields: Any) -> Policy:
     turn = people_and_turns.queued(people_and_turns.person(**fields))
-    return job(job_facts(turn.conversation_id)).policy
+    return build_job(read_job_facts(turn.conversation_id)).policy
 
 
 def test_each_tool_has_the_rule_that_it_declares() -> None:
     declared = {tool.name: tool.results for tool in TOOLS.values()}
     assert rules(policy_for()) == declared
-    assert dict(rule.split("=") for rule in tool_rules()) == declared
+    assert dict(rule.split("=") for rule in list_tool_rules()) == declared
     assert (declared["read_file"], declared["fetch_url"]) == ("verbatim", "json")
 
 
@@ -47,7 +52,7 @@ def test_rules_of_site_person_and_conversation_replace_those_of_the_tools_one_by
     )
     turn = people_and_turns.queued(user)
     Conversation.objects.update(policy={"tool_policies": ["other=verbatim"]})
-    found = rules(job(job_facts(turn.conversation_id)).policy)
+    found = rules(build_job(read_job_facts(turn.conversation_id)).policy)
     assert found["read_file"] == "keep"
     assert found["list_files"] == "cap 900"
     assert found["other"] == "verbatim"
@@ -82,7 +87,7 @@ def test_what_is_no_policy_is_refused_by_its_field(overrides: Any, field: str) -
 def test_numbers_say_where_they_come_from(settings: Any) -> None:
     settings.AGENTWEB_SUMMARY_BREAKER = 4
     user = User(policy={"preset": "classic", "input_token_budget": 50_000})
-    found = {number.name: number.source for number in numbers(user)}
+    found = {number.name: number.source for number in list_numbers(user)}
     assert found["input_token_budget"] == "this user"
     assert found["summary_breaker"] == "site, AGENTWEB_SUMMARY_BREAKER"
     assert found["tool_policies"] == "the tools"
@@ -94,10 +99,13 @@ def test_what_a_conversation_inherits_is_without_its_own_numbers() -> None:
         people_and_turns.person(policy={"summary_breaker": 9})
     ).conversation
     conversation.policy = {"preset": "classic", "summary_breaker": 2}
-    assert (inherited(conversation).name, inherited(conversation).summary_breaker) == ("classic", 9)
+    assert (
+        inherited_policy(conversation).name,
+        inherited_policy(conversation).summary_breaker,
+    ) == ("classic", 9)
     for odd in (["x"], {"preset": "nonsense"}):
         conversation.policy = odd
-        assert inherited(conversation).name == "adaptive"
+        assert inherited_policy(conversation).name == "adaptive"
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from conversations.library import erase
 from conversations.log.path import state
 from conversations.models import ApiCall, Conversation, LedgerEntry, Proposal
 from conversations.reductions import proposals
-from conversations.reductions.preview import offer
-from conversations.reductions.record_change import HandError
-from conversations.reductions.summary import summary_card
-from conversations.reductions.why import why
+from conversations.reductions.explanation import explain_change
+from conversations.reductions.preview import build_offer
+from conversations.reductions.record_change import ManualChangeError
+from conversations.reductions.summary import build_summary_card
 from conversations.turns import side_calls
 from conversations.turns.calls import Timing
 from tests.support import people_and_turns, stored_turns
@@ -46,18 +46,20 @@ def test_a_summary_is_proposed_before_it_counts_and_applied_as_it_was_shown(
     played: Played,
 ) -> None:
     before, spent = digest(played), LedgerEntry.objects.count()
-    price = offer(now(played), "summary").price
+    price = build_offer(now(played), "summary").price
     assert price is not None
     assert (price.calls, price.model, price.reads > 100) == (1, stored_turns.MODEL, True)
     shown = proposed(played)
     assert digest(played) == before
     assert LedgerEntry.objects.count() == spent + 2
-    assert proposals.ask(**who(played))[1] is False
-    assert refused(lambda: proposals.apply(**who(played), digest="sha256:0")).code == "moved"
-    row = proposals.apply(**who(played), digest=shown)
+    assert proposals.request_summary(**who(played))[1] is False
+    assert (
+        refused(lambda: proposals.apply_proposal(**who(played), digest="sha256:0")).code == "moved"
+    )
+    row = proposals.apply_proposal(**who(played), digest=shown)
     assert digest(played) == shown
     assert (row.actor, row.summary_call) == (played.user, ApiCall.objects.latest("pk"))
-    found = why(now(played), row)
+    found = explain_change(now(played), row)
     assert found.asked_micros == row.summary_call.result.cost_micros  # type: ignore[union-attr]
     assert clean()
 
@@ -65,51 +67,51 @@ def test_a_summary_is_proposed_before_it_counts_and_applied_as_it_was_shown(
 def test_words_that_come_too_late_are_not_applied(played: Played) -> None:
     shown = proposed(played)
     people_and_turns.answered(people_and_turns.next_turn(now(played)))
-    error = refused(lambda: proposals.apply(**who(played), digest=shown))
+    error = refused(lambda: proposals.apply_proposal(**who(played), digest=shown))
     assert "too late" in error.text
-    made = offer(now(played), "summary").proposed
+    made = build_offer(now(played), "summary").proposed
     assert made is not None
     assert (made.preview, made.reason) == (None, error.text)
-    proposals.discard(conversation_id=played.conversation.pk)
-    assert offer(now(played), "summary").price is not None
+    proposals.discard_proposal(conversation_id=played.conversation.pk)
+    assert build_offer(now(played), "summary").price is not None
 
 
 def test_discarded_words_are_on_record_and_say_nothing_against_the_next(played: Played) -> None:
     before = digest(played)
     refusals = state(now(played), stored_turns.MODEL).rejected
     proposed(played)
-    proposals.discard(conversation_id=played.conversation.pk)
+    proposals.discard_proposal(conversation_id=played.conversation.pk)
     row = played.conversation.transformations.latest("seq")
     assert (row.kind, row.outcome, row.actor) == ("summary", "rejected", played.user)
     assert row.summary_call == ApiCall.objects.latest("pk")
     assert digest(played) == before
     assert state(now(played), stored_turns.MODEL).rejected == refusals
-    proposals.discard(conversation_id=played.conversation.pk)
+    proposals.discard_proposal(conversation_id=played.conversation.pk)
     assert clean()
 
 
 def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
     errand, _ = asking(played)
-    assert proposals.ask(**who(played)) == (errand.proposal_id, False)
-    assert refused(lambda: proposals.ask(**who(played), target=7)).code == "asking"
-    proposals.discard(conversation_id=played.conversation.pk)
+    assert proposals.request_summary(**who(played)) == (errand.proposal_id, False)
+    assert refused(lambda: proposals.request_summary(**who(played), target=7)).code == "asking"
+    proposals.discard_proposal(conversation_id=played.conversation.pk)
     assert Proposal.objects.exists()
-    assert refused(lambda: proposals.apply(**who(played), digest="x")).code == "moved"
+    assert refused(lambda: proposals.apply_proposal(**who(played), digest="x")).code == "moved"
 
 
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
     errand, sent = asking(played)
     later = timezone.now() + timedelta(hours=1)
-    assert side_calls.close_lost_errands() == proposals.lapse() == 0
-    assert side_calls.close_lost_errands(now=later) == proposals.lapse(now=later) == 1
+    assert side_calls.close_lost_errands() == proposals.expire_proposals() == 0
+    assert side_calls.close_lost_errands(now=later) == proposals.expire_proposals(now=later) == 1
     call = ApiCall.objects.get(pk=sent.call)
     assert call.result.status == "lost"
     assert call.result.cost_micros > 0
     side_calls.close_errand(
         call_id=sent.call, ending=Ending("complete", Usage(9, 9, 0, 0, 0)), timing=Timing(1, 2)
     )
-    proposals.answer(proposal_id=errand.proposal_id, text=WORDS, change=None)
-    made = offer(now(played), "summary").proposed
+    proposals.store_answer(proposal_id=errand.proposal_id, text=WORDS, change=None)
+    made = build_offer(now(played), "summary").proposed
     assert made is not None
     assert (made.text, "stopped" in made.reason) == ("", True)
     assert clean()
@@ -125,7 +127,7 @@ def test_a_refused_summary_is_recorded_with_its_cost(played: Played) -> None:
     with pytest.raises(StopIteration) as stop:
         errand.steps.send(None)
     change = stop.value.value
-    proposals.answer(proposal_id=errand.proposal_id, reason=change.reason, change=change)
+    proposals.store_answer(proposal_id=errand.proposal_id, reason=change.reason, change=change)
     row = played.conversation.transformations.latest("seq")
     assert (row.outcome, row.summary_call_id) == ("rejected", sent.call)
     assert row.reason == change.reason
@@ -146,25 +148,25 @@ def test_a_summary_is_rebuilt_over_the_same_messages(played: Played) -> None:
     people_and_turns.answered(people_and_turns.next_turn(now(played), "More. " * 50))
     said = "Other words about the order 4711, and the file. " * 3
     shown = proposed(played, said, target=first.seq)
-    made = offer(now(played), "summary").proposed
+    made = build_offer(now(played), "summary").proposed
     assert made is not None
     assert made.target == first.seq
-    row = proposals.apply(**who(played), digest=shown)
+    row = proposals.apply_proposal(**who(played), digest=shown)
     assert (row.setting, digest(played)) == ("rebuild", shown)
-    card = summary_card(now(played), row)
-    before = summary_card(now(played), first)
+    card = build_summary_card(now(played), row)
+    before = build_summary_card(now(played), first)
     assert card is not None
     assert before is not None
     assert (card.first, card.last, card.count) == (before.first, before.last, before.count)
-    with pytest.raises(HandError, match="newest"):
-        proposals.ask(**who(played), target=first.seq)
+    with pytest.raises(ManualChangeError, match="newest"):
+        proposals.request_summary(**who(played), target=first.seq)
     assert clean()
 
 
 def test_too_little_is_not_summarised_and_a_proposal_goes_with_its_conversation() -> None:
     played = stored_turns.played()
-    assert refused(lambda: proposals.ask(**who(played))).code == "nothing"
-    assert offer(now(played), "summary").problem
+    assert refused(lambda: proposals.request_summary(**who(played))).code == "nothing"
+    assert build_offer(now(played), "summary").problem
     talk(played)
     proposed(played)
     Conversation.objects.filter(pk=played.conversation.pk).update(

@@ -16,7 +16,7 @@ from conversations.lab.report import Report
 from conversations.lab.summarizer import nobody
 from conversations.models import ApiModel, Conversation, Message, ModelPrice
 from conversations.reductions import trials as module
-from conversations.reductions.trial_subject import TrialError, record_of, subject_of
+from conversations.reductions.trial_subject import TrialError, build_record, build_subject
 from conversations.reductions.trials import Trial, Trials
 from tests.support import people_and_turns, stored_turns
 
@@ -32,7 +32,7 @@ def played() -> Conversation:
 
 def ran(conversation: Conversation, trials: Trials | None = None) -> Trial:
     trials = trials or Trials()
-    trials.start(7, conversation.pk, conversation.head, subject_of(conversation)).result(60)
+    trials.start(7, conversation.pk, conversation.head, build_subject(conversation)).result(60)
     found = trials.of(7, conversation.pk)
     assert found is not None
     return found
@@ -40,7 +40,7 @@ def ran(conversation: Conversation, trials: Trials | None = None) -> Trial:
 
 def test_the_record_holds_what_was_said_and_when_and_what_was_counted() -> None:
     conversation = played()
-    record = record_of(conversation)
+    record = build_record(conversation)
     stored = Message.objects.filter(conversation=conversation).order_by("seq")
     assert [message.content for message in record.messages] == [row.content for row in stored]
     assert record.system == "Be brief."
@@ -77,7 +77,9 @@ def test_what_happened_stands_beside_what_would_have() -> None:
 
 def test_the_replay_counts_as_the_api_did() -> None:
     conversation = played()
-    scale = subject_of(conversation).worlds[0].tokenizer.block({"type": "text", "text": "x" * 900})
+    scale = (
+        build_subject(conversation).worlds[0].tokenizer.block({"type": "text", "text": "x" * 900})
+    )
     plain = ran(conversation).reports[0].tokens.input
     assert scale > 0
     assert plain > 0
@@ -94,7 +96,7 @@ def test_an_imported_conversation_is_replayed_on_the_clock_of_the_lab() -> None:
         )  # fmt: skip
     Conversation.objects.filter(pk=conversation.pk).update(tip=2, head=2)
     conversation.refresh_from_db()
-    record = record_of(conversation)
+    record = build_record(conversation)
     assert (record.times, record.readings) == ((), ())
     assert {"list_files", "recall"} <= {tool["name"] for tool in record.tools}
     trial = ran(conversation)
@@ -105,19 +107,19 @@ def test_an_imported_conversation_is_replayed_on_the_clock_of_the_lab() -> None:
 def test_what_cannot_be_replayed_is_said() -> None:
     turn = people_and_turns.queued(people_and_turns.person())
     with pytest.raises(TrialError, match="no answer yet"):
-        subject_of(turn.conversation)
+        build_subject(turn.conversation)
     conversation = played()
     Conversation.objects.filter(pk=conversation.pk).update(policy={"summary_breaker": "x"})
     conversation.refresh_from_db()
     with pytest.raises(TrialError, match="summary_breaker"):
-        subject_of(conversation)
+        build_subject(conversation)
     conversation.policy = {}
     ModelPrice.objects.filter(kind="cache_read").delete()
     with pytest.raises(TrialError, match="has no price"):
-        subject_of(conversation)
+        build_subject(conversation)
     conversation.model = "gone"
     with pytest.raises(TrialError, match="not in the catalogue"):
-        subject_of(conversation)
+        build_subject(conversation)
 
 
 def test_a_log_that_makes_no_request_is_said() -> None:
@@ -134,7 +136,7 @@ def test_a_log_that_makes_no_request_is_said() -> None:
     )  # fmt: skip
     conversation.tip = last.seq
     with pytest.raises(TrialError, match="no request that the API takes"):
-        record_of(conversation)
+        build_record(conversation)
 
 
 def test_a_trial_is_bounded_in_bytes_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +153,7 @@ def test_a_trial_is_bounded_in_bytes_and_time(monkeypatch: pytest.MonkeyPatch) -
 def test_a_person_has_one_trial_at_a_time_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = played()
     trials, gate = Trials(), threading.Event()
-    subject = subject_of(conversation)
+    subject = build_subject(conversation)
 
     def held(*args: Any) -> Any:
         gate.wait(30)
@@ -185,7 +187,7 @@ def test_old_trials_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "simulate", lambda record, world, watch: _none())
     trials = Trials()
     for user in range(5):
-        trials.start(user, conversation.pk, 1, subject_of(conversation)).result(60)
+        trials.start(user, conversation.pk, 1, build_subject(conversation)).result(60)
     kept = [user for user in range(5) if trials.of(user, conversation.pk)]
     assert kept == [3, 4]
 
@@ -204,7 +206,7 @@ def test_a_subject_costs_the_same_queries_however_long_the_conversation_is() -> 
     counts = []
     for _ in range(2):
         with CaptureQueriesContext(connection) as found:
-            subject_of(conversation)
+            build_subject(conversation)
         counts.append(len(found))
         for at in range(5):
             people_and_turns.answered(people_and_turns.next_turn(conversation, f"More {at}"))

@@ -65,8 +65,8 @@ def posted(server: Server) -> list[Any]:
 
 
 async def test_a_worker_is_given_the_id_of_the_turn_and_nothing_else(redis: Server) -> None:
-    dispatch.wake(7)
-    dispatch.propose(8)
+    dispatch.wake_turn(7)
+    dispatch.start_proposal(8)
     await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))
     assert await asyncio.to_thread(posted, redis) == [
         ("conversations.run_turn", [7]),
@@ -81,7 +81,7 @@ async def test_nobody_waits_for_a_broker_that_is_away(
     gate = threading.Event()
     held = dispatch._post.submit(gate.wait, 60)
     for number in range(50):
-        dispatch.wake(number)
+        dispatch.wake_turn(number)
     assert not held.done()
     gate.set()
     await asyncio.to_thread(lambda: dispatch._post.submit(lambda: None).result(100))

@@ -15,9 +15,9 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import db
 from conversations.models import McpServer, ToolCall, Turn, User
-from conversations.runtime.mcp_servers import keeper
+from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.toolbox.mcp import servers
-from conversations.toolbox.mcp.approved import status
+from conversations.toolbox.mcp.approved_tools import tool_status
 from tests.support import mcp_servers, people_and_turns
 from tests.support.running_turns import is_valid, run, said, supervising, until
 from tests.toolbox.test_mcp import kinds
@@ -61,7 +61,7 @@ def child(*given: str) -> dict[str, Any]:
 
 def approve(found: McpServer, name: str) -> None:
     tool, root = found.tools.get(name=name), User.objects.get(username="root")
-    servers.approve(tool_id=tool.pk, digest=tool.listed_digest, effect="read", actor=root)
+    servers.approve_tool(tool_id=tool.pk, digest=tool.listed_digest, effect="read", actor=root)
 
 
 def state(found: McpServer) -> str:
@@ -110,7 +110,7 @@ async def test_a_definition_that_changes_in_mid_turn_is_taken_away_and_written_d
         await db(approve, found, "look")
         first = await run(supervisor, "Call the tool mcp__demo__look")
         assert await db(lambda: ToolCall.objects.get(turn=first).state) == "ok"
-        await until(lambda: status(found.tools.get()) == "changed")
+        await until(lambda: tool_status(found.tools.get()) == "changed")
         second = await run(supervisor, "Call the tool mcp__demo__look", first.conversation)
     assert "not offered" in await db(said, second)
     assert await db(kinds, found) == ["added", "approved", "differs"]
@@ -121,15 +121,15 @@ async def test_switching_a_server_off_reaches_its_connection(emulator: EmulatorS
     async with supervising():
         await until(lambda: state(found) == "connected")
         await db(lambda: McpServer.objects.update(is_enabled=False))
-        keeper.wake()
+        pool_synchronizer.wake()
         await until(lambda: state(found) == "idle")
         await db(lambda: McpServer.objects.update(is_enabled=True))
-        keeper.wake()
+        pool_synchronizer.wake()
         await until(lambda: state(found) == "connected")
         seen = await db(lambda: McpServer.objects.get().last_seen_at)
 
-        await db(lambda: servers.ask_check(server=found))
-        keeper.wake()
+        await db(lambda: servers.request_check(server=found))
+        pool_synchronizer.wake()
         is_checked = McpServer.objects.filter(check_asked_at=None, last_seen_at__gt=seen).exists
         await until(is_checked)
 
@@ -140,7 +140,7 @@ async def test_a_turn_goes_on_when_its_server_is_not_there(emulator: EmulatorSer
         await until(lambda: state(found) == "connected")
         await db(approve, found, "look")
         await db(lambda: McpServer.objects.update(arguments=["-c", "raise SystemExit(3)"]))
-        keeper.wake()
+        pool_synchronizer.wake()
         await until(lambda: state(found) == "failed")
         turn = await run(supervisor, "Call the tool mcp__demo__look")
         assert turn.state == "done"

@@ -46,7 +46,7 @@ def faulty(fault: str) -> str:
 
 def begin() -> tuple[Played, int]:
     played = talk(stored_turns.played())
-    key, _ = proposals.ask(**who(played))
+    key, _ = proposals.request_summary(**who(played))
     return played, key
 
 
@@ -150,7 +150,7 @@ async def test_what_came_too_late_or_cannot_be_asked_is_said(emulator: EmulatorS
 
         def again() -> int:
             Proposal.objects.all().delete()
-            found, _ = proposals.ask(**who(played))
+            found, _ = proposals.request_summary(**who(played))
             ApiModel.objects.filter(pk=stored_turns.MODEL).update(is_enabled=False)
             return found
 

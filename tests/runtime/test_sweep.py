@@ -32,7 +32,7 @@ async def test_what_has_time_is_done_where_no_beat_does_it(
         tidied.append(1)
 
     monkeypatch.setattr(Process, "sweep", sweep)
-    monkeypatch.setattr(processes, "tidy", tidy)
+    monkeypatch.setattr(processes, "run_maintenance", tidy)
     task = asyncio.create_task(Process()._sweep_regularly())
     async with asyncio.timeout(60):
         await enough.wait()

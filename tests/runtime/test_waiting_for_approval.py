@@ -60,7 +60,7 @@ async def waiting(supervisor: Supervisor, text: str) -> Turn:
 
 def decide(verdict: str) -> Turn:
     question = Approval.objects.select_related("conversation").get(decision=None)
-    return approvals.decide(
+    return approvals.decide_approval(
         conversation=question.conversation,
         approval_id=question.pk,
         digest=question.arguments_digest,

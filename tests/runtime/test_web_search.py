@@ -46,7 +46,7 @@ async def accounted(emulator: EmulatorServer) -> None:
 
 
 def rounds(turn: Turn) -> tuple[Round, ...]:
-    return transcript.turn(turn.conversation, turn.number).rounds
+    return transcript.read_turn(turn.conversation, turn.number).rounds
 
 
 def kinds(turn: Turn) -> list[list[str]]:

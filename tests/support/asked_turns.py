@@ -12,7 +12,7 @@ from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.models import Approval
 from conversations.toolbox import approvals
-from conversations.toolbox.approval_judge import judged
+from conversations.toolbox.approval_judge import judge_calls
 from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
 from tests.support import people_and_turns
@@ -48,7 +48,7 @@ def calling(lease: Lease, *given: Given) -> tuple[ToolUse, ...]:
 
 
 def judge(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, Ask | ToolDone]:
-    return judged(lease.turn_id, found, Toolset(TOOLS))
+    return judge_calls(lease.turn_id, found, Toolset(TOOLS))
 
 
 def done(lease: Lease, *names: str, is_private: bool = False) -> None:

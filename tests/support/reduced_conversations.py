@@ -15,9 +15,9 @@ from conversations.context.view.view import View
 from conversations.log import append
 from conversations.log.path import path, step
 from conversations.models import Conversation, Proposal, Transformation
-from conversations.reductions import by_hand, proposals
-from conversations.reductions.preview import offer
-from conversations.reductions.record_change import HandError
+from conversations.reductions import manual_changes, proposals
+from conversations.reductions.preview import build_offer
+from conversations.reductions.record_change import ManualChangeError
 from conversations.turns import side_calls
 from conversations.turns.calls import Timing
 from tests.support import people_and_turns, stored_turns
@@ -61,16 +61,16 @@ def who(played: Played) -> dict[str, int]:
 
 
 def compact(played: Played, wanted: Any = "results") -> Transformation:
-    made = offer(now(played), wanted).preview
+    made = build_offer(now(played), wanted).preview
     assert made is not None
-    row = by_hand.compact(**who(played), wanted=wanted, digest=made.digest)
+    row = manual_changes.compact_now(**who(played), wanted=wanted, digest=made.digest)
     assert digest(played) == made.digest
     return row
 
 
-def refused(act: Any) -> HandError:
+def refused(act: Any) -> ManualChangeError:
     before = people_and_turns.everything()
-    with pytest.raises(HandError) as caught:
+    with pytest.raises(ManualChangeError) as caught:
         act()
     assert people_and_turns.everything() == before
     return caught.value
@@ -80,16 +80,16 @@ def clean() -> bool:
     return list(verify_everything(Tally())) == []
 
 
-def asking(played: Played, target: int = 0) -> tuple[proposals.Errand, Sent]:
+def asking(played: Played, target: int = 0) -> tuple[proposals.SummaryRequest, Sent]:
     """Ask for a summary, up to the open call."""
-    key, is_new = proposals.ask(**who(played), target=target)
-    errand = proposals.errand(proposal_id=key)
+    key, is_new = proposals.request_summary(**who(played), target=target)
+    errand = proposals.read_request(proposal_id=key)
     assert is_new
     assert errand is not None
     wanted = next(errand.steps)
     text = wire.encode([{"role": "user", "content": [{"type": "text", "text": wanted.text}]}])
     sending = Sending("summary", stored_turns.ENVELOPE, text, 500, None, 1)
-    return errand, proposals.open_proposed(errand=errand, sending=sending)
+    return errand, proposals.open_summary_call(errand=errand, sending=sending)
 
 
 def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
@@ -97,14 +97,14 @@ def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
     errand, sent = asking(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
     side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
-    proposals.answer(proposal_id=errand.proposal_id, text=text, change=None)
-    made = offer(now(played), "summary").proposed
+    proposals.store_answer(proposal_id=errand.proposal_id, text=text, change=None)
+    made = build_offer(now(played), "summary").proposed
     assert made is not None
     assert made.preview is not None, made.reason
     return made.preview.digest
 
 
 def summarise(played: Played) -> Transformation:
-    row = proposals.apply(**who(played), digest=proposed(played))
+    row = proposals.apply_proposal(**who(played), digest=proposed(played))
     assert not Proposal.objects.exists()
     return row

@@ -65,7 +65,7 @@ def fresh(conversation: Conversation) -> Conversation:
 
 
 def shown(conversation: Conversation) -> list[int]:
-    found = transcript.transcript(fresh(conversation)).turns
+    found = transcript.read_transcript(fresh(conversation)).turns
     return [one.number for one in found]
 
 

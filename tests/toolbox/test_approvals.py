@@ -18,14 +18,14 @@ from conversations.agent.stop import Stopped
 from conversations.audit import verify
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
-from conversations.library.sidebar import listing
+from conversations.library.sidebar import read_sidebar
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.models import Approval, Conversation, Decision, Message, ToolCall, Turn
 from conversations.toolbox import approvals
 from conversations.toolbox.approval_judge import CHANGED, DENIED, EXPIRED
 from conversations.toolbox.approvals import ApprovalError
-from conversations.transcript.questions import open_questions
+from conversations.transcript.questions import list_open_questions
 from conversations.turns import takeovers, tool_calls, turns
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import waits
@@ -48,7 +48,7 @@ def decide(question: Approval, verdict: str = "once", **fields: Any) -> Turn:
         "verdict": verdict,
         "actor_id": question.conversation.owner_id,
     }
-    return approvals.decide(**given | fields)
+    return approvals.decide_approval(**given | fields)
 
 
 def again(lease: Lease) -> Lease:
@@ -117,14 +117,14 @@ def test_a_stop_that_came_before_the_question_is_heard() -> None:
 def test_the_list_says_who_waits_for_the_person() -> None:
     lease, _ = asked(FIRE)
     conversation = people_and_turns.conversation_of(lease)
-    (group,) = listing(conversation.owner).groups
+    (group,) = read_sidebar(conversation.owner).groups
     assert group[1][0].is_waiting
 
 
 def test_a_question_shows_every_argument_whole_and_every_character() -> None:
     text = "Dear all,\n" + "x" * 50_000 + "\u202egnp\u200b\U000e0041 end"
     lease, _ = asked(("p", "post", {"to": "a@b\u2066.example", "text": text}))
-    ((question,),) = open_questions([people_and_turns.turn_of(lease)]).values()
+    ((question,),) = list_open_questions([people_and_turns.turn_of(lease)]).values()
     arguments = dict(question.arguments)
     assert arguments["text"].startswith("Dear all,\n" + "x" * 50_000)
     assert arguments["text"].endswith("⟨U+202E⟩gnp⟨U+200B⟩⟨U+E0041⟩ end")
@@ -165,13 +165,13 @@ def test_the_last_decision_of_several_lets_the_turn_go_on() -> None:
 
 def test_an_unanswered_question_counts_as_no() -> None:
     lease, (question,) = asked(FIRE, text="x")
-    assert approvals.turns_with_late_questions() == []
-    assert approvals.expire(turn_id=lease.turn_id) is None
+    assert approvals.list_turns_with_late_questions() == []
+    assert approvals.expire_approvals(turn_id=lease.turn_id) is None
     _late()
-    assert approvals.turns_with_late_questions() == [lease.turn_id]
+    assert approvals.list_turns_with_late_questions() == [lease.turn_id]
     with refused("over"):
         decide(Approval.objects.get())
-    turn = approvals.expire(turn_id=lease.turn_id)
+    turn = approvals.expire_approvals(turn_id=lease.turn_id)
     assert turn is not None
     assert turn.state == "tool_wait"
     decision = Decision.objects.get(approval=question)
@@ -179,7 +179,7 @@ def test_an_unanswered_question_counts_as_no() -> None:
     verdict = judge(again(lease), uses(FIRE))["f"]
     assert isinstance(verdict, ToolDone)
     assert wire.decode(verdict.content) == EXPIRED
-    assert approvals.expire(turn_id=lease.turn_id) is None
+    assert approvals.expire_approvals(turn_id=lease.turn_id) is None
 
 
 def _late() -> None:

@@ -11,11 +11,11 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 
 from conversations.models import Conversation, ToolRule, ToolSwitch
-from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox import toolset as toolsets
 from conversations.toolbox.tool_access import switch_tools
-from conversations.toolbox.toolset import offered, toolset
+from conversations.toolbox.toolset import build_toolset, list_offered
 from conversations.turns.forks import fork_conversation
 from tests.support import stored_turns
 from tests.support.stored_turns import Played
@@ -40,7 +40,7 @@ def played() -> Played:
 
 
 def names(conversation: Conversation) -> set[str]:
-    return set(toolset(conversation).tools)
+    return set(build_toolset(conversation).tools)
 
 
 def rule(tool: str, group: Group | None = None, *, is_allowed: bool = False) -> ToolRule:
@@ -51,12 +51,12 @@ def rule(tool: str, group: Group | None = None, *, is_allowed: bool = False) -> 
 
 
 def bars(conversation: Conversation) -> dict[str, str]:
-    return {each.name: each.bar for each in offered(conversation) if each.bar is not None}
+    return {each.name: each.bar for each in list_offered(conversation) if each.bar is not None}
 
 
 def test_without_a_rule_every_tool_is_had_in_the_order_of_the_registry(played: Played) -> None:
-    assert list(toolset(played.conversation).tools) == list(TOOLS)
-    assert toolset(played.conversation).refused == {}
+    assert list(build_toolset(played.conversation).tools) == list(TOOLS)
+    assert build_toolset(played.conversation).refused == {}
 
 
 def test_the_site_s_setting_is_above_every_rule(played: Played, settings: Any) -> None:
@@ -115,7 +115,7 @@ def test_a_fork_has_what_its_origin_had(played: Played) -> None:
 
 def test_a_turn_is_told_what_it_has_and_answers_what_it_has_not(played: Played) -> None:
     switch_tools(conversation_id=played.conversation.pk, on=[], off=["fetch_url"])
-    facts = job_facts(played.conversation.pk)
+    facts = read_job_facts(played.conversation.pk)
     told = [each["name"] for each in facts.tools.definitions()]
     assert told == [name for name in TOOLS if name != "fetch_url"]
     assert facts.tools.refused == {
@@ -149,7 +149,7 @@ def test_tools_of_other_sources_come_behind_by_name_and_never_instead_of_ours(
 
     monkeypatch.setattr(toolsets, "SOURCES", (mine,))
     monkeypatch.setattr(toolsets, "SERVER_TOOLS", (served,))
-    found = toolset(played.conversation)
+    found = build_toolset(played.conversation)
     assert list(found.tools) == [*TOOLS, "b__first", "z__last"]
     assert found.refused == {"a__gone": "it went away."}
     assert found.tools["recall"].description == TOOLS["recall"].description
@@ -157,14 +157,14 @@ def test_tools_of_other_sources_come_behind_by_name_and_never_instead_of_ours(
     assert "z__last=verbatim" in effective_policy(played.conversation).tool_policies
     rule("b__first")
     rule("web_search")
-    after = toolset(played.conversation)
+    after = build_toolset(played.conversation)
     assert list(after.tools) == [*TOOLS, "z__last"]
     assert after.server_tools == ()
 
 
 def test_no_tool_has_more_than_the_site_allows(played: Played, settings: Any) -> None:
     settings.AGENTWEB_MAX_TOOL_SECONDS, settings.AGENTWEB_MAX_TOOL_BYTES = 7, 9_000
-    tools = toolset(played.conversation).tools
+    tools = build_toolset(played.conversation).tools
     assert {tool.max_bytes for tool in tools.values()} == {9_000}
     assert tools["fetch_url"].timeout == 7
     assert tools["current_time"].timeout == TOOLS["current_time"].timeout

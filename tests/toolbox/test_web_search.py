@@ -23,10 +23,10 @@ from conversations.models import (
     ToolRule,
     WebSearch,
 )
-from conversations.reductions.conversation_settings import job_facts
+from conversations.reductions.conversation_settings import read_job_facts
 from conversations.toolbox.tool_access import choose_web_search
-from conversations.toolbox.toolset import toolset
-from conversations.toolbox.web_search import definition
+from conversations.toolbox.toolset import build_toolset
+from conversations.toolbox.web_search import build_definition
 from conversations.turns import calls
 from conversations.turns.forks import fork_conversation
 from tests.support import people_and_turns, stored_turns
@@ -48,7 +48,7 @@ def chosen(played: Played, choice: str) -> Conversation:
 
 
 def private(conversation: Conversation) -> list[str]:
-    return [tool.name for tool in toolset(conversation).tools.values() if tool.is_private]
+    return [tool.name for tool in build_toolset(conversation).tools.values() if tool.is_private]
 
 
 def read_privately(played: Played) -> None:
@@ -57,7 +57,7 @@ def read_privately(played: Played) -> None:
 
 def test_a_new_conversation_searches_nothing(played: Played) -> None:
     assert played.conversation.web_search == WebSearch.OFF
-    assert toolset(played.conversation).server_tools == ()
+    assert build_toolset(played.conversation).server_tools == ()
     assert private(played.conversation)
 
 
@@ -65,7 +65,7 @@ def test_alone_it_is_offered_and_what_is_private_is_refused_with_the_reason(
     played: Played,
 ) -> None:
     names = private(played.conversation)
-    found = toolset(chosen(played, WebSearch.ALONE))
+    found = build_toolset(chosen(played, WebSearch.ALONE))
     assert found.definitions()[-1] == {
         "type": "web_search_20250305",
         "name": "web_search",
@@ -79,7 +79,7 @@ def test_alone_it_is_not_offered_where_something_private_was_read(played: Played
     before = private(played.conversation)
     read_privately(played)
     conversation = chosen(played, WebSearch.ALONE)
-    found = toolset(conversation)
+    found = build_toolset(conversation)
     assert found.server_tools == ()
     assert "something private was read here" in found.refused["web_search"]
     assert private(conversation) == before
@@ -88,40 +88,40 @@ def test_alone_it_is_not_offered_where_something_private_was_read(played: Played
 def test_what_was_read_on_another_branch_speaks_against_nothing(played: Played) -> None:
     read_privately(played)
     Conversation.objects.filter(pk=played.conversation.pk).update(leaf=0, tip=0)
-    assert toolset(chosen(played, WebSearch.ALONE)).server_tools
+    assert build_toolset(chosen(played, WebSearch.ALONE)).server_tools
 
 
 def test_beside_private_data_it_is_offered_with_everything(played: Played) -> None:
     before = private(played.conversation)
     read_privately(played)
     conversation = chosen(played, WebSearch.BESIDE)
-    assert toolset(conversation).server_tools
+    assert build_toolset(conversation).server_tools
     assert private(conversation) == before
 
 
 @pytest.mark.parametrize("choice", WebSearch.values)
 def test_the_definitions_have_the_same_bytes_at_every_look(played: Played, choice: str) -> None:
     conversation = chosen(played, choice)
-    assert toolset(conversation).definitions() == toolset(conversation).definitions()
+    assert build_toolset(conversation).definitions() == build_toolset(conversation).definitions()
 
 
 @pytest.mark.parametrize("setting", [("WEB_SEARCH", False), ("WEB_SEARCH_USES", 0)])
 def test_a_site_can_have_none(played: Played, settings: Any, setting: tuple[str, Any]) -> None:
     setattr(settings, f"AGENTWEB_{setting[0]}", setting[1])
     conversation = chosen(played, WebSearch.ALONE)
-    assert toolset(conversation).server_tools == ()
+    assert build_toolset(conversation).server_tools == ()
     assert private(conversation)
 
 
 def test_a_model_whose_searches_have_no_price_has_none(played: Played) -> None:
     ModelPrice.objects.filter(model_id=stored_turns.MODEL, kind="web_search").delete()
-    assert toolset(chosen(played, WebSearch.BESIDE)).server_tools == ()
+    assert build_toolset(chosen(played, WebSearch.BESIDE)).server_tools == ()
 
 
 def test_a_rule_takes_it_away_and_gives_the_private_tools_back(played: Played) -> None:
     ToolRule.objects.create(tool="web_search", is_allowed=False)
     conversation = chosen(played, WebSearch.ALONE)
-    assert toolset(conversation).server_tools == ()
+    assert build_toolset(conversation).server_tools == ()
     assert private(conversation)
 
 
@@ -139,7 +139,7 @@ def test_domains_and_a_country_are_the_site_s(settings: Any) -> None:
     settings.AGENTWEB_WEB_SEARCH_BLOCKED = ("bad.example",)
     settings.AGENTWEB_WEB_SEARCH_COUNTRY = "DE"
     settings.AGENTWEB_WEB_SEARCH_USES = 2
-    assert definition() == {
+    assert build_definition() == {
         "type": "web_search_20250305",
         "name": "web_search",
         "max_uses": 2,
@@ -147,17 +147,17 @@ def test_domains_and_a_country_are_the_site_s(settings: Any) -> None:
         "user_location": {"type": "approximate", "country": "DE"},
     }
     settings.AGENTWEB_WEB_SEARCH_ALLOWED = ("good.example",)
-    assert "blocked_domains" not in definition()
+    assert "blocked_domains" not in build_definition()
 
 
 def test_the_turn_is_run_with_it(played: Played) -> None:
     conversation = chosen(played, WebSearch.BESIDE)
-    assert job_facts(conversation.pk).tools.server_tools == (definition(),)
+    assert read_job_facts(conversation.pk).tools.server_tools == (build_definition(),)
 
 
 def searching() -> Envelope:
     return envelope(
-        model=stored_turns.MODEL, max_tokens=2_000, system="Be brief.", tools=[definition()]
+        model=stored_turns.MODEL, max_tokens=2_000, system="Be brief.", tools=[build_definition()]
     )
 
 

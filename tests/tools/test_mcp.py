@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from conversations.toolbox.mcp.approved import image_type
+from conversations.toolbox.mcp.approved_tools import detect_image_type
 from tests.support import mcp_servers, small_files
 from tests.support.mcp_servers import Heard, HttpServer, pooled
 from tools.framework.outside_access import WebAccess
@@ -58,20 +58,20 @@ async def test_the_tools_are_listed_under_the_name_of_their_server(demo: Any) ->
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_call_gives_what_the_tool_gave(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "add", a=1, b=2), image_type)
+    found = tool_result("demo", await given(demo, "add", a=1, b=2), detect_image_type)
     assert (found.content, found.is_error) == ("3", False)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_structured_content_is_said_once_as_json(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "facts"), image_type)
+    found = tool_result("demo", await given(demo, "facts"), detect_image_type)
     assert isinstance(found.content, str)
     assert json.loads(found.content) == {"answer": 42, "words": ["a", "b"]}
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_images_and_resources_arrive_and_links_are_words(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "picture"), image_type)
+    found = tool_result("demo", await given(demo, "picture"), detect_image_type)
     assert isinstance(found.content, list)
     words, image, resource, link = found.content
     assert words == {"type": "text", "text": "Here it is."}
@@ -84,7 +84,7 @@ async def test_images_and_resources_arrive_and_links_are_words(demo: Any) -> Non
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_of_the_tool_stays_an_error(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "boom"), image_type)
+    found = tool_result("demo", await given(demo, "boom"), detect_image_type)
     assert found.is_error
     assert found.details["code"] == "mcp_error"
 
@@ -241,7 +241,7 @@ async def test_a_command_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_what_is_no_image_is_left_out() -> None:
-    assert image_type(small_files.png(5, 5)) == "image/png"
-    assert image_type(b"<svg onload=alert(1)>") == ""
-    assert image_type(small_files.pdf()) == ""
-    assert image_type(b"") == ""
+    assert detect_image_type(small_files.png(5, 5)) == "image/png"
+    assert detect_image_type(b"<svg onload=alert(1)>") == ""
+    assert detect_image_type(small_files.pdf()) == ""
+    assert detect_image_type(b"") == ""

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def meter(lease: Any) -> Any:
-    return meters.meter(people_and_turns.conversation_of(lease))
+    return meters.read_meter(people_and_turns.conversation_of(lease))
 
 
 def test_before_the_first_answer_the_messages_are_estimated() -> None:
@@ -62,7 +62,7 @@ def test_an_answer_that_reported_nothing_is_no_empty_context() -> None:
 
 def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> None:
     played = stored_turns.played()
-    before = meters.meter(played.conversation)
+    before = meters.read_meter(played.conversation)
     assert before.source == "reported"
     conversation = Conversation.objects.get(pk=played.conversation.pk)
     lease = people_and_turns.next_turn(conversation)

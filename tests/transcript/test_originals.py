@@ -12,7 +12,7 @@ from conversations.context.view import wire
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.models import Conversation
-from conversations.transcript.originals import original, recalled
+from conversations.transcript.originals import read_original, recall_original
 from conversations.turns import tool_calls, versions
 from tests.support import people_and_turns, stored_turns
 
@@ -30,13 +30,13 @@ def result(id: str, content: Any) -> dict[str, Any]:
 
 def test_a_compacted_result_is_found_whole() -> None:
     played = stored_turns.played()
-    assert original(played.conversation.pk, "toolu_1") == stored_turns.LONG
+    assert read_original(played.conversation.pk, "toolu_1") == stored_turns.LONG
 
 
 def test_a_message_is_found_by_its_number() -> None:
     played = stored_turns.played(title="What was the order?")
-    assert original(played.conversation.pk, "1") == "What was the order?"
-    assert original(played.conversation.pk, "3") == stored_turns.LONG
+    assert read_original(played.conversation.pk, "1") == "What was the order?"
+    assert read_original(played.conversation.pk, "3") == stored_turns.LONG
 
 
 def test_an_imported_result_is_found_in_its_message() -> None:
@@ -44,9 +44,9 @@ def test_an_imported_result_is_found_in_its_message() -> None:
     image = {"type": "image", "source": {"type": "base64", "data": ""}}
     parts = [{"type": "text", "text": "one"}, image, {"type": "text", "text": "two"}]
     imported(lease, result("toolu_a", "all of it"), result('odd "id" \\ 100%_', parts))
-    found = original(lease.conversation_id, "toolu_a")
+    found = read_original(lease.conversation_id, "toolu_a")
     assert found == "all of it"
-    assert original(lease.conversation_id, 'odd "id" \\ 100%_') == "one\n[image]\ntwo"
+    assert read_original(lease.conversation_id, 'odd "id" \\ 100%_') == "one\n[image]\ntwo"
 
 
 def test_the_model_recalls_nothing_of_another_path() -> None:
@@ -57,15 +57,15 @@ def test_the_model_recalls_nothing_of_another_path() -> None:
         versions.edit_prompt(turn=first, text="Something else", client_id=uuid4())
     )
     row = Conversation.objects.get(pk=played.conversation.pk)
-    assert [recalled(row, each) for each in records_of_first] == [None] * 3
-    assert recalled(row, f"msg_{row.head}") == "Something else"
-    assert original(row.pk, "toolu_1") == stored_turns.LONG
+    assert [recall_original(row, each) for each in records_of_first] == [None] * 3
+    assert recall_original(row, f"msg_{row.head}") == "Something else"
+    assert read_original(row.pk, "toolu_1") == stored_turns.LONG
 
 
 def test_the_model_recalls_what_stands_on_its_path() -> None:
     row = Conversation.objects.get(pk=stored_turns.played().conversation.pk)
-    assert recalled(row, "toolu_1") == recalled(row, "3") == stored_turns.LONG
-    assert [recalled(row, each) for each in UNKNOWN] == [None] * len(UNKNOWN)
+    assert recall_original(row, "toolu_1") == recall_original(row, "3") == stored_turns.LONG
+    assert [recall_original(row, each) for each in UNKNOWN] == [None] * len(UNKNOWN)
 
 
 UNKNOWN = [
@@ -76,20 +76,22 @@ UNKNOWN = [
 
 def test_an_unknown_id_is_nothing_and_no_error() -> None:
     played = stored_turns.played()
-    assert [original(played.conversation.pk, each) for each in UNKNOWN] == [None] * len(UNKNOWN)
+    assert [read_original(played.conversation.pk, each) for each in UNKNOWN] == [None] * len(
+        UNKNOWN
+    )
 
 
 def test_nothing_of_another_conversation_is_found() -> None:
     stored_turns.played("ada")
     other = people_and_turns.begun(people_and_turns.person("eve"))
-    assert original(other.conversation_id, "toolu_1") is None
-    assert original(other.conversation_id, "3") is None
+    assert read_original(other.conversation_id, "toolu_1") is None
+    assert read_original(other.conversation_id, "3") is None
 
 
 def test_a_tool_that_has_not_ended_has_no_result_yet() -> None:
     lease = people_and_turns.begun()
     stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_9"))
-    assert original(lease.conversation_id, "toolu_9") is None
+    assert read_original(lease.conversation_id, "toolu_9") is None
     done = ToolDone(wire.encode([{"type": "text", "text": "listed"}]), "ok")
     tool_calls.finish_tool(lease=lease, tool_use_id="toolu_9", done=done)
-    assert original(lease.conversation_id, "toolu_9") == "listed"
+    assert read_original(lease.conversation_id, "toolu_9") == "listed"

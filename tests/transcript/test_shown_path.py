@@ -46,15 +46,15 @@ def test_the_meter_is_that_of_the_shown_path() -> None:
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     conversation = people_and_turns.conversation_of(lease)
     lease = people_and_turns.claimed(regenerate(turn=turn(conversation, 1)))
-    assert meter.meter(fresh(conversation)).source == "estimated"
-    assert meter.meter(fresh(conversation)).tokens < 1_000
+    assert meter.read_meter(fresh(conversation)).source == "estimated"
+    assert meter.read_meter(fresh(conversation)).tokens < 1_000
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=small)
     )
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
-    assert meter.meter(fresh(conversation)).tokens == 550
+    assert meter.read_meter(fresh(conversation)).tokens == 550
     show_version(turn=turn(conversation, 1))
-    assert meter.meter(fresh(conversation)).tokens == 90_050
+    assert meter.read_meter(fresh(conversation)).tokens == 90_050
 
 
 def test_the_next_call_is_anchored_on_the_shown_path_however_many_others_there_are() -> None:
@@ -88,7 +88,7 @@ def test_exports_show_the_path_and_the_record_keeps_the_others() -> None:
         recording=read_record(written("json").encode()),
         model=stored_turns.MODEL,
     )
-    assert [one.number for one in transcript.transcript(copy).turns] == [1, 2]
+    assert [one.number for one in transcript.read_transcript(copy).turns] == [1, 2]
     assert "two" not in "".join(copy.messages.values_list("content", flat=True))
 
 
@@ -111,15 +111,15 @@ def test_pages_follow_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
         say(people_and_turns.next_turn(fresh(conversation), f"o{at}"))
     found = fresh(conversation)
     assert [one.number for one in path_turns(found).order_by("number")] == [1, 2, 7, 8, 9, 10, 11]
-    newest = transcript.transcript(found)
+    newest = transcript.read_transcript(found)
     assert ([one.number for one in newest.turns], newest.earlier) == ([9, 10, 11], 9)
-    earlier = transcript.transcript(found, before=9)
+    earlier = transcript.read_transcript(found, before=9)
     assert ([one.number for one in earlier.turns], earlier.earlier) == ([2, 7, 8], 2)
-    first = transcript.transcript(found, before=2)
+    first = transcript.read_transcript(found, before=2)
     assert ([one.number for one in first.turns], first.earlier) == ([1], None)
-    later = paging.later(found, 1)
+    later = paging.read_page_after(found, 1)
     assert ([one.number for one in later.turns], later.later) == ([2, 7, 8], 8)
-    of_another = paging.later(found, 3)
+    of_another = paging.read_page_after(found, 3)
     assert [one.number for one in of_another.turns] == [4, 5, 6]
     assert newest_below(found, 3) == 6
     assert newest_below(found, 99) == 0
@@ -133,14 +133,16 @@ def test_a_message_of_another_version_is_shown_on_its_own_path(
     edited(conversation, 2, "zwei")
     found = fresh(conversation)
     seq = turn(conversation, 2).messages.get(kind="prompt").seq
-    page = paging.asked(found, {"m": str(seq)})
+    page = paging.read_requested_page(found, {"m": str(seq)})
     assert page is not None
-    page = paging.whole(found, page)
+    page = paging.complete_page(found, page)
     assert [one.number for one in page.turns] == [1, 2, 3]
     assert page.branch == 3
-    mine = paging.asked(found, {"m": str(turn(conversation, 4).messages.latest("seq").seq)})
+    mine = paging.read_requested_page(
+        found, {"m": str(turn(conversation, 4).messages.latest("seq").seq)}
+    )
     assert mine is not None
-    assert paging.whole(found, mine).branch is None
+    assert paging.complete_page(found, mine).branch is None
 
 
 def test_an_end_that_is_not_of_the_last_turn_is_named_by_verification() -> None:

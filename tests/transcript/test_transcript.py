@@ -13,13 +13,13 @@ from conversations.agent.finish import can_continue
 from conversations.agent.ports import Finish, ToolDone
 from conversations.context.view import wire
 from conversations.files.attachments_shown import shown_files
-from conversations.library.sidebar import listing
+from conversations.library.sidebar import read_sidebar
 from conversations.live import render
 from conversations.log import append
 from conversations.models import ApiResult, Conversation
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Live, Round
-from conversations.transcript.words import chip, hint
+from conversations.transcript.words import describe_ending, explain_ending
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import recording_of
 from conversations.turns import drafts, tool_calls, turns
@@ -54,28 +54,28 @@ def queries(action: Any) -> int:
 def test_a_round_by_itself_is_the_round_within_its_turn() -> None:
     played = stored_turns.played(title="Read <b>it</b>")
     conversation = played.conversation
-    (turn,) = transcript.transcript(conversation).turns
-    assert [transcript.round_of(conversation, 1, at) for at in (1, 2)] == list(turn.rounds)
-    assert transcript.round_of(conversation, 1, 3) == Round(3)
+    (turn,) = transcript.read_transcript(conversation).turns
+    assert [transcript.read_round(conversation, 1, at) for at in (1, 2)] == list(turn.rounds)
+    assert transcript.read_round(conversation, 1, 3) == Round(3)
     lease = people_and_turns.next_turn(conversation)
     change = stored_turns.summarise(lease)
-    opened = transcript.round_of(conversation, 2, 1)
+    opened = transcript.read_round(conversation, 2, 1)
     assert [marker.seq for marker in opened.markers] == [change.seq]
-    assert opened == transcript.turn(conversation, 2).rounds[0]
-    assert transcript.round_of(conversation, 2, 9) == Round(9)
+    assert opened == transcript.read_turn(conversation, 2).rounds[0]
+    assert transcript.read_round(conversation, 2, 9) == Round(9)
 
 
 def test_a_turn_that_begins_is_its_prompt_and_its_rounds_are_told_behind_it() -> None:
     played = stored_turns.played(title="Read <b>it</b>")
     conversation = played.conversation
-    late = transcript.turn(conversation, 1, is_begun=False)
+    late = transcript.read_turn(conversation, 1, is_begun=False)
     assert "Read &lt;b&gt;it&lt;/b&gt;" in late.prompt_html
     assert late.rounds == ()
     people_and_turns.next_turn(conversation)
-    begun = transcript.turn(conversation, 2, is_begun=False)
-    assert begun == transcript.turn(conversation, 2)
-    whole = queries(lambda: transcript.turn(conversation, 2))
-    assert queries(lambda: transcript.turn(conversation, 2, is_begun=False)) == whole - 2
+    begun = transcript.read_turn(conversation, 2, is_begun=False)
+    assert begun == transcript.read_turn(conversation, 2)
+    whole = queries(lambda: transcript.read_turn(conversation, 2))
+    assert queries(lambda: transcript.read_turn(conversation, 2, is_begun=False)) == whole - 2
 
 
 def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> None:
@@ -94,14 +94,14 @@ def test_a_round_costs_the_same_however_many_there_are() -> None:
             lease, people_and_turns.opened(lease).call, people_and_turns.asks(f"t{at}")
         )
         append.store_results(lease=lease, content=people_and_turns.results(f"t{at}"), estimate=1)
-        costs.append(queries(lambda at=at: transcript.round_of(conversation, 1, at)))
+        costs.append(queries(lambda at=at: transcript.read_round(conversation, 1, at)))
     assert len(set(costs)) == 1
-    assert queries(lambda: transcript.round_of(conversation, 1, 7)) == 2
+    assert queries(lambda: transcript.read_round(conversation, 1, 7)) == 2
 
 
 def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
     played = stored_turns.played(title="Read <b>it</b>")
-    (turn,) = transcript.transcript(played.conversation).turns
+    (turn,) = transcript.read_transcript(played.conversation).turns
     assert (turn.number, turn.state, turn.is_live, turn.chip) == (1, "done", False, "")
     assert "&lt;b&gt;" in turn.prompt_html
     first, second = turn.rounds
@@ -126,7 +126,7 @@ def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
     conversation = import_recording(
         user=people_and_turns.person(), recording=recording_of(record), model=stored_turns.MODEL
     )
-    (turn,) = transcript.transcript(conversation).turns
+    (turn,) = transcript.read_transcript(conversation).turns
     assert turn.files == ()
     assert "see" in turn.prompt_html
 
@@ -140,10 +140,10 @@ def test_an_image_that_an_older_log_holds_is_shown_as_far_as_it_can_be() -> None
 def test_pages_are_joined_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transcript, "PAGE", 4)
     conversation = long_conversation(7)
-    newest = transcript.transcript(conversation)
+    newest = transcript.read_transcript(conversation)
     assert [turn.number for turn in newest.turns] == [4, 5, 6, 7]
     assert newest.earlier == 4
-    oldest = transcript.transcript(conversation, newest.earlier)
+    oldest = transcript.read_transcript(conversation, newest.earlier)
     assert [turn.number for turn in oldest.turns] == [1, 2, 3]
     assert oldest.earlier is None
 
@@ -155,9 +155,9 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
         user = conversation.owner
         counts.append(
             [
-                queries(lambda c=conversation: transcript.transcript(c)),
+                queries(lambda c=conversation: transcript.read_transcript(c)),
                 queries(lambda c=conversation: render.snapshot(c.pk, Bookmark(), None)),
-                queries(lambda c=conversation, u=user: listing(u, c)),
+                queries(lambda c=conversation, u=user: read_sidebar(u, c)),
             ]
         )
         type(user).objects.filter(pk=user.pk).update(username=f"played {size}")
@@ -170,7 +170,7 @@ def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
     lease = people_and_turns.begun()
     conversation = people_and_turns.conversation_of(lease)
     live = Live(1, 1, "hm", "<p>Done.</p>", "<p>On its</p>")
-    (turn,) = transcript.turns_after(conversation, 0, live)
+    (turn,) = transcript.list_turns_after(conversation, 0, live)
     (shown,) = turn.rounds
     assert (shown.is_live, shown.thinking) == (True, "hm")
     assert (shown.html, shown.tail) == ("<p>Done.</p>", "<p>On its</p>")
@@ -180,10 +180,10 @@ def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
 def test_without_a_hub_the_running_answer_is_that_of_the_last_checkpoint() -> None:
     lease = people_and_turns.begun()
     conversation = people_and_turns.conversation_of(lease)
-    assert transcript.turns_after(conversation, 0, None)[0].rounds == ()
+    assert transcript.list_turns_after(conversation, 0, None)[0].rounds == ()
     people_and_turns.opened(lease)
     drafts.save_draft(lease=lease, text="So *far*", thinking="")
-    (shown,) = transcript.turns_after(conversation, 0, None)[0].rounds
+    (shown,) = transcript.list_turns_after(conversation, 0, None)[0].rounds
     assert "<em>far</em>" in shown.tail
     assert shown.is_live
 
@@ -194,15 +194,17 @@ def test_an_answer_that_was_stored_is_not_shown_again_as_a_draft() -> None:
     drafts.save_draft(lease=lease, text="Let me look.", thinking="")
     stored_turns.close(lease, call, people_and_turns.asks("t1"))
     drafts.save_draft(lease=lease, text="Let me look.", thinking="")
-    (shown,) = transcript.turns_after(people_and_turns.conversation_of(lease), 0, None)[0].rounds
+    (shown,) = transcript.list_turns_after(people_and_turns.conversation_of(lease), 0, None)[
+        0
+    ].rounds
     assert not shown.is_live
     assert shown.tail == ""
 
 
 def test_only_turns_behind_a_number_are_given() -> None:
     conversation = long_conversation(3)
-    assert [turn.number for turn in transcript.turns_after(conversation, 1, None)] == [2, 3]
-    assert transcript.turns_after(conversation, 3, None) == []
+    assert [turn.number for turn in transcript.list_turns_after(conversation, 1, None)] == [2, 3]
+    assert transcript.list_turns_after(conversation, 3, None) == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_only_turns_behind_a_number_are_given() -> None:
 def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry: bool) -> None:
     lease = people_and_turns.begun()
     turns.finish_turn(lease=lease, finish=finish)
-    (turn,) = transcript.transcript(people_and_turns.conversation_of(lease)).turns
+    (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
     assert (turn.chip, turn.can_retry, turn.error) == (words, can_retry, finish.text)
 
 
@@ -236,18 +238,18 @@ def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry
 def test_a_turn_that_used_up_a_cap_says_which(finish: Finish, words: str) -> None:
     lease = people_and_turns.begun()
     turns.finish_turn(lease=lease, finish=finish)
-    (turn,) = transcript.transcript(people_and_turns.conversation_of(lease)).turns
+    (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
     assert words in turn.chip
-    assert "it can go on from here" in hint(finish.state, finish.reason, has_answer=True)
+    assert "it can go on from here" in explain_ending(finish.state, finish.reason, has_answer=True)
 
 
 def test_every_reason_of_a_failure_has_words() -> None:
     for reason in ("", "budget", "context", "loop_limit", "poison"):
-        assert chip("failed", reason)
+        assert describe_ending("failed", reason)
 
 
 @pytest.mark.parametrize("reason", ["pause_turn", "max_tokens", "loop_limit"])
 def test_an_ending_that_kept_no_answer_is_not_said_to_go_on(reason: str) -> None:
-    assert "answered again" in hint("done", reason, has_answer=False)
-    assert "answered again" not in hint("done", reason, has_answer=True)
+    assert "answered again" in explain_ending("done", reason, has_answer=False)
+    assert "answered again" not in explain_ending("done", reason, has_answer=True)
     assert not can_continue("done", reason, has_answer=False)

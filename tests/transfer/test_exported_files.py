@@ -11,7 +11,7 @@ import pytest
 
 from conversations.audit import verify
 from conversations.context.view import attachment_refs, wire
-from conversations.library.search import found
+from conversations.library.search import search_messages
 from conversations.log.path import state
 from conversations.log.search_index import rebuild_index
 from conversations.models import Attachment, Blob, Conversation, User
@@ -68,7 +68,7 @@ def test_what_is_exported_is_imported_as_the_same_bytes(user: User) -> None:
         "n.txt",
     ]
     assert Blob.objects.count() == 3
-    (shown,) = transcript.transcript(copy).turns
+    (shown,) = transcript.read_transcript(copy).turns
     assert [file.is_image for file in shown.files] == [True, False, False, True]
     assert copy.messages.get(kind="prompt").estimate == chat(turn).messages.get(seq=1).estimate
     assert [str(one) for one in verify.verify_everything(verify.Tally())] == []
@@ -132,7 +132,7 @@ def test_search_finds_what_files_are_called_and_what_texts_say(user: User) -> No
     started(user, kept(user, name="kittens.png"), kept(user, NOTES, "n.txt"))
 
     def hits(question: str) -> int:
-        return len(found(user, question).rows)
+        return len(search_messages(user, question).rows)
 
     words = ("kittens", "zeile", "second line", "iVBOR", "sha256")
     for _ in range(2):

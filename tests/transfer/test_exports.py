@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from conversations.context.view import wire
 from conversations.library.conversations import archive_conversation, delete_conversation
-from conversations.library.search import found
+from conversations.library.search import search_messages
 from conversations.models import Conversation, Message
 from conversations.transfer.exports import FORMS, all_of, file_name
 from conversations.transfer.importing import import_recording
@@ -53,7 +53,7 @@ def test_a_record_comes_back_as_it_went() -> None:
     again = json.loads(whole("json", copy))
     first = json.loads(line)
     assert [m["content"] for m in again["messages"]] == [m["content"] for m in first["messages"]]
-    assert [row.kind for row in found(copy.owner, "4711").rows] == ["answer"]
+    assert [row.kind for row in search_messages(copy.owner, "4711").rows] == ["answer"]
 
 
 def test_a_record_holds_stored_text_and_not_its_like() -> None:

@@ -12,10 +12,10 @@ from conversations.context.view import rules, wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.path import state
 from conversations.models import Conversation, Message, Turn, User
-from conversations.transcript.originals import original
-from conversations.transcript.transcript import transcript
+from conversations.transcript.originals import read_original
+from conversations.transcript.transcript import read_transcript
 from conversations.transfer.importing import import_recording
-from conversations.transfer.particulars import NO_IMAGE
+from conversations.transfer.record_fields import NO_IMAGE
 from conversations.transfer.recordings import ENDS_HERE, RecordError, read_record
 
 pytestmark = pytest.mark.django_db
@@ -102,8 +102,8 @@ def test_the_import_is_in_the_chain() -> None:
 
 def test_people_and_the_recall_tool_find_the_originals() -> None:
     conversation = put(line(*PLAIN))
-    assert original(conversation.pk, "t1") == "order 7 is blue"
-    shown = transcript(conversation)
+    assert read_original(conversation.pk, "t1") == "order 7 is blue"
+    shown = read_transcript(conversation)
     assert [turn.number for turn in shown.turns] == [1, 2]
     assert shown.turns[0].rounds[0].tools[0].output == "order 7 is blue"
 

@@ -43,7 +43,7 @@ def test_a_cut_answer_goes_on_behind_a_message_that_quotes_its_end(finish: Finis
     words = "word " * 500 + "and the last one"
     conversation = cut(finish, wire.encode({"type": "text", "text": words}))
     first = turn(conversation, 1)
-    (before,) = transcript.transcript(conversation).turns
+    (before,) = transcript.read_transcript(conversation).turns
     assert before.can_continue
     new = continue_turn(turn=first)
     text = wire.decode(new.messages.get().content)[0]["text"]
@@ -52,7 +52,7 @@ def test_a_cut_answer_goes_on_behind_a_message_that_quotes_its_end(finish: Finis
     assert (new.parent, new.continues) == (1, first)
     assert continue_turn(turn=first).pk == new.pk
     answered(new)
-    shape = transcript.transcript(fresh(conversation)).turns[1]
+    shape = transcript.read_transcript(fresh(conversation)).turns[1]
     assert shape.is_continuation
     for form in ("md", "html"):
         written = "".join(FORMS[form].write(fresh(conversation)))
@@ -74,7 +74,7 @@ def test_an_answer_that_was_cut_behind_its_tools_goes_on_without_a_quote() -> No
 
 def test_what_is_whole_or_has_nothing_does_not_go_on() -> None:
     conversation = talk("one")
-    (shape,) = transcript.transcript(conversation).turns
+    (shape,) = transcript.read_transcript(conversation).turns
     assert not shape.can_continue
     with refused("whole"):
         continue_turn(turn=turn(conversation, 1))

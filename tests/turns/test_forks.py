@@ -11,9 +11,9 @@ from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
 from conversations.log.path import state
 from conversations.models import ApiCall, Conversation, Message, ToolCall
-from conversations.reductions.pins import keep_in_full, pins
+from conversations.reductions.pins import list_pins, pin_originals
 from conversations.transcript import transcript
-from conversations.transcript.originals import original
+from conversations.transcript.originals import read_original
 from conversations.turns.forks import fork_conversation
 from conversations.turns.versions import show_version
 from tests.support import people_and_turns, stored_turns
@@ -34,18 +34,18 @@ pytestmark = pytest.mark.django_db
 
 
 def texts(conversation: Conversation) -> list[Any]:
-    found = transcript.transcript(fresh(conversation)).turns
+    found = transcript.read_transcript(fresh(conversation)).turns
     return [(one.number, one.prompt_html, one.source, one.created_at) for one in found]
 
 
 def test_a_fork_gives_the_model_the_same_view_to_the_byte() -> None:
     played = stored_turns.played()
     first = played.conversation
-    keep_in_full(conversation_id=first.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    pin_originals(conversation_id=first.pk, actor_id=played.user.pk, ids=["toolu_1"])
     copy = fork_conversation(turn=played.turn)
     assert wire.digest(view(copy).body) == wire.digest(view(first).body)
-    assert original(copy.pk, "toolu_1") == stored_turns.LONG
-    assert pins(copy) == {"toolu_1"}
+    assert read_original(copy.pk, "toolu_1") == stored_turns.LONG
+    assert list_pins(copy) == {"toolu_1"}
     assert texts(copy) == texts(first)
     assert (copy.title, copy.model, copy.owner) == (first.title, first.model, first.owner)
     assert not ApiCall.objects.filter(conversation=copy).exists()
@@ -112,7 +112,7 @@ def test_a_fork_outlives_the_first_one() -> None:
     delete_conversation(conversation=played.conversation)
     Conversation.objects.filter(pk=played.conversation.pk).update(erase_at=copy.created_at)
     assert erase_conversation(conversation_id=played.conversation.pk) is not None
-    assert original(copy.pk, "toolu_1") == stored_turns.LONG
+    assert read_original(copy.pk, "toolu_1") == stored_turns.LONG
     assert Message.objects.filter(conversation=copy).exists()
     assert state(fresh(copy), copy.model).report is None
     assert clean()

@@ -15,7 +15,7 @@ from conversations.library.conversations import delete_conversation
 from conversations.live import render
 from conversations.log.leases import Lease, claim_turn
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
-from conversations.transcript.queue import queue
+from conversations.transcript.queue import read_queue
 from conversations.turns import takeovers, turns
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import send_next, take_back, waits
@@ -53,7 +53,7 @@ def finish(lease: Lease, state: str = "done", reason: str = "end_turn") -> Turn 
 
 
 def waiting(conversation: Conversation) -> list[str]:
-    return [row.text for row in queue(conversation).rows]
+    return [row.text for row in read_queue(conversation).rows]
 
 
 def said(turn: Turn | None) -> str:
@@ -64,7 +64,7 @@ def said(turn: Turn | None) -> str:
 def test_a_message_under_an_answer_waits_and_is_no_part_of_the_log() -> None:
     lease, conversation = running("one", "two")
     assert waiting(conversation) == ["one", "two"]
-    assert queue(conversation).is_live
+    assert read_queue(conversation).is_live
     assert conversation.messages.count() == 1
     assert people_and_turns.turn_of(lease).state == "running"
 
@@ -121,7 +121,7 @@ def test_after_an_end_that_was_not_good_they_wait_until_they_are_sent(
     lease, conversation = running("one", "two")
     assert finish(lease, state, reason) is None
     assert waiting(conversation) == ["one", "two"]
-    assert not queue(conversation).is_live
+    assert not read_queue(conversation).is_live
     turn = send_next(conversation=conversation)
     assert said(turn) == "one"
     with refused("busy"):

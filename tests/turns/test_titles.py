@@ -196,12 +196,12 @@ def test_the_call_is_its_own_in_the_record_and_in_the_books() -> None:
 def test_a_title_counts_for_the_conversation_and_not_for_the_answer() -> None:
     lease = answered()
     conversation = people_and_turns.conversation_of(lease)
-    before = meter.meter(conversation)
+    before = meter.read_meter(conversation)
     assert (before.cost_micros, before.calls) == (400, 1)
     closed(opened(lease))
-    after = meter.meter(conversation)
+    after = meter.read_meter(conversation)
     assert (after.cost_micros, after.calls) == (446, 2)
-    assert transcript.turn(conversation, 1).cost_micros == 400
+    assert transcript.read_turn(conversation, 1).cost_micros == 400
 
 
 def test_a_second_call_is_never_made() -> None:
@@ -278,9 +278,9 @@ def test_a_conversation_is_erased_when_its_title_is_settled() -> None:
     conversation = people_and_turns.conversation_of(lease)
     delete_conversation(conversation=conversation)
     empty_trash(owner_id=conversation.owner_id)
-    assert erase.erase_due() == 0
+    assert erase.erase_due_conversations() == 0
     closed(sent)
-    assert erase.erase_due() == 1
+    assert erase.erase_due_conversations() == 1
     assert not Conversation.objects.exists()
     closed(sent)
     assert is_whole()

@@ -15,8 +15,8 @@ from conversations.library.conversations import delete_conversation
 from conversations.log.path import path
 from conversations.log.tree import newest_below, path_turns
 from conversations.models import Message, Turn
-from conversations.reductions.by_hand import take_back
-from conversations.reductions.pins import keep_in_full
+from conversations.reductions.manual_changes import undo_change
+from conversations.reductions.pins import pin_originals
 from conversations.transcript import transcript
 from conversations.turns import drafts, turns
 from conversations.turns.prompts import Prompt, SendError, lock_for, open_turn
@@ -72,7 +72,7 @@ def test_asked_twice_with_one_id_it_is_one_version() -> None:
 def test_of_many_who_ask_at_once_all_get_the_same_version() -> None:
     conversation = talk("one", "two")
     second = turn(conversation, 2)
-    (shape,) = [one for one in transcript.transcript(conversation).turns if one.number == 2]
+    (shape,) = [one for one in transcript.read_transcript(conversation).turns if one.number == 2]
     found = people_and_turns.crowd(
         10, lambda _: regenerate(turn=second, client_id=shape.next_id).pk
     )
@@ -86,7 +86,7 @@ def test_every_version_can_have_further_ones() -> None:
     for number in (2, 3, 2, 2):
         again(conversation, number)
     assert [one.parent for one in conversation.turns.order_by("number")] == [0, 1, 1, 1, 1, 1]
-    (_, last) = transcript.transcript(fresh(conversation)).turns
+    (_, last) = transcript.read_transcript(fresh(conversation)).turns
     assert last.versions is not None
     assert (last.versions.position, last.versions.count) == (5, 5)
     assert (last.versions.previous, last.versions.next) == (5, None)
@@ -246,21 +246,21 @@ def test_a_restore_and_its_undo_belong_to_their_path() -> None:
     played = stored_turns.played()
     conversation, user = played.conversation, played.user
     plain = view(conversation).body
-    put = keep_in_full(conversation_id=conversation.pk, actor_id=user.pk, ids=["toolu_1"])
+    put = pin_originals(conversation_id=conversation.pk, actor_id=user.pk, ids=["toolu_1"])
     assert put is not None
     full = view(conversation).body
     assert full != plain
     again(conversation, 1)
     show_version(turn=turn(conversation, 1))
     assert view(conversation).body == full
-    take_back(conversation_id=conversation.pk, actor_id=user.pk, seq=put.seq)
+    undo_change(conversation_id=conversation.pk, actor_id=user.pk, seq=put.seq)
     assert view(conversation).body == plain
     show_version(turn=turn(conversation, 2))
     assert "Answer of turn 2" in view(conversation).body
     show_version(turn=turn(conversation, 1))
     assert view(conversation).body == plain
     # What a person changes is written to the last turn of the shown path.
-    row = keep_in_full(conversation_id=conversation.pk, actor_id=user.pk, ids=["toolu_1"])
+    row = pin_originals(conversation_id=conversation.pk, actor_id=user.pk, ids=["toolu_1"])
     assert row is not None
     assert row.turn == played.turn
     assert clean()

@@ -12,7 +12,7 @@ from conversations.budgets.effective import Rule
 from conversations.budgets.notices import BudgetPill, Limits, Notice
 from conversations.log.tree import Versions
 from conversations.models import Conversation
-from conversations.reductions.shapes import Change, Keep, Reduction
+from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.rendering import plain, render
 from conversations.transcript.queue import Queue, Waiting
 from conversations.transcript.shapes import (
@@ -105,8 +105,8 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
         versions=Versions(2, 3, 1, 9),
         next_id="11111111-1111-5111-8111-111111111111",
         can_continue=state == "cancelled",
-        prompt_keep=Keep(words),
-        answer_keep=Keep(words, is_pinned=True),
+        prompt_keep=PinState(words),
+        answer_keep=PinState(words, is_pinned=True),
     )
 
 
@@ -132,7 +132,7 @@ def queue(words: str = "And then?", *, is_live: bool = True) -> Queue:
 
 
 def reduction(words: str = "14 tool results shortened") -> Reduction:
-    change = Change(words, words, words, 38_211, 500, Keep(words))
+    change = Change(words, words, words, 38_211, 500, PinState(words))
     return Reduction(
         seq=7,
         kind="compaction",

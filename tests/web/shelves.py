@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.library.search import Found, FoundPage, Piece
+from conversations.library.search import ExcerptPiece, SearchPage, SearchResult
 from conversations.library.sidebar import Counts
 from conversations.transcript.shapes import ConversationRow
 from conversations.transfer.uploads import Report
@@ -34,13 +34,13 @@ def row(words: str) -> ConversationRow:
     )
 
 
-def found(words: str) -> FoundPage:
-    pieces = (Piece(words), Piece(words, is_hit=True))
+def found(words: str) -> SearchPage:
+    pieces = (ExcerptPiece(words), ExcerptPiece(words, is_hit=True))
     hits = [
-        Found(str(samples.ID), pieces, kind, seq, pieces, samples.NOW, is_archived=True)
+        SearchResult(str(samples.ID), pieces, kind, seq, pieces, samples.NOW, is_archived=True)
         for kind, seq in (("title", 0), ("prompt", 1), ("answer", 2))
     ]
-    return FoundPage(tuple(hits), "1-1", is_asked=True)
+    return SearchPage(tuple(hits), "1-1", is_asked=True)
 
 
 def searched(words: str = "x") -> dict[str, Any]:
@@ -48,7 +48,7 @@ def searched(words: str = "x") -> dict[str, Any]:
 
 
 def missed(words: str = "x") -> dict[str, Any]:
-    return framed(words) | {"question": words, "page": FoundPage(is_asked=True)}
+    return framed(words) | {"question": words, "page": SearchPage(is_asked=True)}
 
 
 def menu(words: str = "x") -> dict[str, Any]:

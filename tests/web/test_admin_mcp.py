@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from conversations.models import McpServer, McpTool, User
 from conversations.toolbox.mcp import servers
-from conversations.toolbox.mcp.approved import pool_servers, status
+from conversations.toolbox.mcp.approved_tools import list_pool_servers, tool_status
 from conversations.toolbox.secrets import MASK
 from tests.support import people_and_turns
 from tests.toolbox.test_mcp import definition, kinds, lists
@@ -45,7 +45,7 @@ def shown(client: Client, name: str, *args: Any) -> str:
 
 
 def headers(server: McpServer) -> dict[str, str]:
-    return dict(pool_servers()[0][0].place.headers)  # type: ignore[union-attr]
+    return dict(list_pool_servers()[0][0].place.headers)  # type: ignore[union-attr]
 
 
 def test_a_server_is_added_and_its_secrets_are_never_shown_again() -> None:
@@ -187,7 +187,7 @@ def test_what_a_server_wrote_is_shown_as_text_to_the_letter() -> None:
     assert "⟦U+202E⟧" in page
     assert "{{7*7}}" in page
     assert "<b>" not in page.split("look&lt;b&gt;")[1][:5]
-    assert status(tool) == "new"
+    assert tool_status(tool) == "new"
 
 
 def test_a_tool_is_approved_as_shown_and_a_change_is_shown_as_a_difference() -> None:
@@ -198,19 +198,19 @@ def test_a_tool_is_approved_as_shown_and_a_change_is_shown_as_a_difference() -> 
     data = {"tool": str(tool.pk), "digest": tool.listed_digest, "act": "approve", "effect": "read"}
     assert client.get(address).status_code == 405
     assert client.post(address, data).status_code == 302
-    assert status(server.tools.get()) == "offered"
+    assert tool_status(server.tools.get()) == "offered"
     lists(server, definition(description="Looks elsewhere."))
     page = shown(client, "mcp_tools", server.pk)
     assert "<del>− description: Looks.</del>" in page
     assert "<ins>+ description: Looks elsewhere.</ins>" in page
     again = client.post(address, data, follow=True).content.decode()
     assert "changed since it was shown" in again
-    assert status(server.tools.get()) == "changed"
+    assert tool_status(server.tools.get()) == "changed"
     client.post(address, {"tool": str(tool.pk), "act": "withdraw"})
-    assert status(server.tools.get()) == "new"
+    assert tool_status(server.tools.get()) == "new"
     fresh = server.tools.get().listed_digest
     client.post(address, {"tool": str(tool.pk), "digest": fresh, "act": "reject"})
-    assert status(server.tools.get()) == "rejected"
+    assert tool_status(server.tools.get()) == "rejected"
     for odd in ("", "x", "9" * 30, "0"):
         assert client.post(address, {"tool": odd, "act": "reject"}).status_code == 404
     log = shown(client, "conversations_mcpdecision_changelist")
@@ -240,7 +240,7 @@ def test_a_server_is_switched_off_and_never_deleted() -> None:
     data = form(header_lines=f"Authorization: {MASK}\r\nX-Team: {MASK}")
     del data["is_enabled"]
     client.post(reverse("admin:conversations_mcpserver_change", args=[server.pk]), data)
-    assert pool_servers() == ([], {})
+    assert list_pool_servers() == ([], {})
     assert not McpTool.objects.exists()
     assert "switched off" in shown(client, "mcp_health")
 

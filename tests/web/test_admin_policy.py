@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PolicyError
 from conversations.models import ApiModel, Conversation, User
-from conversations.reductions.policy import effective_policy, inherited, numbers
+from conversations.reductions.policy import effective_policy, inherited_policy, list_numbers
 from tests.support import people_and_turns, stored_turns
 from tests.web.test_admin_people import client_of, form, text, url
 from tests.web.test_admin_review import staff
@@ -150,7 +150,7 @@ def test_a_limit_counts_for_what_was_chosen_before_it(ada: User) -> None:
     User.objects.update(policy_limits={"input_token_budget": [None, 50_000]})
     conversation = Conversation.objects.get()
     assert effective_policy(conversation).input_token_budget == 50_000
-    assert inherited(conversation).input_token_budget == 40_000
+    assert inherited_policy(conversation).input_token_budget == 40_000
 
 
 def test_what_is_fixed_is_shown_as_it_is_and_dropped_when_saved(ada: User) -> None:
@@ -175,7 +175,7 @@ def test_a_person_sees_the_same_values_with_their_source(root: Client, ada: User
     page = words(text(client_of(ada).get(reverse("context_settings"))))
     assert "60,000 set for you 0 to 80,000" in page
     assert "on preset adaptive not to be changed" in page
-    shown = {number.name for number in numbers(stored(ada)) if number.name in page}
+    shown = {number.name for number in list_numbers(stored(ada)) if number.name in page}
     assert shown == set(POLICY_FIELDS)
 
 
@@ -185,4 +185,4 @@ def test_a_page_of_numbers_that_do_not_fit_says_so(ada: User) -> None:
     assert response.status_code == 200
     assert "do not fit" in text(response)
     with pytest.raises(PolicyError):
-        numbers(stored(ada))
+        list_numbers(stored(ada))

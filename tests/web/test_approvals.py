@@ -24,7 +24,7 @@ def woken(monkeypatch: Any, tmp_path: Path) -> list[int]:
     """Give the turns that are woken."""
     toy_tools.install(monkeypatch, tmp_path / "ran")
     found: list[int] = []
-    monkeypatch.setattr(dispatch, "wake", found.append)
+    monkeypatch.setattr(dispatch, "wake_turn", found.append)
     return found
 
 

@@ -9,9 +9,9 @@ from django.test import Client
 
 from conversations.context.policy.policy import PRESETS
 from conversations.models import ApiModel, Conversation, User
-from conversations.reductions.conversation_settings import job_facts
-from conversations.reductions.pins import keep_in_full
-from conversations.runtime.job import job
+from conversations.reductions.conversation_settings import read_job_facts
+from conversations.reductions.pins import pin_originals
+from conversations.runtime.job import build_job
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
@@ -71,7 +71,7 @@ def test_what_is_set_is_what_the_next_turn_runs_with(client: Client, played: Pla
     assert response["Location"] == f"/c/{played.conversation.public_id}/"
     conversation = stored(played)
     assert conversation.instructions == "Be brief.\nAlways."
-    work_of = job(job_facts(conversation.pk))
+    work_of = build_job(read_job_facts(conversation.pk))
     policy = work_of.policy
     assert (work_of.model, policy.name, policy.input_token_budget) == (SMALL, "classic", 50_000)
     assert (policy.compaction_enabled, policy.structure_kept) == (False, True)
@@ -92,7 +92,7 @@ def test_what_is_emptied_is_inherited_again(client: Client, played: Played) -> N
     save(client, played, preset="classic", input_token_budget="50000")
     save(client, played)
     assert stored(played).policy == {}
-    assert job_facts(played.conversation.pk).policy.name == "adaptive"
+    assert read_job_facts(played.conversation.pk).policy.name == "adaptive"
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_only_what_the_site_offers_can_be_chosen(
 def test_a_model_too_small_for_the_pins_is_refused(
     client: Client, played: Played, settings: Any
 ) -> None:
-    keep_in_full(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_1"])
+    pin_originals(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_1"])
     ApiModel.objects.filter(pk=SMALL).update(window=1_000)
     response = save(client, played, model=SMALL)
     assert response.status_code == 400

@@ -13,7 +13,7 @@ from django.test import AsyncClient, Client
 
 from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation
-from conversations.runtime.adapters import workspace_of
+from conversations.runtime.adapters import workspace_for
 from tests.support import people_and_turns, stored_turns
 from tests.web.test_library import client_of
 
@@ -56,7 +56,7 @@ def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None
     thrown = stored_turns.played(title="Thrown talk")
     stored_turns.played("bob", title="Bob's secret")
     delete_conversation(conversation=thrown.conversation)
-    workspace_of(played.user.pk).write("notes/ü.txt", b"mine")
+    workspace_for(played.user.pk).write("notes/ü.txt", b"mine")
     files = everything(client_of(played.user), "?events=1")
     lines = files["conversations.jsonl"].splitlines()
     assert [json.loads(line)["title"] for line in lines] == ["First talk", "Second talk"]

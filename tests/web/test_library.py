@@ -60,14 +60,14 @@ def test_the_list_goes_by_date_pinned_first_archived_apart() -> None:
     talk(user, "kept", 300, pinned_at=now)
     talk(user, "put away", 0, archived_at=now)
     talk(user, "thrown away", 0, deleted_at=now, erase_at=now + timedelta(days=1))
-    shown = sidebar.listing(user)
+    shown = sidebar.read_sidebar(user)
     names = [name for name, _ in shown.groups]
     assert names[:5] == ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days"]
     assert names[5:] == [f"{now - timedelta(days=days):%B %Y}" for days in (50, 400)]
     listed = [row.title for _, rows in shown.groups for row in rows]
     days = (0, 1, 3, 10, 50, 400)
     assert listed == ["kept", *(f"{each} days" for each in days)]
-    archived = sidebar.listing(user, archived=True)
+    archived = sidebar.read_sidebar(user, archived=True)
     assert [row.title for _, rows in archived.groups for row in rows] == ["put away"]
 
 
@@ -233,15 +233,15 @@ def test_all_data_goes_only_when_the_name_is_typed(settings: Any, tmp_path: Any)
     settings.DATA_DIR = tmp_path
     played, other = stored_turns.played(), stored_turns.played("bob")
     client = client_of(played.user)
-    from conversations.runtime.adapters import workspace_of
+    from conversations.runtime.adapters import workspace_for
 
-    workspace_of(played.user.pk).write("notes/a.txt", b"secret")
+    workspace_for(played.user.pk).write("notes/a.txt", b"secret")
     for name in ("", "bob", "ADA"):
         assert client.post("/settings/data/delete/", {"name": name}).status_code == 400
     assert Conversation.objects.count() == 2
     assert client.post("/settings/data/delete/", {"name": "ada"})["Location"] == "/settings/data/"
     assert set(Conversation.objects.all()) == {other.conversation}
-    assert workspace_of(played.user.pk).entries() == []
+    assert workspace_for(played.user.pk).entries() == []
     assert not list(tmp_path.rglob("a.txt"))
     assert b"Your data was erased." in client.get("/settings/data/").content
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from conversations.models import MailAccount, User
-from conversations.toolbox.mail_accounts import mail_account_named
+from conversations.toolbox.mail_accounts import read_mail_account_by_name
 from tests.support import people_and_turns
 from tests.support.mail_servers import PASSWORD, MailServer
 
@@ -61,7 +61,7 @@ def test_an_account_that_works_is_added_and_shown_without_its_secret(
     assert sent["address"] in html
     assert PASSWORD not in html
     assert row.sealed_secret not in html
-    account = mail_account_named(ada.pk, "work")
+    account = read_mail_account_by_name(ada.pk, "work")
     assert account is not None
     assert account.secret == PASSWORD
 
@@ -118,14 +118,14 @@ def test_an_account_is_renamed_and_keeps_its_secret(
     url = f"{URL}{row.public_id}/"
     assert "old trouble" in client.get(URL).content.decode()
     assert client.post(url, {"name": "office", "folder": "Drafts"}).status_code == 302
-    account = mail_account_named(ada.pk, "office")
+    account = read_mail_account_by_name(ada.pk, "office")
     assert account is not None
     assert (account.secret, account.folder) == (PASSWORD, "Drafts")
     assert "old trouble" not in client.get(URL).content.decode()
     refused = client.post(url, {"name": "office", "folder": "", "secret": WRONG})
     assert refused.status_code == 400
     assert WRONG not in refused.content.decode()
-    assert mail_account_named(ada.pk, "office") == account
+    assert read_mail_account_by_name(ada.pk, "office") == account
 
 
 def test_an_account_whose_key_is_gone_is_saved_by_typing_the_password_again(
@@ -137,7 +137,7 @@ def test_an_account_whose_key_is_gone_is_saved_by_typing_the_password_again(
     url, data = f"{URL}{row.public_id}/", {"name": "work", "folder": ""}
     assert client.post(url, data).status_code == 400
     assert client.post(url, data | {"secret": PASSWORD}).status_code == 302
-    account = mail_account_named(ada.pk, "work")
+    account = read_mail_account_by_name(ada.pk, "work")
     assert account is not None
     assert account.secret == PASSWORD
 

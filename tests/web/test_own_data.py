@@ -10,9 +10,9 @@ import pytest
 from django.core.files.storage import storages
 from django.test import Client
 
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.models import Conversation, User, WorkspaceFile
-from conversations.runtime.adapters import workspace_of
+from conversations.runtime.adapters import workspace_for
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 
@@ -32,7 +32,7 @@ def archive_of(user: User) -> zipfile.ZipFile:
 
 def test_every_file_of_an_archive_is_packed() -> None:
     user = stored_turns.played().user
-    workspace_of(user.pk).write("a.txt", b"x" * 10_000)
+    workspace_for(user.pk).write("a.txt", b"x" * 10_000)
     members = archive_of(user).infolist()
     assert {member.compress_type for member in members} == {zipfile.ZIP_DEFLATED}
     (file,) = (member for member in members if member.filename == "workspace/a.txt")
@@ -41,7 +41,7 @@ def test_every_file_of_an_archive_is_packed() -> None:
 
 def test_a_file_that_cannot_be_read_is_a_note_in_a_whole_archive() -> None:
     user = stored_turns.played().user
-    workspace = workspace_of(user.pk)
+    workspace = workspace_for(user.pk)
     for name in ("a.txt", "b.txt", "c.txt"):
         workspace.write(name, b"content")
     storages["workspace"].delete(WorkspaceFile.objects.get(path="b.txt").object)
@@ -94,7 +94,7 @@ def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.M
     def erased(*args: Any) -> Conversation:
         found: Conversation = looked_up(*args)
         Conversation.objects.update(deleted_at=found.created_at, erase_at=found.created_at)
-        assert erase_due() == 1
+        assert erase_due_conversations() == 1
         return found
 
     monkeypatch.setattr(menu, name, erased)

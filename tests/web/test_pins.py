@@ -15,9 +15,9 @@ from conversations.context.view import edits
 from conversations.live.hub import hub
 from conversations.log import append
 from conversations.models import Pin, Transformation
-from conversations.reductions.original_state import standing
-from conversations.reductions.pins import pins
-from conversations.reductions.taken_out import taken
+from conversations.reductions.original_state import read_original_state
+from conversations.reductions.pins import list_pins
+from conversations.reductions.removed_originals import list_removed
 from conversations.transcript import transcript
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import LONG, Played
@@ -124,7 +124,7 @@ def test_everything_a_reduction_took_comes_back_by_its_marker(
     assert "Send in full next time" in page
     response = press(client, f"{compaction(played)}restore/", next=compaction(played))
     assert response["Location"] == compaction(played)
-    assert pins(played.conversation) == {"toolu_1"}
+    assert list_pins(played.conversation) == {"toolu_1"}
     assert "Pinned" in html_of(client, compaction(played))
 
 
@@ -138,7 +138,7 @@ def test_a_restore_has_a_page_and_is_taken_back_from_it(client: Client, played: 
     assert "4711-ÄÖ" in html
     assert f'action="{path}undo/"' in html
     assert press(client, f"{path}undo/", next=path)["Location"] == path
-    assert not pins(played.conversation)
+    assert not list_pins(played.conversation)
     assert f'action="{path}undo/"' not in html_of(client, path)
     undone = Transformation.objects.latest("pk")
     assert "Nothing was changed" in html_of(client, f"{base(played)}/inspect/events/{undone.seq}/")
@@ -174,8 +174,8 @@ def test_what_was_dropped_is_said_and_comes_back(client: Client) -> None:
     )
     people_and_turns.answered(lease)
     conversation.refresh_from_db()
-    assert taken(conversation, row) == [f"msg_{message.seq}" for message in gone]
-    found = standing(conversation, f"msg_{gone[0].seq}")
+    assert list_removed(conversation, row) == [f"msg_{message.seq}" for message in gone]
+    found = read_original_state(conversation, f"msg_{gone[0].seq}")
     assert found is not None
     assert (found.is_reduced, found.text) == (True, "not sent to the model any more")
     own = Client()
@@ -184,10 +184,10 @@ def test_what_was_dropped_is_said_and_comes_back(client: Client) -> None:
     assert "Not sent any more" in html_of(own, path)
     assert press(own, f"{path}restore/").status_code == 302
     conversation.refresh_from_db()
-    found = standing(conversation, f"msg_{gone[0].seq}")
+    found = read_original_state(conversation, f"msg_{gone[0].seq}")
     assert found is not None
     assert not found.is_reduced
-    assert pins(conversation) == {message.seq for message in gone}
+    assert list_pins(conversation) == {message.seq for message in gone}
     restored = conversation.transformations.get(kind="restore").seq
     assert "Not sent before" in html_of(
         own, f"/c/{conversation.public_id}/inspect/events/{restored}/"
@@ -241,11 +241,11 @@ def test_what_takes_nothing_is_not_restored_and_what_is_no_restore_not_undone(
     assert press(client, f"{path}/undo/").status_code == 404
     assert press(client, f"{base(played)}/inspect/events/999/undo/").status_code == 404
     assert press(client, f"{base(played)}/inspect/events/999/restore/").status_code == 404
-    assert taken(played.conversation, summary) == []
+    assert list_removed(played.conversation, summary) == []
 
 
 def test_a_hostile_id_is_text(played: Played, client: Client) -> None:
-    turn = transcript.turn(played.conversation, 1)
+    turn = transcript.read_turn(played.conversation, 1)
     assert turn.prompt_keep == replace(turn.prompt_keep, is_pinned=False)  # type: ignore[type-var]
     html = press(client, f"{base(played)}/unpin/", htmx=True, id=PAYLOAD).content.decode()
     assert not acting(html)

@@ -107,7 +107,7 @@ def test_what_will_not_begin_is_refused_before_it_is_read(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    monkeypatch.setattr(policy_lab, "subject_of", read.append)
+    monkeypatch.setattr(policy_lab, "build_subject", read.append)
     waiting = Trials()
     monkeypatch.setattr(policy_lab, "trials", waiting)
     monkeypatch.setattr(module, "MOST_BYTES", 10)
@@ -118,7 +118,7 @@ def test_what_will_not_begin_is_refused_before_it_is_read(
     monkeypatch.setattr(waiting, "_run", lambda *args: None)
     monkeypatch.setattr(policy_lab, "trials", waiting)
     client_of(played.user).post(path(played))
-    monkeypatch.setattr(policy_lab, "subject_of", read.append)
+    monkeypatch.setattr(policy_lab, "build_subject", read.append)
     assert b"still running" in client_of(played.user).post(path(played)).content
     assert read == []
 

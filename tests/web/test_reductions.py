@@ -11,8 +11,8 @@ from django.test import Client
 from conversations.context.view.edits import load
 from conversations.live.hub import hub
 from conversations.models import Conversation, Proposal, Transformation
-from conversations.reductions import by_hand, proposals
-from conversations.reductions.taken_out import left_out
+from conversations.reductions import manual_changes, proposals
+from conversations.reductions.removed_originals import list_excluded
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import WORDS, proposed, summarise, talk
 from tests.support.stored_turns import Played
@@ -267,10 +267,10 @@ def test_asking_twice_asks_once_and_including_twice_changes_once(
     for _ in range(2):
         assert press(client, f"{base(played)}/include/", id="toolu_2").status_code == 302
     assert played.conversation.transformations.count() == rows + 1
-    assert left_out(Conversation.objects.get(pk=played.conversation.pk)) == frozenset()
-    assert proposals.lapse() == 0
+    assert list_excluded(Conversation.objects.get(pk=played.conversation.pk)) == frozenset()
+    assert proposals.expire_proposals() == 0
     assert (
-        by_hand.include(
+        manual_changes.include_originals(
             conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=["toolu_2"]
         )
         is None

@@ -20,11 +20,11 @@ from django.utils import translation
 from conversations.agent import events
 from conversations.live.render import grown, template_of
 from conversations.models import User
-from conversations.reductions.original_state import Standing
-from conversations.reductions.shapes import Keep
+from conversations.reductions.original_state import OriginalState
+from conversations.reductions.shapes import PinState
 from conversations.reductions.trials import Trial
 from conversations.toolbox.tool_list import ToolRow
-from conversations.transcript.paging import Draft, Part
+from conversations.transcript.paging import EditablePrompt, PromptPart
 from conversations.web.policy_lab import Row
 from tests.web import samples
 from tests.web.shelves import SHELVES
@@ -69,7 +69,7 @@ PAGES: dict[str, Any] = {
         "conversation": samples.conversation(words),
         "id": words,
         "output": words,
-        "standing": Standing(Keep(words), is_reduced=True, text=words),
+        "standing": OriginalState(PinState(words), is_reduced=True, text=words),
     },
     "conversations/refused.html": lambda words="x": {
         "conversation": samples.conversation(words),
@@ -86,7 +86,7 @@ PAGES: dict[str, Any] = {
     },
     "conversations/edit.html": lambda words="x": {
         "conversation": samples.conversation(words),
-        "draft": Draft(1, words, (Part(0, words),)),
+        "draft": EditablePrompt(1, words, (PromptPart(0, words),)),
         "client_id": samples.ID,
     },
     "conversations/toolbox.html": lambda words="x": {
@@ -99,7 +99,7 @@ PAGES: dict[str, Any] = {
     },
     "conversations/_partials/kept.html": lambda words="x": {
         "conversation": samples.conversation(words),
-        "keep": Keep(words, is_pinned=True),
+        "keep": PinState(words, is_pinned=True),
     },
     "conversations/_partials/earlier.html": samples.chat,
     "conversations/_partials/send_error.html": lambda words="x": {"error": words},

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from conversations.models import ToolRule, ToolSwitch, User
-from conversations.toolbox.toolset import toolset
+from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
@@ -58,7 +58,7 @@ def test_what_is_not_ticked_is_off_from_the_next_turn_on(client: Client, played:
     assert response["Location"] == f"/c/{played.conversation.public_id}/"
     assert set(ToolSwitch.objects.values_list("tool", flat=True)) == {"fetch_url", "recall"}
     assert not boxes(client, played)["fetch_url"]
-    assert "fetch_url" not in toolset(played.conversation).tools
+    assert "fetch_url" not in build_toolset(played.conversation).tools
     client.post(path(played), {"shown": shown, "on": shown})
     assert not ToolSwitch.objects.exists()
 
@@ -79,7 +79,7 @@ def test_what_an_administrator_took_cannot_be_switched_on(client: Client, played
     assert "fetch_url" not in boxes(client, played)
     assert "Not allowed for you" in client.get(path(played)).content.decode()
     client.post(path(played), {"shown": ["fetch_url"], "on": ["fetch_url"]})
-    assert "fetch_url" not in toolset(played.conversation).tools
+    assert "fetch_url" not in build_toolset(played.conversation).tools
 
 
 def test_a_new_chat_names_what_the_person_has(client: Client) -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 
 from conversations.context.view import wire
 from conversations.models import Conversation, ToolRule, WebSearch
-from conversations.transcript.server_tools import cited, served_cards
+from conversations.transcript.server_tools import build_server_cards, join_cited_text
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
@@ -142,7 +142,7 @@ def test_hostile_titles_queries_and_addresses_are_text() -> None:
 
 def test_pieces_of_one_sentence_stay_one_and_get_the_numbers_of_their_sources() -> None:
     a, b = citation("https://a.example/", "A"), citation("https://b.example/", None, "x" * 900)
-    told = cited(
+    told = join_cited_text(
         [
             said("Tea is "),
             said("green", a),
@@ -161,7 +161,7 @@ def test_pieces_of_one_sentence_stay_one_and_get_the_numbers_of_their_sources() 
 
 
 def test_text_without_citations_is_joined_as_ever() -> None:
-    assert cited([said("One."), said("Two.")]).text == "One.\n\nTwo."
+    assert join_cited_text([said("One."), said("Two.")]).text == "One.\n\nTwo."
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_text_without_citations_is_joined_as_ever() -> None:
 def test_a_search_that_failed_says_why(code: str, words: str) -> None:
     wrong = {"type": "web_search_tool_result_error", "error_code": code}
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": wrong}
-    (card,) = served_cards([CALL | {"input": {"query": "tea"}}, result])
+    (card,) = build_server_cards([CALL | {"input": {"query": "tea"}}, result])
     assert (card.is_error, card.state, card.brief) == (True, "error", "tea")
     assert words in card.output
 
@@ -187,10 +187,10 @@ def test_a_search_that_failed_says_why(code: str, words: str) -> None:
 )
 def test_whatever_comes_as_a_result_is_shown(content: Any, shown: str) -> None:
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
-    (card,) = served_cards([CALL | {"input": {}}, result])
+    (card,) = build_server_cards([CALL | {"input": {}}, result])
     assert (card.output, card.is_error) == (shown, False)
 
 
 def test_a_search_without_a_result_was_stopped() -> None:
-    (card,) = served_cards([CALL | {"input": {"query": "tea"}}])
+    (card,) = build_server_cards([CALL | {"input": {"query": "tea"}}])
     assert (card.state, card.output) == ("cancelled", "")

@@ -14,7 +14,7 @@ from conversations.context.view import edits, wire
 from conversations.context.view.cost_decision import Decision
 from conversations.log import append
 from conversations.models import Transformation, User
-from conversations.reductions.words import decided
+from conversations.reductions.words import describe_decision
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +35,7 @@ def reduced(decision: Decision | None) -> Transformation:
 
 def said(decision: Decision) -> str:
     row = reduced(decision)
-    return " ".join(": ".join(pair) for pair in decided(row.decision))
+    return " ".join(": ".join(pair) for pair in describe_decision(row.decision))
 
 
 def pages(row: Transformation) -> list[str]:
@@ -75,6 +75,6 @@ def test_each_reason_has_its_words(change: dict[str, Any], words: str) -> None:
 
 def test_where_nothing_was_weighed_nothing_is_said() -> None:
     row = reduced(None)
-    assert decided(row.decision) == ()
+    assert describe_decision(row.decision) == ()
     owner, review = pages(row)
     assert "Decided because" not in owner + review

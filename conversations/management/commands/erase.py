@@ -8,7 +8,7 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.library.conversations import delete_everything
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.models import User
 
 
@@ -21,12 +21,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         name = options["everything_of"]
         if name is None:
-            self.stdout.write(f"{erase_due()} erased")
+            self.stdout.write(f"{erase_due_conversations()} erased")
             return
         user = User.objects.filter(username=name).first()
         if user is None:
             raise CommandError(f"there is no user {name!r}", returncode=2)
         running = delete_everything(owner_id=user.pk)
-        count = erase_due(owner_id=user.pk)
+        count = erase_due_conversations(owner_id=user.pk)
         left = f", {len(running)} still answering, to be erased when done" if running else ""
         self.stdout.write(f"{count} erased{left}")

@@ -33,7 +33,7 @@ from conversations.lab.summarizer import Summarizer, extractive, nobody, standin
 from conversations.lab.tokens import scaled
 from conversations.log.path import REMEMBERED
 from conversations.models import ApiModel, Conversation
-from conversations.reductions.trial_subject import RECALL, TrialError, record_of
+from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
 #: The emulator lies above this package, so the function that asks it is named, not imported.
 STAND_IN = "agentweb.emulated_summaries.emulated"
@@ -147,7 +147,7 @@ class Command(BaseCommand):
 def _logged(public_id: str) -> Record:
     """Give the record of a conversation of the log."""
     try:
-        return record_of(Conversation.objects.get(public_id=public_id))
+        return build_record(Conversation.objects.get(public_id=public_id))
     except (Conversation.DoesNotExist, ValidationError) as error:
         raise CommandError(f"there is no conversation {public_id}", returncode=2) from error
     except TrialError as error:

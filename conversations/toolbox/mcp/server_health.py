@@ -12,7 +12,7 @@ from statistics import median
 from django.db.models import Max
 
 from conversations.models import McpServer, McpTool, ToolCall
-from conversations.toolbox.mcp.approved import Status, status
+from conversations.toolbox.mcp.approved_tools import Status, tool_status
 
 #: Of all tools' calls the newest are looked at, and of a server's the newest of those.
 NEWEST, SAMPLE = 20_000, 1_000
@@ -38,7 +38,7 @@ class ServerHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolShown:
+class ToolReview:
     tool: McpTool
     status: Status
     #: the definition as listed, or as approved where it is listed no more
@@ -48,13 +48,13 @@ class ToolShown:
     hint: str
 
 
-def health() -> list[ServerHealth]:
+def list_server_health() -> list[ServerHealth]:
     """Give every server's figures."""
-    return [server_health(row) for row in McpServer.objects.prefetch_related("tools")]
+    return [measure_server(row) for row in McpServer.objects.prefetch_related("tools")]
 
 
-def server_health(server: McpServer) -> ServerHealth:
-    found = Counter(status(tool) for tool in server.tools.all())
+def measure_server(server: McpServer) -> ServerHealth:
+    found = Counter(tool_status(tool) for tool in server.tools.all())
     last = ToolCall.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = ToolCall.objects.filter(
         pk__gt=last - NEWEST, name__startswith=f"mcp__{server.name}__", ended_at__isnull=False
@@ -72,13 +72,13 @@ def server_health(server: McpServer) -> ServerHealth:
     )
 
 
-def shown_tools(server: McpServer) -> list[ToolShown]:
+def list_tool_reviews(server: McpServer) -> list[ToolReview]:
     """Give a server's tools, those that wait for a decision first."""
-    found = [_shown(tool) for tool in server.tools.all()]
+    found = [_build_review(tool) for tool in server.tools.all()]
     return sorted(found, key=lambda each: (ORDER.index(each.status), each.tool.name))
 
 
-def legible(definition: str) -> str:
+def format_definition(definition: str) -> str:
     """Write a definition for people; what cannot be seen in it is named."""
     if not definition:
         return ""
@@ -90,10 +90,10 @@ def legible(definition: str) -> str:
         for name in rest
         if name in found
     ]
-    return visible("\n".join(parts))
+    return reveal_hidden("\n".join(parts))
 
 
-def visible(text: str) -> str:
+def reveal_hidden(text: str) -> str:
     """Name each character that would not be seen, or that would change how others are."""
     return "".join(
         f"⟦U+{ord(each):04X}⟧"
@@ -103,16 +103,20 @@ def visible(text: str) -> str:
     )
 
 
-def _shown(tool: McpTool) -> ToolShown:
-    found = status(tool)
+def _build_review(tool: McpTool) -> ToolReview:
+    found = tool_status(tool)
     difference: tuple[tuple[str, str], ...] = ()
     if found == "changed" and tool.listed:
-        before, after = (legible(text).split("\n") for text in (tool.approved, tool.listed))
-        difference = differing(before, after)
-    return ToolShown(tool, found, legible(tool.listed or tool.approved), difference, _hint(tool))
+        before, after = (
+            format_definition(text).split("\n") for text in (tool.approved, tool.listed)
+        )
+        difference = diff_lines(before, after)
+    return ToolReview(
+        tool, found, format_definition(tool.listed or tool.approved), difference, _read_hints(tool)
+    )
 
 
-def differing(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:
+def diff_lines(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:
     """Give the lines that differ, by kind; of very many all, because to match them takes hours."""
     if len(before) * len(after) <= MOST_MATCHED:
         lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
@@ -120,7 +124,7 @@ def differing(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...
     return (*(("-", line) for line in before), *(("+", line) for line in after))
 
 
-def _hint(tool: McpTool) -> str:
+def _read_hints(tool: McpTool) -> str:
     """Repeat what the server says that its tool does; nobody has to believe it."""
     hints = json.loads(tool.listed).get("annotations") if tool.listed else None
     if not isinstance(hints, dict):

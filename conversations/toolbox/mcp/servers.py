@@ -1,8 +1,8 @@
-"""What is written about MCP servers: their settings, what they list, what was decided about it.
+"""Writes about MCP servers: their settings, the tools they list, the decisions about those.
 
-Only an administrator's act changes what a model is told: `approve` takes the digest that was shown,
-so what the server lists in the meantime cannot slip in. What a server changes by itself is written
-down once and takes the tool away until somebody decides.
+Only an administrator's decision changes what a model is offered: `approve_tool` takes the digest of
+the definition that was shown, so a definition listed meanwhile cannot slip in. When a server
+changes a definition itself, that is recorded once and the tool is withheld until somebody decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.mcp.connection import Standing
 from tools.mcp.definitions import Listed
 
 #: With another one of these it is another server, and nothing of it is approved any more.
-PLACE = ("transport", "command", "arguments", "url")
+ENDPOINT_FIELDS = ("transport", "command", "arguments", "url")
 LONGEST_ERROR = 4_000
 Kind = McpDecision.Kind
 
@@ -48,7 +48,7 @@ def save_server(
         server.sealed_headers = seal(json.dumps(headers)) if headers else ""
     server.save()
     kind = Kind.ADDED if is_new else Kind.CHANGED
-    is_other = not is_new and bool(set(names) & set(PLACE))
+    is_other = not is_new and bool(set(names) & set(ENDPOINT_FIELDS))
     # Locked before the log of decisions is, as everywhere.
     approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
     tools = list(approved)
@@ -59,7 +59,7 @@ def save_server(
 
 
 @transaction.atomic
-def approve(*, tool_id: int, digest: str, effect: str, actor: User) -> McpTool:
+def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpTool:
     """Let the model have a tool as it was shown to the administrator. Raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not digest or tool.listed_digest != digest:
@@ -77,7 +77,7 @@ def approve(*, tool_id: int, digest: str, effect: str, actor: User) -> McpTool:
 
 
 @transaction.atomic
-def reject(*, tool_id: int, digest: str, actor: User) -> McpTool:
+def reject_tool(*, tool_id: int, digest: str, actor: User) -> McpTool:
     """Keep a tool as it is listed now from the model, one that was approved too."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not digest or tool.listed_digest != digest:
@@ -91,7 +91,7 @@ def reject(*, tool_id: int, digest: str, actor: User) -> McpTool:
 
 
 @transaction.atomic
-def withdraw(*, tool_id: int, actor: User) -> McpTool:
+def withdraw_tool(*, tool_id: int, actor: User) -> McpTool:
     """Take an approved tool from the model."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not tool.approved:
@@ -100,16 +100,16 @@ def withdraw(*, tool_id: int, actor: User) -> McpTool:
     return tool
 
 
-def ask_check(*, server: McpServer) -> None:
+def request_check(*, server: McpServer) -> None:
     """Have whoever is connected look at the server soon."""
     McpServer.objects.filter(pk=server.pk).update(check_asked_at=timezone.now())
 
 
-def check_answered(*, server_id: int) -> None:
+def clear_check_request(*, server_id: int) -> None:
     McpServer.objects.filter(pk=server_id).update(check_asked_at=None)
 
 
-def record_standing(*, name: str, standing: Standing) -> None:
+def record_status(*, name: str, standing: Standing) -> None:
     """Store how a server stands; since when only moves with the state."""
     now = timezone.now()
     rows = McpServer.objects.filter(name=name)

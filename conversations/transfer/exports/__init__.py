@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from django.utils.text import slugify
 
-from conversations.library.access import owned
+from conversations.library.access import list_owned
 from conversations.models import Conversation, User
 from conversations.transfer.exports.markdown import markdown
 from conversations.transfer.exports.page import page
@@ -36,9 +36,9 @@ FORMS = {
 
 def all_of(user: User) -> Iterator[Conversation]:
     """Give the user's conversations, the first one first."""
-    keys = list(owned(user).order_by("created_at", "pk").values_list("pk", flat=True))
+    keys = list(list_owned(user).order_by("created_at", "pk").values_list("pk", flat=True))
     for key in keys:
-        found = owned(user).filter(pk=key).first()
+        found = list_owned(user).filter(pk=key).first()
         if found is not None:
             yield found
 

@@ -28,7 +28,7 @@ def page(conversation: Conversation, *, with_events: bool = False) -> Iterator[s
     for at in range(0, len(keys), transcript.PAGE):
         rows = conversation.turns.filter(pk__in=keys[at : at + transcript.PAGE])
         found = list(rows.order_by("number").select_related("draft"))
-        for turn in transcript.turns_of(conversation, found, None):
+        for turn in transcript.build_turns(conversation, found, None):
             shown = _with_files(conversation, turn if with_events else _plain(turn))
             yield render_to_string("conversations/exports/turn.html", {"turn": shown})
     yield render_to_string("conversations/exports/foot.html", context)

@@ -10,7 +10,7 @@ from django import forms
 from django.contrib.auth.forms import UserCreationForm
 from django.utils.translation import gettext_lazy as _
 
-from conversations.library.access import enabled_models
+from conversations.library.access import list_enabled_models
 from conversations.models import User
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class StartForm(PromptForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(name, name) for name in enabled_models()]
+        choices = [(name, name) for name in list_enabled_models()]
         self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
 
 

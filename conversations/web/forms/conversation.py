@@ -14,14 +14,14 @@ from django.utils.translation import gettext_lazy as _
 from conversations.conf import conf
 from conversations.context.policy.allowed import Allowed, demand_allowed
 from conversations.context.policy.policy import POLICY_FIELDS, PolicyError
-from conversations.library.access import enabled_models
+from conversations.library.access import list_enabled_models
 from conversations.models import Conversation
 from conversations.reductions.policy import (
     PRESET,
     allowed_of,
-    first_valid,
-    inherited,
-    offered_presets,
+    first_valid_policy,
+    inherited_policy,
+    list_offered_presets,
     policy_of,
 )
 
@@ -75,11 +75,13 @@ class ConversationForm(forms.Form):
         known = {"model": conversation.model, "instructions": conversation.instructions}
         super().__init__(data, initial=known | {name: shown_value(own[name]) for name in own})
         self.owner = conversation.owner
-        base, self.allowed = inherited(conversation), allowed_of(self.owner)
-        models = forms.ChoiceField(label=_("Model"), choices=[(n, n) for n in enabled_models()])
-        site = first_valid((self.owner.policy,), ()).name
+        base, self.allowed = inherited_policy(conversation), allowed_of(self.owner)
+        models = forms.ChoiceField(
+            label=_("Model"), choices=[(n, n) for n in list_enabled_models()]
+        )
+        site = first_valid_policy((self.owner.policy,), ()).name
         presets = [("", _("as everywhere (%(name)s)") % {"name": site})]
-        presets += [(name, name) for name in offered_presets()]
+        presets += [(name, name) for name in list_offered_presets()]
         self.fields["model"] = models
         self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]

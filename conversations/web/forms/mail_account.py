@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from conversations.toolbox.mail_accounts import mail_providers
+from conversations.toolbox.mail_accounts import list_mail_providers
 from tools.framework.errors import ToolError
 from tools.mail.accounts import Account, Server
 from tools.mail.compose import addresses
@@ -73,7 +73,7 @@ class MailAccountForm(_Named):
         super().__init__(data)
         offered = [
             (f"refresh {name}", _("%(provider)s: OAuth refresh token") % {"provider": name})
-            for name in mail_providers()
+            for name in list_mail_providers()
         ]
         self.fields["auth"].choices = [*AUTH, *offered]  # type: ignore[attr-defined]
 
@@ -102,7 +102,7 @@ class MailAccountForm(_Named):
             imap=Server(data["imap_host"], data["imap_port"], data["imap_security"]),
             smtp=smtp if smtp.host else None,
             auth=auth,
-            provider=mail_providers().get(provider),
+            provider=list_mail_providers().get(provider),
             folder=data["folder"],
             secret=data["secret"],
         )

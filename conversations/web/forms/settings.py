@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.preferences import Preferences
 from conversations.conf import conf
-from conversations.library.access import enabled_models
+from conversations.library.access import list_enabled_models
 
 
 class PreferenceForm(forms.Form):
@@ -81,7 +81,7 @@ class ChatForm(PreferenceForm):
 
     def __init__(self, present: Preferences, data: Any = None) -> None:
         super().__init__(present, data)
-        names = enabled_models()
+        names = list_enabled_models()
         usual = _("As the site: %(model)s") % {"model": conf.model}
         field = self.fields["model"]
         field.choices = [("", usual), *((name, name) for name in names)]  # type: ignore[attr-defined]

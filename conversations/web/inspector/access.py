@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from conversations.accounts.reading_log import CONTENT, record_reading
-from conversations.library.access import conversation_for, conversation_of_anyone
+from conversations.library.access import get_any_conversation, get_conversation
 from conversations.web.responses import person
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool
     """Give a conversation to its owner, or to a reviewer once the reading is recorded; else 404."""
     reader = person(request)
     if not is_review:
-        return Subject(conversation_for(reader, public_id))
+        return Subject(get_conversation(reader, public_id))
     if not reader.is_staff:
         raise Http404("not for this reader")
-    conversation = conversation_of_anyone(public_id)
+    conversation = get_any_conversation(public_id)
     if conversation.owner_id != reader.pk:
         if not reader.has_perm(CONTENT):
             raise Http404("not for this reader")

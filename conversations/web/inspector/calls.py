@@ -18,7 +18,7 @@ from conversations.inspector.full_blocks import gone_page, whole
 from conversations.inspector.raw_request import request as request_of
 from conversations.inspector.sent_messages import Traced, traced, unless_damaged
 from conversations.log.rebuild import rebuilt
-from conversations.reductions.pins import pins
+from conversations.reductions.pins import list_pins
 from conversations.web.inspector.access import Subject, subject
 from conversations.web.inspector.timeline import FOLDER, number
 
@@ -51,7 +51,7 @@ def block(
     named, row, made, problem = _traced(seen, n)
     shown = None
     if made is not None:
-        held = pins(seen.conversation, row.sent_at), pins(seen.conversation)
+        held = list_pins(seen.conversation, row.sent_at), list_pins(seen.conversation)
         turns = turns_of(seen.conversation)
         shown = whole(made.found, index, turns, held, is_own=made.is_own)
         if shown is None:

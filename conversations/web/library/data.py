@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 from conversations.conf import conf
 from conversations.files.attachments import drop_unsent
 from conversations.library.conversations import delete_everything
-from conversations.library.erase import erase_due
-from conversations.library.sidebar import counts
+from conversations.library.erase import erase_due_conversations
+from conversations.library.sidebar import count_conversations
 from conversations.runtime import dispatch
-from conversations.runtime.adapters import workspace_of
+from conversations.runtime.adapters import workspace_for
 from conversations.toolbox.mail_accounts import remove_mail_accounts
 from conversations.web.library.page_shell import frame, notice
 from conversations.web.responses import person
@@ -31,7 +31,7 @@ def shown(
 ) -> HttpResponse:
     user = person(request)
     context = frame(request) | {
-        "counts": counts(user),
+        "counts": count_conversations(user),
         "most_megabytes": conf.max_import_bytes // 1_000_000,
         "trash_days": conf.trash_days,
     }
@@ -46,12 +46,12 @@ def delete(request: HttpRequest) -> HttpResponse:
     if request.POST.get("name", "").strip() != user.get_username():
         return shown(request, {"delete_error": _("Type your user name to confirm.")}, 400)
     for turn in delete_everything(owner_id=user.pk):
-        dispatch.stop(turn)
-    erase_due(owner_id=user.pk)
+        dispatch.stop_turn(turn)
+    erase_due_conversations(owner_id=user.pk)
     drop_unsent(owner_id=user.pk)
-    workspace_of(user.pk).clear()
+    workspace_for(user.pk).clear()
     remove_mail_accounts(owner_id=user.pk)
-    left = counts(user).trash
+    left = count_conversations(user).trash
     if left:
         notice(request, _("Your data was erased; what is still answering follows in a moment."))
     else:

@@ -15,8 +15,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from conversations.context.view import wire
-from conversations.library.access import conversation_for
-from conversations.runtime.adapters import workspace_of
+from conversations.library.access import get_conversation
+from conversations.runtime.adapters import workspace_for
 from conversations.transfer.exports import FORMS, all_of, file_name, record
 from conversations.web.library.streamed_downloads import download
 from conversations.web.responses import person
@@ -33,7 +33,7 @@ logger = logging.getLogger("agentweb.exports")
 @require_safe
 def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Give one conversation as `md`, `html` or `json`, with context events if `events=1`."""
-    found = conversation_for(person(request), public_id)
+    found = get_conversation(person(request), public_id)
     if form not in FORMS:
         raise Http404("no such form")
     chosen = FORMS[form]
@@ -70,7 +70,7 @@ def _files(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
         for found in all_of(user):
             pieces = FORMS[form].write(found, with_events=with_events)
             yield f"{form}/{file_name(found, form)}", (piece.encode() for piece in pieces)
-    workspace = workspace_of(user.pk)
+    workspace = workspace_for(user.pk)
     for entry in workspace.entries():
         yield f"workspace/{entry.path}", _read(workspace, entry.path)
 

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.library.conversations import empty_trash
-from conversations.library.erase import erase_due
-from conversations.library.sidebar import counts, listing
-from conversations.library.sidebar import trash as trash_of
+from conversations.library.erase import erase_due_conversations
+from conversations.library.sidebar import count_conversations, read_sidebar
+from conversations.library.sidebar import list_trash as trash_of
 from conversations.web.library.page_shell import current, frame, notice
 from conversations.web.responses import person
 
@@ -23,7 +23,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the list; with htmx its rows alone, to go on with."""
     archived = request.GET.get("archived") == "1"
     after = request.GET.get("after", "")
-    rows = listing(person(request), current(request), archived=archived, after=after)
+    rows = read_sidebar(person(request), current(request), archived=archived, after=after)
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/rows.html", {"rows": rows})
     context = {"rows": rows, "archived": archived, "is_later": bool(after)}
@@ -43,9 +43,9 @@ def empty(request: HttpRequest) -> HttpResponse:
     """Erase everything in the trash now."""
     user = person(request)
     empty_trash(owner_id=user.pk)
-    count = erase_due(owner_id=user.pk)
+    count = erase_due_conversations(owner_id=user.pk)
     said = _("%d conversations were erased.") % count
-    if counts(user).trash:
+    if count_conversations(user).trash:
         said += " " + _("What is still answering follows as soon as it has stopped.")
     notice(request, said)
     return redirect("trash")

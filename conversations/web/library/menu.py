@@ -14,9 +14,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.library import conversations as services
-from conversations.library.access import conversation_for, is_stored
-from conversations.library.erase import erase_due
-from conversations.library.sidebar import deleted_for, row_of
+from conversations.library.access import get_conversation, is_stored
+from conversations.library.erase import erase_due_conversations
+from conversations.library.sidebar import build_row, get_deleted_conversation
 from conversations.runtime import dispatch
 from conversations.web.library.page_shell import answered, frame, notice, still_there
 from conversations.web.responses import person
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 @require_safe
 def menu(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show what can be done: a page, or with htmx the content of a dialog."""
-    return _menu(request, conversation_for(person(request), public_id))
+    return _menu(request, get_conversation(person(request), public_id))
 
 
 def _menu(
     request: HttpRequest, conversation: Conversation, error: str = "", status: int = 200
 ) -> HttpResponse:
     context = {
-        "row": row_of(conversation),
+        "row": build_row(conversation),
         "title": request.POST.get("title", conversation.title),
         "error": error,
         "trash_days": conf.trash_days,
@@ -50,10 +50,10 @@ def _menu(
 @require_POST
 @still_there()
 def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     try:
         services.rename_conversation(conversation=conversation, title=request.POST.get("title", ""))
-    except services.KeepError as error:
+    except services.LibraryError as error:
         return _menu(request, conversation, error.text, 400)
     notice(request, _("Renamed."))
     return answered(request, conversation)
@@ -64,7 +64,7 @@ def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @still_there()
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Pin it (`on=1`) or not (`on=0`)."""
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     is_pinned = request.POST.get("on", "1") == "1"
     services.pin_conversation(conversation=conversation, is_pinned=is_pinned)
     notice(request, _("Pinned.") if is_pinned else _("Not pinned any more."))
@@ -76,7 +76,7 @@ def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @still_there()
 def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Archive it (`on=1`) or not (`on=0`)."""
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     is_archived = request.POST.get("on", "1") == "1"
     services.archive_conversation(conversation=conversation, is_archived=is_archived)
     notice(request, _("Archived.") if is_archived else _("Back in the list."))
@@ -88,13 +88,13 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @still_there()
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Throw it away, with a way back."""
-    conversation = conversation_for(person(request), public_id)
+    conversation = get_conversation(person(request), public_id)
     turn = services.delete_conversation(conversation=conversation)
     if turn is not None:
-        dispatch.stop(turn)
+        dispatch.stop_turn(turn)
     notice(
         request,
-        _("“%s” was deleted.") % row_of(conversation).title,
+        _("“%s” was deleted.") % build_row(conversation).title,
         undo=reverse("bring_back", args=[public_id]),
     )
     return answered(request, conversation, gone=True)
@@ -105,8 +105,8 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @still_there()
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take it out of the trash and open it."""
-    conversation = deleted_for(person(request), public_id)
-    services.bring_back_conversation(conversation=conversation)
+    conversation = get_deleted_conversation(person(request), public_id)
+    services.restore_conversation(conversation=conversation)
     return redirect("chat", public_id)
 
 
@@ -115,10 +115,10 @@ def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Erase one conversation of the trash now."""
     user = person(request)
-    conversation = deleted_for(user, public_id)
+    conversation = get_deleted_conversation(user, public_id)
     services.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
-    erase_due(owner_id=user.pk)
-    title = row_of(conversation).title
+    erase_due_conversations(owner_id=user.pk)
+    title = build_row(conversation).title
     if is_stored(conversation):
         notice(request, _("“%s” will be erased as soon as its answer has stopped.") % title)
     else:

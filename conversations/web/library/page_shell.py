@@ -20,8 +20,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from conversations.library.access import conversation_for
-from conversations.library.sidebar import listing
+from conversations.library.access import get_conversation
+from conversations.library.sidebar import read_sidebar
 from conversations.web.responses import person
 
 if TYPE_CHECKING:
@@ -31,14 +31,14 @@ _CHAT = re.compile(r"/c/([0-9a-f-]{36})/")
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
-    return {"sidebar": listing(person(request))}
+    return {"sidebar": read_sidebar(person(request))}
 
 
 def current(request: HttpRequest) -> Conversation | None:
     """Give the conversation whose chat the request came from, if it is still to be seen."""
     match = _CHAT.fullmatch(_came_from(request))
     try:
-        return conversation_for(person(request), UUID(match[1])) if match else None
+        return get_conversation(person(request), UUID(match[1])) if match else None
     except (Http404, ValueError):
         return None
 
@@ -74,7 +74,7 @@ def answered(
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return _sent_on("")
     here = current(request)
-    context = {"sidebar": listing(person(request), here), "conversation": here}
+    context = {"sidebar": read_sidebar(person(request), here), "conversation": here}
     response = render(request, "conversations/_partials/list_changed.html", context)
     response["HX-Trigger"] = "kept"
     return response

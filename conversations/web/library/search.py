@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from conversations.library.search import found
+from conversations.library.search import search_messages
 from conversations.log.search_terms import MOST_ASKED_CHARS
 from conversations.web.library.page_shell import frame
 from conversations.web.responses import person
@@ -19,7 +19,9 @@ def search(request: HttpRequest) -> HttpResponse:
     """Search the user's own messages and titles."""
     question = request.GET.get("q", "")[:MOST_ASKED_CHARS]
     archived = request.GET.get("archived") == "1"
-    page = found(person(request), question, archived=archived, after=request.GET.get("after", ""))
+    page = search_messages(
+        person(request), question, archived=archived, after=request.GET.get("after", "")
+    )
     context = {"question": question, "archived": archived, "page": page}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/found.html", context)

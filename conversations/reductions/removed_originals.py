@@ -28,7 +28,7 @@ def can_restore(row: Transformation) -> bool:
     return row.outcome == "applied" and is_taking
 
 
-def is_by_hand(row: Transformation) -> bool:
+def is_manual(row: Transformation) -> bool:
     """Say whether a person made the change, and it changed something."""
     if row.outcome != "applied" or row.actor_id is None or row.setting == UNDO:
         return False
@@ -38,10 +38,10 @@ def is_by_hand(row: Transformation) -> bool:
 
 def can_undo(conversation: Conversation, row: Transformation) -> bool:
     """Say whether a person's change can be taken back: nothing came behind it."""
-    return is_by_hand(row) and conversation.tip == row.seq
+    return is_manual(row) and conversation.tip == row.seq
 
 
-def taken_back(rows: Iterable[Transformation]) -> frozenset[int]:
+def list_undone(rows: Iterable[Transformation]) -> frozenset[int]:
     """Name those of a turn's changes that were taken back again."""
     kept = list(rows)
     undone = {(row.parent, row.seq) for row in kept if row.setting == UNDO}
@@ -52,7 +52,7 @@ def taken_back(rows: Iterable[Transformation]) -> frozenset[int]:
     )
 
 
-def left_out(conversation: Conversation) -> frozenset[str]:
+def list_excluded(conversation: Conversation) -> frozenset[str]:
     """Name what a person left out on the shown path; a query of its own, and one for the path."""
     rows = conversation.transformations.filter(on_path("turn", conversation), outcome="applied")
     rows = rows.filter(Q(setting=EXCLUDE) | Q(kind="restore")).order_by("-seq")
@@ -64,22 +64,22 @@ def left_out(conversation: Conversation) -> frozenset[str]:
         if edits == "[]":
             # What came behind its parent was taken back.
             bound = parent
-        for name in _named(load(edits)):
+        for name in _list_named(load(edits)):
             found.setdefault(name, kind != "restore")
     return frozenset(name for name, is_out in found.items() if is_out)
 
 
-def _named(edits: Iterable[Edit]) -> Iterator[str]:
+def _list_named(edits: Iterable[Edit]) -> Iterator[str]:
     for edit in edits:
         if isinstance(edit, SpliceBlocks):
-            yield from (replaced(edit.seq, Block(text), "") for text in edit.blocks)
+            yield from (name_original(edit.seq, Block(text), "") for text in edit.blocks)
             continue
         for seq, kind, content in edit.messages:
             yield message_id(seq)
             yield from (block.id for block in Message.parse(seq, kind, content).blocks)
 
 
-def taken(conversation: Conversation, row: Transformation) -> list[str]:
+def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
     """Name the originals that a change took, as recall names them."""
     if not can_restore(row):
         return []
@@ -87,13 +87,13 @@ def taken(conversation: Conversation, row: Transformation) -> list[str]:
     found: list[str] = []
     for edit in load(row.edits):
         if isinstance(edit, SpliceBlocks):
-            found += [replaced(edit.seq, Block(text), row.kind) for text in edit.blocks]
+            found += [name_original(edit.seq, Block(text), row.kind) for text in edit.blocks]
         else:
             found += [message_id(seq) for seq in log if edit.first <= seq <= edit.last]
     return [name for name in dict.fromkeys(found) if name]
 
 
-def replaced(seq: int, put: Block, kind: str) -> str:
+def name_original(seq: int, put: Block, kind: str) -> str:
     """Name the original in whose place a block was put; "" for what the engine added itself."""
     if kind in OURS:
         return ""

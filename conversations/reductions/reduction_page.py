@@ -17,12 +17,17 @@ from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages,
 from conversations.context.view.view import Block, Message, View
 from conversations.log.path import path, step
 from conversations.models import Conversation, Transformation
-from conversations.reductions.pins import pins
-from conversations.reductions.shapes import Change, Keep, Reduction
-from conversations.reductions.summary import summary_card
-from conversations.reductions.taken_out import can_restore, can_undo, is_by_hand, replaced
-from conversations.reductions.why import why
-from conversations.reductions.words import decided, explained
+from conversations.reductions.explanation import explain_change
+from conversations.reductions.pins import list_pins
+from conversations.reductions.removed_originals import (
+    can_restore,
+    can_undo,
+    is_manual,
+    name_original,
+)
+from conversations.reductions.shapes import Change, PinState, Reduction
+from conversations.reductions.summary import build_summary_card
+from conversations.reductions.words import describe_decision, describe_kind
 
 #: What the page shows as it is stored.
 COLUMNS = (
@@ -31,7 +36,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def transformation(conversation: Conversation, seq: int) -> Transformation:
+def get_transformation(conversation: Conversation, seq: int) -> Transformation:
     """Give the row with that number; raises Http404."""
     rows = Transformation.objects.select_related(
         "turn", "summary_call", "summary_call__result", "actor"
@@ -42,19 +47,19 @@ def transformation(conversation: Conversation, seq: int) -> Transformation:
     return row
 
 
-def reduction(conversation: Conversation, seq: int) -> Reduction:
+def read_reduction(conversation: Conversation, seq: int) -> Reduction:
     """Give the transformation with that number as a page; raises Http404."""
-    row = transformation(conversation, seq)
+    row = get_transformation(conversation, seq)
     call = row.summary_call
     result = getattr(call, "result", None)
     edits = load(row.edits)
-    shown = changes(_view_before(conversation, row), edits, row.kind, pins(conversation))
-    known = why(conversation, row)
+    shown = list_changes(_view_before(conversation, row), edits, row.kind, list_pins(conversation))
+    known = explain_change(conversation, row)
     is_left = any(change.keep and not change.keep.is_pinned for change in shown)
     undoable = can_undo(conversation, row)
     return Reduction(
         **{name: getattr(row, name) for name in COLUMNS},
-        kind_label=explained(row.kind),
+        kind_label=describe_kind(row.kind),
         policy=json.dumps(json.loads(row.policy), indent=2),
         policy_name=json.loads(row.policy)["name"],
         changes=shown,
@@ -62,13 +67,13 @@ def reduction(conversation: Conversation, seq: int) -> Reduction:
         summary_cost_micros=result.cost_micros if result else None,
         summary_model=call.model if call else "",
         summary_text=_summary(edits) if row.kind == "summary" else "",
-        extra=decided(row.decision),
+        extra=describe_decision(row.decision),
         actor=row.actor.get_username() if row.actor else "",
         can_restore=can_restore(row) and is_left and not known.is_taken_back,
         can_undo=undoable,
-        is_settled=is_by_hand(row) and not undoable and not known.is_taken_back,
+        is_settled=is_manual(row) and not undoable and not known.is_taken_back,
         why=known,
-        summary=summary_card(conversation, row),
+        summary=build_summary_card(conversation, row),
     )
 
 
@@ -79,7 +84,7 @@ def _view_before(conversation: Conversation, row: Transformation) -> View:
     return view
 
 
-def changes(
+def list_changes(
     view: View, edits: tuple[Edit, ...], kind: str = "", held: frozenset[Pin] = frozenset()
 ) -> tuple[Change, ...]:
     """Put each edit's blocks side by side with what they replaced."""
@@ -103,11 +108,11 @@ def changes(
     return tuple(found)
 
 
-def _keep(message: Message, held: frozenset[Pin]) -> Keep | None:
+def _keep(message: Message, held: frozenset[Pin]) -> PinState | None:
     """Give the original of a message; what the API compacted stands in one that has none."""
     if message.seq == NUMBER:
         return None
-    return Keep(message_id(message.seq), message.seq in held)
+    return PinState(message_id(message.seq), message.seq in held)
 
 
 def _block_change(message: Message, edit: SpliceBlocks, kind: str, held: frozenset[Pin]) -> Change:
@@ -115,8 +120,8 @@ def _block_change(message: Message, edit: SpliceBlocks, kind: str, held: frozens
     put = tuple(Block(text) for text in edit.blocks)
     ids = [block.id for block in (*dropped, *put) if block.id]
     title = f"{_title(message)}, block {edit.at + 1}" + (f", {ids[0]}" if ids else "")
-    name = replaced(message.seq, put[0], kind) if put else ""
-    keep = Keep(name, bool({name, message.seq} & held)) if name else None
+    name = name_original(message.seq, put[0], kind) if put else ""
+    keep = PinState(name, bool({name, message.seq} & held)) if name else None
     return _change(title, _text(dropped), _text(put), keep)
 
 
@@ -124,15 +129,15 @@ def _title(message: Message) -> str:
     return f"{message.kind} {message.seq}"
 
 
-def _change(title: str, before: str, after: str, keep: Keep | None) -> Change:
+def _change(title: str, before: str, after: str, keep: PinState | None) -> Change:
     return Change(title, before, after, len(before), len(after), keep)
 
 
 def _text(blocks: tuple[Block, ...]) -> str:
-    return "\n\n".join(block_text(block.value) for block in blocks)
+    return "\n\n".join(format_block_text(block.value) for block in blocks)
 
 
-def block_text(block: dict[str, Any]) -> str:
+def format_block_text(block: dict[str, Any]) -> str:
     """Give a content block as text for people; images and documents by name."""
     match block["type"]:
         case "text":
@@ -158,4 +163,4 @@ def _summary(edits: tuple[Edit, ...]) -> str:
             texts += edit.blocks
         else:
             texts += [text for _, _, content in edit.messages for text in wire.split(content)]
-    return "\n".join(block_text(Block(text).value) for text in texts)
+    return "\n".join(format_block_text(Block(text).value) for text in texts)

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from conversations.library.access import conversation_for
-from conversations.reductions.largest import largest
+from conversations.library.access import get_conversation
+from conversations.reductions.largest_blocks import list_largest_blocks
 from conversations.web.library.page_shell import frame
 from conversations.web.responses import person
 
@@ -19,8 +19,8 @@ from conversations.web.responses import person
 @require_safe
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """List it: a page, or with htmx the list alone."""
-    conversation = conversation_for(person(request), public_id)
-    context = {"conversation": conversation, "rows": largest(conversation)}
+    conversation = get_conversation(person(request), public_id)
+    context = {"conversation": conversation, "rows": list_largest_blocks(conversation)}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/largest.html", context)
     return render(request, "conversations/largest.html", frame(request) | context)

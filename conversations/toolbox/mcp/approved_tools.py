@@ -31,7 +31,7 @@ REASONS: dict[Status, str] = {
 }
 
 
-def status(tool: McpTool) -> Status:
+def tool_status(tool: McpTool) -> Status:
     """Say how a tool stands; only what is listed just as it was approved is offered."""
     if not tool.listed_digest:
         return "gone"
@@ -43,17 +43,17 @@ def status(tool: McpTool) -> Status:
     return "rejected" if tool.listed_digest == tool.rejected_digest else "new"
 
 
-def approved_tools(_conversation: Conversation) -> Supply:
+def supply_approved_tools(_conversation: Conversation) -> Supply:
     """Give the approved tools of the enabled servers: those that are offered, and why others not.
 
     One query.
     """
-    found = [(tool, status(tool)) for tool in _approved()]
-    offered = tuple(_offered(tool) for tool, how in found if how == "offered")
+    found = [(tool, tool_status(tool)) for tool in _list_approved()]
+    offered = tuple(_build_tool(tool) for tool, how in found if how == "offered")
     return Supply(offered, {tool.call_name: REASONS[how] for tool, how in found if how in REASONS})
 
 
-def pool_servers() -> tuple[list[Server], dict[str, str]]:
+def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
     """Give the enabled servers, and of those that cannot be used the reason by name."""
     found: list[Server] = []
     refused: dict[str, str] = {}
@@ -62,7 +62,7 @@ def pool_servers() -> tuple[list[Server], dict[str, str]]:
             refused[row.name] = "Commands are switched off: AGENTWEB_MCP_COMMANDS."
             continue
         try:
-            place = _place(row)
+            place = _find_endpoint(row)
         except SecretUnreadable as error:
             refused[row.name] = str(error)
             continue
@@ -70,18 +70,18 @@ def pool_servers() -> tuple[list[Server], dict[str, str]]:
     return found, refused
 
 
-def asked_checks() -> list[tuple[int, str]]:
+def list_requested_checks() -> list[tuple[int, str]]:
     """Give the servers that somebody wants to be looked at."""
     rows = McpServer.objects.filter(is_enabled=True).exclude(check_asked_at=None)
     return list(rows.values_list("pk", "name"))
 
 
-def opened(sealed: str) -> dict[str, str]:
+def open_values(sealed: str) -> dict[str, str]:
     """Open a sealed object of names and values. Raises SecretUnreadable."""
     return json.loads(unseal(sealed)) if sealed else {}
 
 
-def image_type(data: bytes) -> str:
+def detect_image_type(data: bytes) -> str:
     """Name the type of an image that the API takes; "" for all else."""
     try:
         found = look(data).media_type
@@ -90,16 +90,16 @@ def image_type(data: bytes) -> str:
     return found if found in TYPES else ""
 
 
-def _place(row: McpServer) -> Command | Address:
+def _find_endpoint(row: McpServer) -> Command | Address:
     if row.transport == "http":
         access = WebAccess(allowed_private=frozenset(conf.mcp_private))
-        return Address(row.url, tuple(sorted(opened(row.sealed_headers).items())), access)
+        return Address(row.url, tuple(sorted(open_values(row.sealed_headers).items())), access)
     folder = Path(settings.DATA_DIR) / "mcp" / row.name
-    environment = tuple(sorted(opened(row.sealed_environment).items()))
+    environment = tuple(sorted(open_values(row.sealed_environment).items()))
     return Command(row.command, tuple(row.arguments), environment, folder)
 
 
-def _approved() -> Iterable[McpTool]:
+def _list_approved() -> Iterable[McpTool]:
     rows = McpTool.objects.filter(server__is_enabled=True).exclude(approved="")
     return [
         tool
@@ -108,7 +108,7 @@ def _approved() -> Iterable[McpTool]:
     ]
 
 
-def _offered(tool: McpTool) -> Tool:
+def _build_tool(tool: McpTool) -> Tool:
     approved = Approved(
         server=tool.server.name,
         name=tool.name,
@@ -119,4 +119,4 @@ def _offered(tool: McpTool) -> Tool:
         is_private=tool.server.is_private,
         deadline=float(tool.server.deadline),
     )
-    return offer(approved, pool, image_type)
+    return offer(approved, pool, detect_image_type)

@@ -25,16 +25,16 @@ from conversations.context.view.view import Block, Message, View
 from conversations.log.chain import locked
 from conversations.log.path import path, step
 from conversations.models import Conversation, Transformation
-from conversations.reductions.pins import append_pin, pins, put_back, targets_of
+from conversations.reductions.pins import append_pin, list_pins, parse_targets, restore_originals
 from conversations.reductions.record_change import (
-    HandError,
-    demand_rest,
-    demand_seen,
-    policy_for,
-    record,
+    ManualChangeError,
+    demand_idle,
+    demand_policy,
+    demand_same_body,
+    record_change,
 )
-from conversations.reductions.taken_out import UNDO
-from conversations.reductions.working_view import desk_of, summarised
+from conversations.reductions.removed_originals import UNDO
+from conversations.reductions.working_view import build_desk, find_summary
 
 _STEPS = {"results": by_hand.results, "turns": by_hand.turns}
 _MOVED = "The conversation went on since then, so this can no longer be taken back."
@@ -47,44 +47,50 @@ _INSTEAD = {
 
 
 @transaction.atomic
-def compact(
+def compact_now(
     *, conversation_id: int, actor_id: int, wanted: Literal["results", "turns"], digest: str
 ) -> Transformation:
     """Reduce now, exactly as it was previewed; raises HandError."""
     conversation = locked(conversation_id)
-    demand_rest(conversation)
-    change = _STEPS[wanted](desk_of(conversation, policy_for(conversation)))
+    demand_idle(conversation)
+    change = _STEPS[wanted](build_desk(conversation, demand_policy(conversation)))
     if change is None:
-        raise HandError("moved", "The conversation went on; there is nothing to reduce any more.")
-    demand_seen(change, digest)
-    return record(conversation, change, actor_id)
+        raise ManualChangeError(
+            "moved", "The conversation went on; there is nothing to reduce any more."
+        )
+    demand_same_body(change, digest)
+    return record_change(conversation, change, actor_id)
 
 
 @transaction.atomic
-def leave_out(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
+def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
     """Put a notice in the place of originals; raises HandError."""
     conversation = locked(conversation_id)
-    wanted = targets_of(_log(conversation), ids)
-    demand_rest(conversation)
-    desk = desk_of(conversation, policy_for(conversation))
-    if _held(desk.view, wanted, pins(conversation)):
-        raise HandError("pinned", "This is pinned, so it is always sent in full. Unpin it first.")
+    wanted = parse_targets(_read_log(conversation), ids)
+    demand_idle(conversation)
+    desk = build_desk(conversation, demand_policy(conversation))
+    if _has_pinned(desk.view, wanted, list_pins(conversation)):
+        raise ManualChangeError(
+            "pinned", "This is pinned, so it is always sent in full. Unpin it first."
+        )
     change = exclude(desk, wanted)
     if change is None:
-        raise HandError(
+        raise ManualChangeError(
             "nothing",
             "Leaving this out would free nothing: it is not sent any more, shorter than the notice"
             " in its place, or the first message, which stays.",
         )
-    return record(conversation, change, actor_id)
+    return record_change(conversation, change, actor_id)
 
 
 @transaction.atomic
-def include(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation | None:
+def include_originals(
+    *, conversation_id: int, actor_id: int, ids: Sequence[str]
+) -> Transformation | None:
     """Put originals back that were left out, without pinning them; None when they are there."""
     conversation = locked(conversation_id)
-    demand_rest(conversation)
-    return put_back(conversation, targets_of(_log(conversation), ids), actor_id)
+    demand_idle(conversation)
+    return restore_originals(conversation, parse_targets(_read_log(conversation), ids), actor_id)
 
 
 @transaction.atomic
@@ -93,41 +99,45 @@ def edit_summary(
 ) -> Transformation | None:
     """Put a person's words in a summary; None when they are the same. Raises HandError."""
     conversation = locked(conversation_id)
-    demand_rest(conversation)
-    change = rewording(conversation, seq, text, EDIT)
-    return None if change is None else record(conversation, change, actor_id)
+    demand_idle(conversation)
+    change = build_rewording(conversation, seq, text, EDIT)
+    return None if change is None else record_change(conversation, change, actor_id)
 
 
-def rewording(conversation: Conversation, seq: int, text: str, setting: str) -> Change | None:
+def build_rewording(conversation: Conversation, seq: int, text: str, setting: str) -> Change | None:
     """Make the change that puts other words in the summary whose newest version is `seq`."""
-    found = summarised(conversation)
+    found = find_summary(conversation)
     if found is None or found.current != seq:
-        raise HandError("replaced", "This is not the newest version of the summary in use.")
+        raise ManualChangeError("replaced", "This is not the newest version of the summary in use.")
     if found.zone is None:
-        raise HandError("signed", "The API made and signed this summary; it cannot be changed.")
-    desk = desk_of(conversation, policy_for(conversation))
+        raise ManualChangeError(
+            "signed", "The API made and signed this summary; it cannot be changed."
+        )
+    desk = build_desk(conversation, demand_policy(conversation))
     change = reworded(desk, found.before, found.zone, text, setting)
     if isinstance(change, Flawed):
         missing = f": {', '.join(change.missing[:5])}" if change.missing else ""
-        raise HandError("flawed", f"These words are not accepted: {change.reason}{missing}.")
+        raise ManualChangeError(
+            "flawed", f"These words are not accepted: {change.reason}{missing}."
+        )
     return change
 
 
 @transaction.atomic
-def take_back(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
+def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
     """Go back to the view before a person's change, as long as nothing came behind it."""
     conversation = locked(conversation_id)
     rows = conversation.transformations.filter(seq=seq, outcome="applied").exclude(actor=None)
     row = rows.exclude(edits="[]").first()
     if row is None or conversation.tip != seq:
         kind = row.kind if row is not None else "restore"
-        raise HandError("moved", _MOVED + _INSTEAD[kind])
-    now, before = _view(conversation, seq), _view(conversation, row.parent)
+        raise ManualChangeError("moved", _MOVED + _INSTEAD[kind])
+    now, before = _replay_to(conversation, seq), _replay_to(conversation, row.parent)
     size = (now.tokens, before.tokens, now.size, before.size)
     change = Change("restore", Trigger(1, 0, "counted", UNDO), (), *size, _note(row))
-    undone = record(conversation, change, actor_id, parent=row.parent)
+    undone = record_change(conversation, change, actor_id, parent=row.parent)
     if row.kind == "restore":
-        for target in sorted(pins(conversation) & _restored(row), key=str):
+        for target in sorted(list_pins(conversation) & _list_restored(row), key=str):
             append_pin(conversation, target, actor_id, is_pinned=False)
     return undone
 
@@ -136,11 +146,11 @@ def _note(row: Transformation) -> str:
     return f"Took back the {row.kind} of entry {row.seq}"
 
 
-def _log(conversation: Conversation) -> list[Message]:
+def _read_log(conversation: Conversation) -> list[Message]:
     return [entry for entry in path(conversation) if isinstance(entry, Message)]
 
 
-def _held(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> bool:
+def _has_pinned(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> bool:
     """Say whether something of what is wanted is pinned, itself or as part of a whole."""
     for message in view.messages:
         ids = {message.seq, *(result.id for result in message.shape.results)}
@@ -151,14 +161,14 @@ def _held(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> boo
     return bool(wanted & held)
 
 
-def _view(conversation: Conversation, tip: int) -> View:
+def _replay_to(conversation: Conversation, tip: int) -> View:
     view = View()
     for entry in path(conversation, tip):
         view = step(view, entry)
     return view
 
 
-def _restored(row: Transformation) -> frozenset[Target]:
+def _list_restored(row: Transformation) -> frozenset[Target]:
     """Name what a restore put back."""
     found: set[Target] = set()
     for edit in edits.load(row.edits):

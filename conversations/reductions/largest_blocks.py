@@ -13,24 +13,24 @@ from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Block, Message
 from conversations.log.path import state
 from conversations.models import Conversation
-from conversations.reductions.pins import pins
-from conversations.reductions.shapes import Keep
+from conversations.reductions.pins import list_pins
+from conversations.reductions.shapes import PinState
 
 MOST = 6
 _WORDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Large:
+class LargeBlock:
     """A block; `keep` names what can be pinned or left out, None where that is not possible."""
 
     what: str
     tokens: int
     url: str
-    keep: Keep | None
+    keep: PinState | None
 
 
-def largest(conversation: Conversation) -> tuple[Large, ...]:
+def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
     """Give the largest blocks that the next request would have, the largest first."""
     view = state(conversation, conversation.model).view
     found = [
@@ -41,10 +41,10 @@ def largest(conversation: Conversation) -> tuple[Large, ...]:
     ]
     found.sort(key=lambda row: row[0], reverse=True)
     labels = {call.id: call.label for call in calls(view).values()}
-    held = pins(conversation)
+    held = list_pins(conversation)
     return tuple(
-        Large(
-            _what(message, block, labels),
+        LargeBlock(
+            _describe(message, block, labels),
             tokens,
             _url(conversation, message, block),
             _keep(message, block, held),
@@ -53,20 +53,20 @@ def largest(conversation: Conversation) -> tuple[Large, ...]:
     )
 
 
-def _what(message: Message, block: Block, labels: dict[str, str]) -> str:
+def _describe(message: Message, block: Block, labels: dict[str, str]) -> str:
     if block.by in OURS:
         return _("a summary")
     if block.type == "tool_result":
-        return _("result of %s") % _brief(labels.get(block.id, block.id))
+        return _("result of %s") % _shorten(labels.get(block.id, block.id))
     if block.type == "tool_use":
         return _("call of %s") % str(block.value["name"])
     if block.type == "text":
-        words = _brief(str(block.value["text"]))
+        words = _shorten(str(block.value["text"]))
         return (_("answer: %s") if message.kind == "answer" else _("message: %s")) % words
     return block.type
 
 
-def _brief(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text[: _WORDS * 2].split())
     return line if len(line) <= _WORDS else line[: _WORDS - 1] + "…"
 
@@ -78,9 +78,9 @@ def _url(conversation: Conversation, message: Message, block: Block) -> str:
     return f"{place}?m={message.seq}#m-{message.seq}"
 
 
-def _keep(message: Message, block: Block, held: frozenset[str | int]) -> Keep | None:
+def _keep(message: Message, block: Block, held: frozenset[str | int]) -> PinState | None:
     if block.by in OURS or (message.kind == "results" and block.type != "tool_result"):
         return None
     if block.type == "tool_result":
-        return Keep(block.id, block.id in held)
-    return Keep(message_id(message.seq), message.seq in held)
+        return PinState(block.id, block.id in held)
+    return PinState(message_id(message.seq), message.seq in held)

@@ -20,11 +20,11 @@ from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
 from conversations.context.view import wire
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.reductions.policy import RULES
-from conversations.reductions.taken_out import UNDO
+from conversations.reductions.removed_originals import UNDO
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class PolicyNumber:
     """One number of the policy that was in force, and where it came from."""
 
     name: str
@@ -34,7 +34,7 @@ class InForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class Explanation:
     """`version` names the policy's numbers as a whole: the same numbers have the same one.
 
     `counted` is what the provider counted at the next call, where `estimated` was expected, and
@@ -44,7 +44,7 @@ class Why:
     actor: str
     role: str
     version: str
-    policy: tuple[InForce, ...]
+    policy: tuple[PolicyNumber, ...]
     estimated: int | None = None
     counted: int | None = None
     error: float | None = None
@@ -56,14 +56,14 @@ class Why:
     is_taken_back: bool = False
 
 
-def why(conversation: Conversation, row: Transformation) -> Why:
+def explain_change(conversation: Conversation, row: Transformation) -> Explanation:
     """Give what is known of a change besides its own numbers."""
     snapshot = json.loads(row.policy)
-    made = Why(
+    made = Explanation(
         actor=row.actor.get_username() if row.actor else "",
-        role=_role(conversation, row),
+        role=_describe_role(conversation, row),
         version=wire.digest(row.policy).removeprefix("sha256:")[:8],
-        policy=tuple(_in_force(conversation, snapshot, row.setting)),
+        policy=tuple(_list_policy(conversation, snapshot, row.setting)),
     )
     if row.outcome != "applied":
         return made
@@ -75,10 +75,10 @@ def why(conversation: Conversation, row: Transformation) -> Why:
     ).select_related("result")
     if undone is not None:
         calls = calls.filter(tip__lt=undone.seq)
-    return _measured(made, row, calls, is_taken_back=undone is not None)
+    return _add_figures(made, row, calls, is_taken_back=undone is not None)
 
 
-def _role(conversation: Conversation, row: Transformation) -> str:
+def _describe_role(conversation: Conversation, row: Transformation) -> str:
     if row.actor is None:
         return _("automatic")
     if row.actor_id == conversation.owner_id:
@@ -86,7 +86,9 @@ def _role(conversation: Conversation, row: Transformation) -> str:
     return _("an administrator")
 
 
-def _measured(made: Why, row: Transformation, calls: Any, *, is_taken_back: bool) -> Why:
+def _add_figures(
+    made: Explanation, row: Transformation, calls: Any, *, is_taken_back: bool
+) -> Explanation:
     first = calls.order_by("pk").first()
     estimated = counted = error = None
     if first is not None:
@@ -114,18 +116,20 @@ def _measured(made: Why, row: Transformation, calls: Any, *, is_taken_back: bool
         saved_tokens=since * freed,
         saved_micros=saved,
         asked_micros=asked or 0,
-        rewritten_micros=_rewritten(row.decision),
+        rewritten_micros=_read_cache_cost(row.decision),
         is_taken_back=is_taken_back,
     )
 
 
-def _rewritten(decision: str) -> int | None:
+def _read_cache_cost(decision: str) -> int | None:
     """Give what a person's change made the prompt cache cost; others say it with their reasons."""
     found = json.loads(decision) if decision else {}
     return found["cost"] if found.get("why") == "asked" and found["saved_each"] else None
 
 
-def _in_force(conversation: Conversation, snapshot: dict[str, Any], setting: str) -> list[InForce]:
+def _list_policy(
+    conversation: Conversation, snapshot: dict[str, Any], setting: str
+) -> list[PolicyNumber]:
     """Say of each number where it came from; one set elsewhere by now says that it has changed."""
     owner = User.objects.only("policy").get(pk=conversation.owner_id)
     levels = (
@@ -134,31 +138,31 @@ def _in_force(conversation: Conversation, snapshot: dict[str, Any], setting: str
         (site_overrides(), ""),
     )
     preset = PRESETS.get(snapshot.get("name", ""))
-    found: list[InForce] = []
+    found: list[PolicyNumber] = []
     for name in POLICY_FIELDS:
         if name not in snapshot:
             continue
         value = snapshot[name]
         origin = ""
         for level, label in levels:
-            if isinstance(level, dict) and name in level and _same(level[name], value):
+            if isinstance(level, dict) and name in level and _is_same(level[name], value):
                 origin = label or f"{_('site')}, {PREFIX}{name.upper()}"
                 break
-        if not origin and preset is not None and _same(getattr(preset, name), value):
+        if not origin and preset is not None and _is_same(getattr(preset, name), value):
             origin = f"{_('preset')} {preset.name}"
         if not origin:
             origin = _("the tools") if name == RULES else _("changed since")
-        found.append(InForce(name, _shown(value), origin, name == setting))
+        found.append(PolicyNumber(name, _format_value(value), origin, name == setting))
     return sorted(found, key=lambda one: not one.has_fired)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return list(one) == list(other)
     return bool(one == other)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return _("on") if value else _("off")
     if isinstance(value, int):
