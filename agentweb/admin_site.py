@@ -49,10 +49,10 @@ class ReviewSite(AdminSite):
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         from conversations.web.forms.log_in import StaffLogInForm
-        from conversations.web.log_in import answered
+        from conversations.web.log_in import set_throttle_status
 
         self.login_form = StaffLogInForm
-        return answered(super().login(request, extra_context))
+        return set_throttle_status(super().login(request, extra_context))
 
     def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
         return redirect("account_settings")

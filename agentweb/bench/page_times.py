@@ -26,7 +26,7 @@ from conversations.live import render
 from conversations.log import path
 from conversations.transcript import paging
 from conversations.transfer.importing import import_recording
-from conversations.transfer.recordings import recording_of
+from conversations.transfer.recordings import parse_recording
 from conversations.turns import turns
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Page:
 
 def lengthy(user: User, turns: int, rounds: int = 0) -> Conversation:
     """Import a conversation of so many turns, each of so many tool rounds."""
-    recording = recording_of(record(f"talk {uuid4()}", turns, rounds))
+    recording = parse_recording(record(f"talk {uuid4()}", turns, rounds))
     return import_recording(user=user, recording=recording, model=conf.model)
 
 

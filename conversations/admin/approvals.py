@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib import admin
 
-from conversations.admin.base import ModelAdmin, OfConversation, OwnerFilter, link
+from conversations.admin.base import ModelAdmin, OfConversation, OwnerFilter, link_row
 from conversations.models import Approval, ApprovalRule
 
 
@@ -41,7 +41,7 @@ class ApprovalAdmin(OfConversation):
 
     @admin.display(description="call")
     def call_link(self, row: Approval) -> str:
-        return link(row.call, row.call.name)
+        return link_row(row.call, row.call.name)
 
     @admin.display(description="decision", ordering="decision__verdict")
     def verdict(self, row: Approval) -> str:
@@ -51,7 +51,7 @@ class ApprovalAdmin(OfConversation):
     @admin.display(description="by", ordering="decision__actor__username")
     def decided_by(self, row: Approval) -> str:
         decision = _decision(row)
-        return link(None if decision is None else decision.actor)
+        return link_row(None if decision is None else decision.actor)
 
     @admin.display(description="decided at", ordering="decision__created_at")
     def decided_at(self, row: Approval) -> Any:

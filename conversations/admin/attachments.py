@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from conversations.admin.base import DirectOwnerFilter, ReadOnly, link, short_id
-from conversations.admin.content_access import opened
+from conversations.admin.base import DirectOwnerFilter, ReadOnly, link_row, short_id
+from conversations.admin.content_access import open_content
 from conversations.models import Attachment
 
 
@@ -25,11 +25,13 @@ class AttachmentAdmin(ReadOnly):
 
     @admin.display(description="user", ordering="owner__username")
     def person(self, row: Attachment) -> str:
-        return link(row.owner)
+        return link_row(row.owner)
 
     @admin.display(description="conversation")
     def place(self, row: Attachment) -> str:
-        return link(row.conversation, short_id(row.conversation)) if row.conversation else "unsent"
+        return (
+            link_row(row.conversation, short_id(row.conversation)) if row.conversation else "unsent"
+        )
 
     @admin.display(description="pixels or pages")
     def measures(self, row: Attachment) -> str:
@@ -39,7 +41,7 @@ class AttachmentAdmin(ReadOnly):
 
     def review(self, request: HttpRequest, row: Attachment) -> dict[str, Any]:
         # One that was not sent belongs to no conversation, so it is its owner's alone.
-        if row.conversation is None or not opened(
+        if row.conversation is None or not open_content(
             request, row.conversation, "an attachment's name"
         ):
             return {"is_closed": True}

@@ -15,7 +15,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from conversations.models import ApiModel, Conversation, User
-from conversations.rendering.visible import visible
+from conversations.rendering.visible import reveal_hidden
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -84,15 +84,15 @@ class OfConversation(ReadOnly):
 
     @admin.display(description="user", ordering="conversation__owner__username")
     def owner(self, row: Any) -> str:
-        return link(row.conversation.owner)
+        return link_row(row.conversation.owner)
 
     @admin.display(description="conversation", ordering="conversation__public_id")
     def place(self, row: Any) -> str:
-        return link(row.conversation, short_id(row.conversation))
+        return link_row(row.conversation, short_id(row.conversation))
 
     @admin.display(description="turn", ordering="turn")
     def turn_link(self, row: Any) -> str:
-        return link(row.turn)
+        return link_row(row.turn)
 
 
 def short_id(conversation: Conversation) -> str:
@@ -100,7 +100,7 @@ def short_id(conversation: Conversation) -> str:
     return str(conversation.public_id)[:8]
 
 
-def link(row: Model | None, text: str = "") -> str:
+def link_row(row: Model | None, text: str = "") -> str:
     """Link to the page of a row."""
     if row is None:
         return "–"
@@ -108,22 +108,22 @@ def link(row: Model | None, text: str = "") -> str:
     return format_html('<a href="{}"><bdi>{}</bdi></a>', reverse(name, args=[row.pk]), text or row)
 
 
-def listing(model: type[Model], text: str, **where: Any) -> str:
+def link_list(model: type[Model], text: str, **where: Any) -> str:
     """Link to a list, filtered."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     return format_html('<a href="{}?{}">{}</a>', url, urlencode(where), text)
 
 
-def pretty(text: str) -> str:
+def format_json(text: str) -> str:
     """Show JSON text indented, and text that is none as it is; hidden characters by number."""
     try:
         shown = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except ValueError:
         shown = text
-    return format_html('<pre class="record" tabindex="0">{}</pre>', visible(shown))
+    return format_html('<pre class="record" tabindex="0">{}</pre>', reveal_hidden(shown))
 
 
-def step(before: int, after: int) -> str:
+def format_step(before: int, after: int) -> str:
     """Show a number before and after, and the share that is gone."""
     tenths = (before - after) * 1000 // before if 0 < after < before else 0
     share = f" (−{tenths // 10}.{tenths % 10} %)" if tenths else ""
@@ -135,7 +135,7 @@ def is_key(value: str) -> bool:
     return value.isdecimal() and len(value) < 19
 
 
-def by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
+def filter_by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
     """Filter by a key as it stands in an address; an odd one finds nothing."""
     return rows.filter(**{path: int(value)}) if is_key(value) else rows.none()
 
@@ -154,7 +154,7 @@ class OwnerFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return rows if value is None else by_key(rows, self.path, value)
+        return rows if value is None else filter_by_key(rows, self.path, value)
 
 
 class TurnOwnerFilter(OwnerFilter):
@@ -178,7 +178,7 @@ class GroupFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return rows if value is None else by_key(rows, self.path, value)
+        return rows if value is None else filter_by_key(rows, self.path, value)
 
 
 class ModelFilter(admin.SimpleListFilter):

@@ -28,7 +28,7 @@ GRANT, CORRECT = "conversations.add_grant", "conversations.add_ledgerentry"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class BudgetAction:
     """One kind of change: its words, its form, what it would do, and doing it."""
 
     title: str
@@ -40,7 +40,7 @@ class Deed:
     initial: dict[str, Any] = field(default_factory=dict)
 
 
-def answered(request: HttpRequest, deed: Deed) -> HttpResponse:
+def run_action(request: HttpRequest, deed: BudgetAction) -> HttpResponse:
     """Show the form, what it would do, or do it and go back."""
     if request.method != "POST":
         form = deed.form(initial=deed.initial | {"form": uuid4()})
@@ -60,7 +60,7 @@ def answered(request: HttpRequest, deed: Deed) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, deed: Deed, form: ReasonForm, told: list[str] | None = None
+    request: HttpRequest, deed: BudgetAction, form: ReasonForm, told: list[str] | None = None
 ) -> HttpResponse:
     context = admin.site.each_context(request) | {
         "title": deed.title,
@@ -91,11 +91,11 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
         )  # fmt: skip
         return f"{worth(made.amount, budget.unit)} more were granted."
 
-    return answered(
+    return run_action(
         request,
-        Deed(
+        BudgetAction(
             title="Give a grant",
-            subject=subject_of(budget),
+            subject=name_subject(budget),
             form=lambda *args, **kwargs: GrantForm(*args, budget=budget, **kwargs),
             told=told,
             do=do,
@@ -124,11 +124,11 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
         return f"Entry {made.pk} corrects the window by {worth(made.amount, unit)}."
 
     since = shown(window.starts_at, window.budget.time_zone)
-    return answered(
+    return run_action(
         request,
-        Deed(
+        BudgetAction(
             title="Correct what is spent",
-            subject=f"{subject_of(window.budget, window.user)}, the window from {since}",
+            subject=f"{name_subject(window.budget, window.user)}, the window from {since}",
             form=lambda *args, **kwargs: CorrectionForm(*args, unit=unit, **kwargs),
             told=told,
             do=do,
@@ -149,9 +149,9 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
         set_exempt(user=user, is_exempt=wanted, reason=given["reason"], actor=actor)
         return f"{user} is {'exempt from budgets' if wanted else 'no longer exempt'}."
 
-    return answered(
+    return run_action(
         request,
-        Deed(
+        BudgetAction(
             title="Exempt from budgets" if wanted else "Exempt no longer",
             subject=user.username,
             form=ReasonForm,
@@ -165,7 +165,7 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
     )
 
 
-def subject_of(budget: Budget, user: User | None = None) -> str:
+def name_subject(budget: Budget, user: User | None = None) -> str:
     """Name a budget, and whose window of it it is."""
     owner = budget.user or budget.group or "the site"
     whose = f", {user}" if user and user != budget.user else ""

@@ -85,7 +85,7 @@ class BudgetInline(_Inline):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         may = self.has_change_permission(request, obj) or self.has_add_permission(request, obj)
-        return fields_for(self.fields, may)
+        return choose_fields(self.fields, may)
 
     @admin.display(description="limit")
     def amount(self, budget: Budget) -> str:
@@ -110,12 +110,12 @@ class TurnCapInline(_CapInline):
     fields = (("micros", "rounds", "tool_calls", "seconds"),)
 
 
-def fields_for(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
+def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
     """Give the limit as a field, or in words to those who may only look."""
     return names if may_change else tuple("amount" if n == "limit" else n for n in names)
 
 
-def limit_told(form: Any) -> list[dict[str, Any]]:
+def describe_limit_change(form: Any) -> list[dict[str, Any]]:
     """Say for the audit from what to what a limit was changed."""
     if "limit" not in form.changed_data:
         return []

@@ -21,12 +21,18 @@ from conversations.admin.base import (
     GroupFilter,
     OwnerFilter,
     ReadOnly,
-    link,
-    listing,
+    link_list,
+    link_row,
 )
 from conversations.admin.budget_actions import CORRECT, GRANT
-from conversations.admin.budget_forms import FIXED, BudgetForm, TurnCapForm, fields_for, limit_told
-from conversations.admin.csv_export import asked, budgets_sheet, exported
+from conversations.admin.budget_forms import (
+    FIXED,
+    BudgetForm,
+    TurnCapForm,
+    choose_fields,
+    describe_limit_change,
+)
+from conversations.admin.csv_export import build_csv_link, export_rows, write_budgets
 from conversations.budgets.windows_shown import corrections, members, present, running
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
 from conversations.rendering.numbers import dollars, worth
@@ -48,7 +54,7 @@ class OfGroupFilter(GroupFilter):
     path = "group"
 
 
-class Standings(ChangeList):
+class BudgetChangeList(ChangeList):
     """A page of budgets, each with how it stands now."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -74,11 +80,11 @@ class BudgetAdmin(Choosing):
     show_full_result_count = False
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return Standings
+        return BudgetChangeList
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         may = self.has_change_permission if obj else self.has_add_permission
-        return fields_for(self.fields, may(request))
+        return choose_fields(self.fields, may(request))
 
     @admin.display(description="limit")
     def amount(self, row: Budget) -> str:
@@ -87,7 +93,7 @@ class BudgetAdmin(Choosing):
     @admin.display(description="whose", ordering="scope")
     def whose(self, row: Budget) -> str:
         owner = row.user or row.group
-        return "everybody" if owner is None else link(owner)
+        return "everybody" if owner is None else link_row(owner)
 
     @admin.display(description="now")
     def stands(self, row: Any) -> str:
@@ -111,7 +117,7 @@ class BudgetAdmin(Choosing):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
         told = super().construct_change_message(request, form, formsets, add)
-        return told if add else [*told, *limit_told(form)]
+        return told if add else [*told, *describe_limit_change(form)]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -127,12 +133,12 @@ class BudgetAdmin(Choosing):
 
     def export(self, request: HttpRequest) -> HttpResponseBase:
         """Give the budgets of the list as CSV, in the form in which they are taken in."""
-        return exported(self, request, budgets_sheet, "agentweb-budgets.csv")
+        return export_rows(self, request, write_budgets, "agentweb-budgets.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [asked(request, "admin:budgets_export", "Download CSV")]
+        files = [build_csv_link(request, "admin:budgets_export", "Download CSV")]
         if csv_import.may_import(request):
-            files.append(asked(request, "admin:budgets_import", "Take in CSV"))
+            files.append(build_csv_link(request, "admin:budgets_import", "Take in CSV"))
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
     def change_view(
@@ -140,11 +146,11 @@ class BudgetAdmin(Choosing):
     ) -> HttpResponse:
         budget = self.get_object(request, object_id)
         return super().change_view(
-            request, object_id, form_url, (extra_context or {}) | standing(request, budget)
+            request, object_id, form_url, (extra_context or {}) | build_status(request, budget)
         )
 
 
-def standing(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
+def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
     """Give what the page of a budget shows besides its fields."""
     if budget is None:
         return {}
@@ -156,8 +162,8 @@ def standing(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
         "corrections": corrections(window__budget=budget)[:20],
         "may_grant": request.user.has_perm(GRANT),
         "may_correct": request.user.has_perms((CORRECT, "conversations.view_budgetwindow")),
-        "windows": listing(BudgetWindow, "All its windows", budget__id__exact=budget.pk),
-        "entries": listing(LedgerEntry, "Its ledger", budget=budget.pk),
+        "windows": link_list(BudgetWindow, "All its windows", budget__id__exact=budget.pk),
+        "entries": link_list(LedgerEntry, "Its ledger", budget=budget.pk),
     }
 
 
@@ -183,7 +189,7 @@ class GrantAdmin(ReadOnly):
     @admin.display(description="for")
     def whose(self, row: Grant) -> str:
         owner = row.user or row.budget.user or row.budget.group
-        return "everybody" if owner is None else link(owner)
+        return "everybody" if owner is None else link_row(owner)
 
 
 @admin.register(TurnCap)

@@ -12,10 +12,10 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, pretty
-from conversations.admin.content_access import opened
+from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, format_json
+from conversations.admin.content_access import open_content
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
-from conversations.inspector.review import inspected
+from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE, rebuilt
 from conversations.models import ApiCall, ApiResult
 from conversations.rendering.numbers import dollars
@@ -74,12 +74,12 @@ class ApiCallAdmin(OfConversation):
 
     @admin.display(description="result", ordering="result__status")
     def status(self, row: ApiCall) -> str:
-        found = result(row)
+        found = find_result(row)
         return found.get_status_display() if found else "in doubt"
 
     @admin.display(description="tokens in")
     def read(self, row: ApiCall) -> str:
-        found = result(row)
+        found = find_result(row)
         if found is None or found.input_tokens is None:
             return "–"
         cached = (found.cache_read_tokens or 0) + (found.cache_write_tokens or 0)
@@ -87,24 +87,24 @@ class ApiCallAdmin(OfConversation):
 
     @admin.display(description="tokens out", ordering="result__output_tokens")
     def written(self, row: ApiCall) -> str:
-        found = result(row)
+        found = find_result(row)
         return f"{found.output_tokens:,}" if found and found.output_tokens is not None else "–"
 
     @admin.display(description="cost", ordering="result__cost_micros")
     def cost(self, row: ApiCall) -> str:
-        found = result(row)
+        found = find_result(row)
         if found is None:
             return "–"
         return f"{dollars(found.cost_micros)}{' ⚑ flagged' * is_flagged(found)}"
 
     @admin.display(description="ms", ordering="result__duration_ms")
     def milliseconds(self, row: ApiCall) -> str:
-        found = result(row)
+        found = find_result(row)
         return f"{found.duration_ms:,}" if found else "–"
 
     def review(self, request: HttpRequest, row: ApiCall) -> dict[str, Any]:
-        is_open = opened(request, row.conversation, f"the parameters of call {row.pk}")
-        found, body = result(row), rebuilt(row)
+        is_open = open_content(request, row.conversation, f"the parameters of call {row.pk}")
+        found, body = find_result(row), rebuilt(row)
         facts = []
         if found is not None:
             names = [name for name in _RESULT_FIELDS if is_open or name not in CONTENT]
@@ -113,10 +113,10 @@ class ApiCallAdmin(OfConversation):
         is_same = (body.digest, body.size) == (row.body_digest, row.body_bytes)
         return {
             "is_closed": not is_open,
-            "inspected": inspected(row),
+            "inspected": find_call_number(row),
             "parameters": _parameters(row, is_open=is_open),
             "facts": facts,
-            "usage": pretty(found.usage) if found else "",
+            "usage": format_json(found.usage) if found else "",
             "rebuilt": body,
             "is_same": is_same and not body.problem,
         }
@@ -132,7 +132,7 @@ class ApiCallAdmin(OfConversation):
             raise Http404("no such call")
         if not self.has_view_permission(request, row):
             raise PermissionDenied
-        if not opened(request, row.conversation, f"the request of call {row.pk}"):
+        if not open_content(request, row.conversation, f"the request of call {row.pk}"):
             raise PermissionDenied
         found = rebuilt(row)
         if found.problem:
@@ -145,7 +145,7 @@ class ApiCallAdmin(OfConversation):
         return HttpResponse(found.body, content_type="text/plain; charset=utf-8", headers=headers)
 
 
-def result(row: ApiCall) -> ApiResult | None:
+def find_result(row: ApiCall) -> ApiResult | None:
     """Give the call's result; None while it is in doubt."""
     return getattr(row, "result", None)
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from conversations.admin import csv_import
 from conversations.admin.base import ModelAdmin, ModelFilter
-from conversations.admin.csv_export import asked
+from conversations.admin.csv_export import build_csv_link
 from conversations.models import ApiModel, ModelPrice
 from conversations.rendering.numbers import dollars
 
@@ -100,7 +100,7 @@ class ModelPriceAdmin(ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         may = csv_import.may_import(request, csv_import.PRICES)
-        files = [asked(request, "admin:prices_import", "Take in CSV")] if may else []
+        files = [build_csv_link(request, "admin:prices_import", "Take in CSV")] if may else []
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
     @admin.display(description="per million tokens", ordering="micros_per_million")

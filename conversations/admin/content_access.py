@@ -13,7 +13,7 @@ def may_read(request: HttpRequest, conversation: Conversation) -> bool:
     return user.pk == conversation.owner_id or user.has_perm(CONTENT)
 
 
-def opened(request: HttpRequest, conversation: Conversation, what: str) -> bool:
+def open_content(request: HttpRequest, conversation: Conversation, what: str) -> bool:
     """Say whether the content may be shown now; if it is another person's, that is recorded."""
     if not may_read(request, conversation):
         return False

@@ -20,12 +20,12 @@ from conversations.admin.base import (
     DirectOwnerFilter,
     ModelFilter,
     ReadOnly,
-    link,
-    listing,
+    link_list,
+    link_row,
     short_id,
 )
-from conversations.admin.content_access import may_read, opened
-from conversations.inspector.review import PAGE, messages, unsent
+from conversations.admin.content_access import may_read, open_content
+from conversations.inspector.review import PAGE, list_messages, list_unsent
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -36,7 +36,7 @@ from conversations.models import (
     Turn,
 )
 from conversations.rendering.numbers import dollars
-from conversations.web.policy_lab import begin, shown
+from conversations.web.policy_lab import build_context, start_trial
 
 
 @admin.register(Conversation)
@@ -78,29 +78,29 @@ class ConversationAdmin(ReadOnly):
 
     @admin.display(description="user", ordering="owner__username")
     def person(self, row: Conversation) -> str:
-        return link(row.owner)
+        return link_row(row.owner)
 
     @admin.display(description="turns")
     def turns_link(self, row: Conversation) -> str:
-        return listing(Turn, f"{row.turns.count()}", conversation__id__exact=row.pk)
+        return link_list(Turn, f"{row.turns.count()}", conversation__id__exact=row.pk)
 
     @admin.display(description="calls")
     def calls(self, row: Conversation) -> str:
-        return listing(ApiCall, f"{row.calls.count()}", conversation__id__exact=row.pk)
+        return link_list(ApiCall, f"{row.calls.count()}", conversation__id__exact=row.pk)
 
     @admin.display(description="transformations")
     def changes(self, row: Conversation) -> str:
         count = row.transformations.count()
-        return listing(Transformation, f"{count}", conversation__id__exact=row.pk)
+        return link_list(Transformation, f"{count}", conversation__id__exact=row.pk)
 
     @admin.display(description="tool calls")
     def tools(self, row: Conversation) -> str:
         count = ToolCall.objects.filter(turn__conversation=row).count()
-        return listing(ToolCall, f"{count}", turn__conversation__id__exact=row.pk)
+        return link_list(ToolCall, f"{count}", turn__conversation__id__exact=row.pk)
 
     @admin.display(description="attachments")
     def files(self, row: Conversation) -> str:
-        return listing(Attachment, f"{row.attachments.count()}", conversation__id__exact=row.pk)
+        return link_list(Attachment, f"{row.attachments.count()}", conversation__id__exact=row.pk)
 
     @admin.display(description="messages waiting to be sent")
     def waiting(self, row: Conversation) -> int:
@@ -133,11 +133,11 @@ class ConversationAdmin(ReadOnly):
             raise PermissionDenied
         problem, reader = "", int(request.user.pk or 0)
         if request.method == "POST":
-            opened(request, row, "it, to see what another policy would have done")
-            problem = begin(reader, row)
+            open_content(request, row, "it, to see what another policy would have done")
+            problem = start_trial(reader, row)
             if not problem:
                 return redirect("admin:conversation_lab", row.pk)
-        context = self.admin_site.each_context(request) | shown(reader, row)
+        context = self.admin_site.each_context(request) | build_context(reader, row)
         context |= {
             "title": "What would another policy have done?",
             "opts": self.opts, "media": self.media, "original": row, "problem": problem,
@@ -159,16 +159,16 @@ class ConversationAdmin(ReadOnly):
             raise PermissionDenied
         given = request.GET.get("after", "")
         after = int(given) if given.isdecimal() and len(given) < 19 else 0
-        if not opened(request, row, f"its messages from {after + 1} on"):
+        if not open_content(request, row, f"its messages from {after + 1} on"):
             raise PermissionDenied
-        shown = messages(row, after)
+        shown = list_messages(row, after)
         context = self.admin_site.each_context(request) | {
             "title": "Messages",
             "opts": self.opts,
             "media": self.media,
             "original": row,
             "shown": shown,
-            "unsent": () if after else unsent(row),
+            "unsent": () if after else list_unsent(row),
             "next": shown[-1].seq if len(shown) == PAGE else None,
         }
         return TemplateResponse(request, "admin/conversations/conversation/read.html", context)

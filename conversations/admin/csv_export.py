@@ -16,7 +16,7 @@ from django.urls import reverse
 from conversations.budgets.import_budgets import COLUMNS
 from conversations.budgets.usage.cells import Cell, csv_lines
 from conversations.models import Budget
-from conversations.web.library.streamed_downloads import download
+from conversations.web.streamed_downloads import stream_download
 
 #: Rows read at a time, and rows of one file.
 PAGE, MOST_ROWS = 2_000, 200_000
@@ -28,13 +28,13 @@ _LEDGER = (
 )  # fmt: skip
 
 
-def asked(request: HttpRequest, name: str, label: str) -> tuple[str, str]:
+def build_csv_link(request: HttpRequest, name: str, label: str) -> tuple[str, str]:
     """Give the label and the address of a file of the list as it is filtered."""
     query = request.GET.urlencode()
     return label, reverse(name) + (f"?{query}" if query else "")
 
 
-def exported(
+def export_rows(
     model_admin: Any,
     request: HttpRequest,
     sheet: Callable[[QuerySet[Any]], Rows],
@@ -47,25 +47,25 @@ def exported(
         rows = model_admin.get_changelist_instance(request).get_queryset(request)
     except IncorrectLookupParameters as error:
         raise Http404("no such list") from error
-    return download(request, csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
+    return stream_download(request, csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
 
 
-def budgets_sheet(rows: QuerySet[Any]) -> Rows:
+def write_budgets(rows: QuerySet[Any]) -> Rows:
     yield COLUMNS
     for row in _each(rows):
         subject = row.user.username if row.user else row.group.name if row.group else ""
         yield (
-            row.scope, subject, row.kind, row.unit, row.period, figure(row.limit, row.unit),
+            row.scope, subject, row.kind, row.unit, row.period, format_amount(row.limit, row.unit),
             row.time_zone, row.soft_percents, "yes" if row.is_active else "no", row.note,
         )  # fmt: skip
 
 
-def ledger_sheet(rows: QuerySet[Any]) -> Rows:
+def write_ledger(rows: QuerySet[Any]) -> Rows:
     yield _LEDGER
     for row in _each(rows):
         budget, call = row.window.budget, row.call
         yield (
-            row.pk, _at(row.created_at), row.kind, figure(row.amount, budget.unit), budget.unit,
+            row.pk, _at(row.created_at), row.kind, format_amount(row.amount, budget.unit), budget.unit,
             budget.pk, budget.period, _at(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",
@@ -74,7 +74,7 @@ def ledger_sheet(rows: QuerySet[Any]) -> Rows:
         )  # fmt: skip
 
 
-def figure(amount: int, unit: str) -> Cell:
+def format_amount(amount: int, unit: str) -> Cell:
     """Write an amount in its unit, as a number; of money in dollars."""
     return Decimal(amount).scaleb(-6) if unit == Budget.Unit.MONEY else amount
 

@@ -45,7 +45,7 @@ class SheetForm(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ImportKind:
     """What is taken in: its words, who may, and how."""
 
     title: str
@@ -56,7 +56,7 @@ class Kind:
     help_text: str
 
 
-BUDGETS = Kind(
+BUDGETS = ImportKind(
     title="Take in budgets",
     columns=import_budgets.COLUMNS,
     needed=("conversations.add_budget", "conversations.change_budget"),
@@ -66,7 +66,7 @@ BUDGETS = Kind(
     back="admin:conversations_budget_changelist",
     help_text="A limit of money is in dollars. active: yes or no. What is empty stays as it is.",
 )
-PRICES = Kind(
+PRICES = ImportKind(
     title="Take in prices",
     columns=import_prices.COLUMNS,
     needed=("conversations.add_modelprice", "conversations.change_modelprice"),
@@ -78,11 +78,11 @@ PRICES = Kind(
 )
 
 
-def may_import(request: HttpRequest, kind: Kind = BUDGETS) -> bool:
+def may_import(request: HttpRequest, kind: ImportKind = BUDGETS) -> bool:
     return request.user.has_perms(kind.needed)
 
 
-def page(request: HttpRequest, kind: Kind = BUDGETS) -> HttpResponse:
+def page(request: HttpRequest, kind: ImportKind = BUDGETS) -> HttpResponse:
     """Show the form, the preview of what was sent, or do what was previewed."""
     if not may_import(request, kind):
         raise PermissionDenied
@@ -109,7 +109,11 @@ def prices(request: HttpRequest) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, kind: Kind, form: SheetForm, plan: Plan | None = None, problems: Any = ()
+    request: HttpRequest,
+    kind: ImportKind,
+    form: SheetForm,
+    plan: Plan | None = None,
+    problems: Any = (),
 ) -> HttpResponse:
     context = admin.site.each_context(request) | {
         "title": kind.title,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from conversations.admin.base import DirectOwnerFilter, ReadOnly, link, pretty
+from conversations.admin.base import DirectOwnerFilter, ReadOnly, format_json, link_row
 from conversations.context.view import wire
 from conversations.models import Erasure
 from conversations.rendering.numbers import dollars
@@ -28,7 +28,7 @@ class ErasureAdmin(ReadOnly):
 
     @admin.display(description="user", ordering="owner__username")
     def person(self, row: Erasure) -> str:
-        return link(row.owner)
+        return link_row(row.owner)
 
     @admin.display(description="cost", ordering="cost_micros")
     def cost(self, row: Erasure) -> str:
@@ -36,4 +36,4 @@ class ErasureAdmin(ReadOnly):
 
     @admin.display(description="by day and model")
     def by_day(self, row: Erasure) -> str:
-        return pretty(wire.encode(row.usage))
+        return format_json(wire.encode(row.usage))

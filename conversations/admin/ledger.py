@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
 
 from conversations.admin import budget_actions
-from conversations.admin.base import OwnerFilter, ReadOnly, by_key, link, listing
+from conversations.admin.base import OwnerFilter, ReadOnly, filter_by_key, link_list, link_row
 from conversations.admin.budget_actions import CORRECT
-from conversations.admin.csv_export import asked, exported, ledger_sheet
+from conversations.admin.csv_export import build_csv_link, export_rows, write_ledger
 from conversations.budgets.windows_shown import corrections
 from conversations.models import ApiCall, BudgetWindow, Crossing, LedgerEntry, Reservation
 from conversations.rendering.numbers import worth
@@ -52,13 +52,13 @@ class EntryBudgetFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return rows if value is None else by_key(rows, "window__budget", value)
+        return rows if value is None else filter_by_key(rows, "window__budget", value)
 
 
-def whose(window: BudgetWindow) -> str:
+def link_owner(window: BudgetWindow) -> str:
     """Link to the person or the group whose window it is."""
     owner = window.user or window.budget.group
-    return "everybody" if owner is None else link(owner)
+    return "everybody" if owner is None else link_row(owner)
 
 
 @admin.register(BudgetWindow)
@@ -87,11 +87,11 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description="whose", ordering="user__username")
     def whose(self, row: BudgetWindow) -> str:
-        return whose(row)
+        return link_owner(row)
 
     @admin.display(description="budget")
     def budget_link(self, row: BudgetWindow) -> str:
-        return link(row.budget)
+        return link_row(row.budget)
 
     @admin.display(description="period", ordering="budget__period")
     def period(self, row: BudgetWindow) -> str:
@@ -128,7 +128,7 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description="ledger")
     def entries(self, row: BudgetWindow) -> str:
-        return listing(LedgerEntry, "Its entries", window__id__exact=row.pk)
+        return link_list(LedgerEntry, "Its entries", window__id__exact=row.pk)
 
 
 #: What lists of movements show of other tables.
@@ -143,15 +143,15 @@ class Movement(ReadOnly):
 
     @admin.display(description="whose", ordering="window__user__username")
     def whose(self, row: Any) -> str:
-        return whose(row.window)
+        return link_owner(row.window)
 
     @admin.display(description="window")
     def window_link(self, row: Any) -> str:
-        return link(row.window)
+        return link_row(row.window)
 
     @admin.display(description="call")
     def call_link(self, row: Any) -> str:
-        return link(row.call)
+        return link_row(row.call)
 
     @admin.display(description="worth", ordering="amount")
     def shown(self, row: Any) -> str:
@@ -190,10 +190,10 @@ class LedgerEntryAdmin(Movement):
 
     def export(self, request: HttpRequest) -> HttpResponseBase:
         """Give the entries of the list as CSV."""
-        return exported(self, request, ledger_sheet, "agentweb-ledger.csv")
+        return export_rows(self, request, write_ledger, "agentweb-ledger.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [asked(request, "admin:ledger_export", "Download CSV")]
+        files = [build_csv_link(request, "admin:ledger_export", "Download CSV")]
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
 
@@ -209,8 +209,8 @@ class CrossingAdmin(ReadOnly):
 
     @admin.display(description="whose", ordering="window__user__username")
     def whose(self, row: Crossing) -> str:
-        return whose(row.window)
+        return link_owner(row.window)
 
     @admin.display(description="window")
     def window_link(self, row: Crossing) -> str:
-        return link(row.window)
+        return link_row(row.window)

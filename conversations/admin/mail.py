@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from conversations.admin.base import DirectOwnerFilter, ReadOnly, link
+from conversations.admin.base import DirectOwnerFilter, ReadOnly, link_row
 from conversations.models import MailAccount
 
 
@@ -24,7 +24,7 @@ class MailAccountAdmin(ReadOnly):
 
     @admin.display(description="user", ordering="owner__username")
     def person(self, row: MailAccount) -> str:
-        return link(row.owner)
+        return link_row(row.owner)
 
     @admin.display(description="can send", boolean=True)
     def can_send(self, row: MailAccount) -> bool:

@@ -20,7 +20,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from conversations.admin.base import ModelAdmin, ReadOnly, link, listing
+from conversations.admin.base import ModelAdmin, ReadOnly, link_list, link_row
 from conversations.admin.mcp_form import ServerForm
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.runtime.mcp_servers import pool_synchronizer
@@ -119,7 +119,7 @@ class McpServerAdmin(ModelAdmin):
             return "Listed once the server is enabled and connected."
         page = reverse("admin:mcp_tools", args=[row.pk])
         shown = format_html('<a href="{}">Look at its tools and decide</a>', page)
-        log = listing(McpDecision, "what was decided", server__id__exact=row.pk)
+        log = link_list(McpDecision, "what was decided", server__id__exact=row.pk)
         return format_html("{} · {}", shown, log)
 
     def health_page(self, request: HttpRequest) -> HttpResponse:
@@ -206,7 +206,7 @@ class McpDecisionAdmin(ReadOnly):
 
     @admin.display(description="server", ordering="server")
     def place(self, row: McpDecision) -> str:
-        return link(row.server)
+        return link_row(row.server)
 
     @admin.display(description="definition")
     def shown(self, row: McpDecision) -> str:

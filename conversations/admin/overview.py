@@ -23,7 +23,7 @@ from conversations.budgets.usage.percentiles import SAMPLE
 from conversations.budgets.usage.shares import WAYS, by_group, shares
 from conversations.budgets.usage.site import Site, Step, site
 from conversations.charts import commas
-from conversations.web.library.streamed_downloads import download
+from conversations.web.streamed_downloads import stream_download
 
 NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
 #: Rows of the table of users; the file has all.
@@ -52,7 +52,7 @@ def table(request: HttpRequest, name: str) -> HttpResponseBase:
     span = _span(request)
     pieces = csv_lines(bounded(SHEETS[name](span)))
     file = f"agentweb-{name}-{span.first}-{span.last}.csv"
-    return download(request, pieces, file, "text/csv; charset=utf-8")
+    return stream_download(request, pieces, file, "text/csv; charset=utf-8")
 
 
 def _span(request: HttpRequest) -> days.Span:
@@ -80,7 +80,7 @@ def _shown(found: Site) -> dict[str, Any]:
         "turns": charts.turns_by_day(span, found.turns),
         "steps": charts.columns(span, kinds, show=commas),
         "tokens": charts.tokens_by_day(span, found.groups),
-        "outcomes": outcomes(found.steps),
+        "outcomes": count_outcomes(found.steps),
         "purposes": lines(found.groups, purpose_name),
         "purpose_files": (
             ("By purpose, as CSV", reverse("admin:overview_csv", args=["purposes"])),
@@ -100,7 +100,7 @@ def _percent(tenths: int | None) -> str:
     return "" if tenths is None else f"{tenths // 10}.{tenths % 10}"
 
 
-def outcomes(steps: tuple[Step, ...]) -> list[tuple[str, dict[str, int], int]]:
+def count_outcomes(steps: tuple[Step, ...]) -> list[tuple[str, dict[str, int], int]]:
     """Count each kind's outcomes, with the tokens that were saved; the most frequent first."""
     counts: defaultdict[str, dict[str, int]] = defaultdict(
         lambda: {"applied": 0, "rejected": 0, "vetoed": 0, "expected": 0}

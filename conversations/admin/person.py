@@ -8,16 +8,16 @@ from typing import Any
 from django.http import HttpRequest
 
 from conversations.admin import policy_form
-from conversations.admin.base import listing
+from conversations.admin.base import link_list
 from conversations.admin.budget_actions import CORRECT, GRANT
-from conversations.admin.budget_forms import limit_told
+from conversations.admin.budget_forms import describe_limit_change
 from conversations.budgets.caps import Cap, caps_of
 from conversations.budgets.windows_shown import corrections, effective_budgets, grants_of
 from conversations.models import Budget, BudgetWindow, LedgerEntry, User
 from conversations.rendering.numbers import dollars
 
 
-def money(request: HttpRequest, user: User) -> dict[str, Any]:
+def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
     """Give the budgets that count, what was granted and corrected, and what a turn may use.
 
     Nothing to those who may see people but no budgets.
@@ -34,8 +34,8 @@ def money(request: HttpRequest, user: User) -> dict[str, Any]:
         "may_grant": has((GRANT, "conversations.view_budget")),
         "may_correct": has((CORRECT, "conversations.view_budgetwindow")),
         "may_exempt": request.user.is_superuser,
-        "windows": listing(BudgetWindow, "All windows", user=user.pk),
-        "entries": listing(LedgerEntry, "The ledger", user=user.pk),
+        "windows": link_list(BudgetWindow, "All windows", user=user.pk),
+        "entries": link_list(LedgerEntry, "The ledger", user=user.pk),
     }
 
 
@@ -45,23 +45,26 @@ def _shown(cap: Cap) -> str:
     return f"{cap.number:,} s" if cap.name == "seconds" else f"{cap.number:,}"
 
 
-def policy(form: Any, user: User) -> dict[str, Any]:
+def build_policy_context(form: Any, user: User) -> dict[str, Any]:
     """Give the table of the policy's numbers."""
     return {
-        "policy_rows": policy_form.rows(form, user),
-        "policy_problem": policy_form.problem(user),
+        "policy_rows": policy_form.build_rows(form, user),
+        "policy_problem": policy_form.describe_problem(user),
     }
 
 
-def told(form: Any, formsets: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def describe_changes(form: Any, formsets: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Say for the audit which numbers changed, from what to what."""
     policy_was, limits_was = form.was
     user = form.instance
     for name, changes in (
-        ("context policy", policy_form.differences(policy_was, user.policy, policy_form.INHERITED)),
+        (
+            "context policy",
+            policy_form.describe_differences(policy_was, user.policy, policy_form.INHERITED),
+        ),
         (
             "limits of the context policy",
-            policy_form.differences(limits_was, user.policy_limits, policy_form.FREE),
+            policy_form.describe_differences(limits_was, user.policy_limits, policy_form.FREE),
         ),
     ):
         if changes:
@@ -69,4 +72,4 @@ def told(form: Any, formsets: Iterable[Any]) -> Iterator[dict[str, Any]]:
     for formset in formsets:
         for each in formset.initial_forms:
             if isinstance(each.instance, Budget):
-                yield from limit_told(each)
+                yield from describe_limit_change(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from conversations.admin.base import OfConversation, OwnerFilter, link
+from conversations.admin.base import OfConversation, OwnerFilter, link_row
 from conversations.models import Pin
 
 
@@ -25,4 +25,4 @@ class PinAdmin(OfConversation):
 
     @admin.display(description="by")
     def who(self, row: Pin) -> str:
-        return link(row.actor)
+        return link_row(row.actor)

@@ -25,7 +25,12 @@ from conversations.reductions.policy import (
     policy_of,
     preset_of,
 )
-from conversations.web.forms.conversation import is_given, number_field, shown_value, value_of
+from conversations.web.forms.conversation import (
+    build_number_field,
+    format_value,
+    is_filled,
+    parse_value,
+)
 
 #: What the names of the fields begin with.
 OWN, LEAST, MOST, FIX = "policy_", "least_", "most_", "fixed_"
@@ -64,7 +69,7 @@ def add_fields(form: forms.BaseForm, user: User) -> None:
     choices = [("", f"as the site ({preset_of()})"), *((name, name) for name in PRESETS)]
     form.fields[OWN + PRESET] = forms.ChoiceField(label="Preset", required=False, choices=choices)
     for name in POLICY_FIELDS:
-        form.fields[OWN + name] = number_field(name, getattr(base, name))
+        form.fields[OWN + name] = build_number_field(name, getattr(base, name))
         label = form.fields[OWN + name].label
         if name in BOUNDS:
             for part, word in ((LEAST, "lowest"), (MOST, "highest")):
@@ -75,7 +80,7 @@ def add_fields(form: forms.BaseForm, user: User) -> None:
             form.fields[FIX + name] = forms.BooleanField(
                 label=f"{label}, fixed for chats", required=False
             )
-    form.initial.update({OWN + name: shown_value(value) for name, value in own.items()})
+    form.initial.update({OWN + name: format_value(value) for name, value in own.items()})
     for name, given in limits.items():
         if given == FIXED:
             form.initial[FIX + name] = True
@@ -87,7 +92,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def judge(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any]]:
+def validate_policy(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any]]:
     """Give the policy and its limits as they are stored, errors at their fields."""
     policy, limits = dict(_numbers(form)), dict(_limits(form))
     try:
@@ -110,8 +115,8 @@ def _refuse(form: forms.BaseForm, part: str, error: PolicyError) -> None:
 def _numbers(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
     for name in (*POLICY_FIELDS, PRESET):
         value = form.cleaned_data.get(OWN + name)
-        if is_given(value):
-            yield name, value if name == PRESET else value_of(value)
+        if is_filled(value):
+            yield name, value if name == PRESET else parse_value(value)
 
 
 def _limits(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
@@ -137,7 +142,7 @@ def _demand_reachable(policy: Mapping[str, Any]) -> None:
             )
 
 
-def rows(form: forms.BaseForm, user: User) -> list[Row]:
+def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
     """Give the table: the preset first, then every number with what counts now."""
     found = {number.name: number for number in list_numbers_or_problem(user)[0]}
     words = "Where the numbers start that are not set."
@@ -150,7 +155,7 @@ def rows(form: forms.BaseForm, user: User) -> list[Row]:
     return table
 
 
-def problem(user: User) -> str:
+def describe_problem(user: User) -> str:
     """Say why what is stored does not count; "" where it does."""
     if not isinstance(user.policy, dict):
         return "What is stored is no object; the site's numbers cannot be shown."
@@ -158,7 +163,7 @@ def problem(user: User) -> str:
     return f"These numbers do not fit the site's: {words}" if words else ""
 
 
-def differences(before: object, after: Mapping[str, Any], word: str) -> list[str]:
+def describe_differences(before: object, after: Mapping[str, Any], word: str) -> list[str]:
     """Say what changes, number by number, for the audit."""
     old = _mapping(before)
     return [
@@ -175,4 +180,4 @@ def _told(value: Any, word: str) -> str:
         case [least, most] if word == FREE:
             return f"{'any' if least is None else least} to {'any' if most is None else most}"
         case _:
-            return str(shown_value(value))
+            return str(format_value(value))

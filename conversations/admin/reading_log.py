@@ -18,7 +18,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 
 from conversations.accounts.reading_log import READ
-from conversations.admin.base import MOST_NAMES, ReadOnly, by_key, link
+from conversations.admin.base import MOST_NAMES, ReadOnly, filter_by_key, link_row
 from conversations.models import Conversation, Erasure, User
 
 ACTIONS = {READ: "Read", ADDITION: "Added", CHANGE: "Changed", DELETION: "Deleted"}
@@ -32,7 +32,9 @@ class ActionFilter(admin.SimpleListFilter):
         return [(str(flag), name) for flag, name in ACTIONS.items()]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows if self.value() is None else by_key(rows, "action_flag", self.value() or "")
+        return (
+            rows if self.value() is None else filter_by_key(rows, "action_flag", self.value() or "")
+        )
 
 
 class ReaderFilter(admin.SimpleListFilter):
@@ -47,7 +49,7 @@ class ReaderFilter(admin.SimpleListFilter):
         return [(str(key), name) for key, name in found]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows if self.value() is None else by_key(rows, "user", self.value() or "")
+        return rows if self.value() is None else filter_by_key(rows, "user", self.value() or "")
 
 
 class ReadOwnerFilter(admin.SimpleListFilter):
@@ -66,9 +68,9 @@ class ReadOwnerFilter(admin.SimpleListFilter):
         value = self.value()
         if value is None:
             return rows
-        theirs = by_key(Conversation.objects.all(), "owner", value)
+        theirs = filter_by_key(Conversation.objects.all(), "owner", value)
         keys = theirs.annotate(text=Cast("pk", CharField())).values("text")
-        erased = by_key(Erasure.objects.all(), "owner", value)
+        erased = filter_by_key(Erasure.objects.all(), "owner", value)
         names = [f"conversation {each}" for each in erased.values_list("conversation", flat=True)]
         of_theirs = Q(object_id__in=keys) | Q(object_repr__in=names)
         return rows.filter(of_theirs, content_type=ContentType.objects.get_for_model(Conversation))
@@ -116,7 +118,7 @@ class LogEntryAdmin(ReadOnly):
 
     @admin.display(description="owner")
     def whose(self, row: Any) -> str:
-        return link(getattr(row, "whose", None))
+        return link_row(getattr(row, "whose", None))
 
     @admin.display(description="about", ordering="object_repr")
     def about(self, row: LogEntry) -> str:

@@ -9,8 +9,8 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from conversations.admin.base import ReadOnly, TurnOwnerFilter, link, pretty, short_id
-from conversations.admin.content_access import opened
+from conversations.admin.base import ReadOnly, TurnOwnerFilter, format_json, link_row, short_id
+from conversations.admin.content_access import open_content
 from conversations.context.view import wire
 from conversations.context.view.blocks import result_text
 from conversations.log.rebuild import DAMAGE
@@ -59,21 +59,25 @@ class ToolCallAdmin(ReadOnly):
 
     @admin.display(description="user", ordering="turn__conversation__owner__username")
     def owner(self, row: ToolCall) -> str:
-        return link(row.turn.conversation.owner)
+        return link_row(row.turn.conversation.owner)
 
     @admin.display(description="conversation")
     def place(self, row: ToolCall) -> str:
-        return link(row.turn.conversation, short_id(row.turn.conversation))
+        return link_row(row.turn.conversation, short_id(row.turn.conversation))
 
     @admin.display(description="turn")
     def turn_link(self, row: ToolCall) -> str:
-        return link(row.turn)
+        return link_row(row.turn)
 
     def review(self, request: HttpRequest, row: ToolCall) -> dict[str, Any]:
-        if not opened(request, row.turn.conversation, f"tool call {row.tool_use_id}"):
+        if not open_content(request, row.turn.conversation, f"tool call {row.tool_use_id}"):
             return {"is_closed": True}
         details = json.dumps(row.details, ensure_ascii=False)
-        return {"input": pretty(row.input), "output": _output(row), "details": pretty(details)}
+        return {
+            "input": format_json(row.input),
+            "output": _output(row),
+            "details": format_json(details),
+        }
 
 
 def _output(row: ToolCall) -> str:

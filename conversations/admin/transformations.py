@@ -17,14 +17,14 @@ from conversations.admin.base import (
     ModelFilter,
     OfConversation,
     OwnerFilter,
-    link,
-    pretty,
-    step,
+    format_json,
+    format_step,
+    link_row,
 )
-from conversations.admin.content_access import opened
+from conversations.admin.content_access import open_content
 from conversations.budgets.usage.savings import model_of
 from conversations.context.policy.policy import PRESETS
-from conversations.inspector.review import inspected
+from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Transformation
 from conversations.reductions.reduction_page import read_reduction
@@ -149,11 +149,11 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="by hand of", ordering="actor")
     def person(self, row: Transformation) -> str:
-        return link(row.actor)
+        return link_row(row.actor)
 
     @admin.display(description="tokens", ordering="tokens_before")
     def tokens(self, row: Transformation) -> str:
-        return step(row.tokens_before, row.tokens_after)
+        return format_step(row.tokens_before, row.tokens_after)
 
     @admin.display(description="saved", ordering="freed")
     def saved(self, row: Any) -> str:
@@ -161,11 +161,11 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="bytes")
     def bytes(self, row: Transformation) -> str:
-        return step(row.bytes_before, row.bytes_after)
+        return format_step(row.bytes_before, row.bytes_after)
 
     @admin.display(description="call")
     def summary(self, row: Transformation) -> str:
-        return link(row.summary_call)
+        return link_row(row.summary_call)
 
     @admin.display(description="model")
     def summary_model(self, row: Transformation) -> str:
@@ -178,14 +178,14 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="policy")
     def numbers(self, row: Transformation) -> str:
-        return pretty(row.policy)
+        return format_json(row.policy)
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         extra = {"is_untouched": not Transformation.objects.exists()} | (extra_context or {})
         return super().changelist_view(request, extra)
 
     def review(self, request: HttpRequest, row: Transformation) -> dict[str, Any]:
-        if not opened(request, row.conversation, f"the changes of transformation {row.seq}"):
+        if not open_content(request, row.conversation, f"the changes of transformation {row.seq}"):
             return {"is_closed": True}
         # A reason names what a summary left out, so it is content.
         shown = {"reason": row.reason, "call_after": _call_after(row)}
@@ -199,4 +199,4 @@ def _call_after(row: Transformation) -> int | None:
     """Give the inspector's number of the reply call that was first sent with it, in its turn."""
     calls = ApiCall.objects.filter(turn=row.turn_id, purpose="reply", tip__gte=row.seq)
     call = calls.order_by("number").first()
-    return None if call is None else inspected(call)
+    return None if call is None else find_call_number(call)

@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from conversations.admin.base import OfConversation, OwnerFilter, link, listing
-from conversations.admin.content_access import opened
+from conversations.admin.base import OfConversation, OwnerFilter, link_list, link_row
+from conversations.admin.content_access import open_content
 from conversations.models import ApiCall, ToolCall, Turn
 
 
@@ -35,20 +35,20 @@ class TurnAdmin(OfConversation):
 
     @admin.display(description="retry of")
     def before(self, row: Turn) -> str:
-        return link(row.retry_of)
+        return link_row(row.retry_of)
 
     @admin.display(description="calls")
     def calls(self, row: Turn) -> str:
-        return listing(ApiCall, f"{row.calls.count()}", turn__id__exact=row.pk)
+        return link_list(ApiCall, f"{row.calls.count()}", turn__id__exact=row.pk)
 
     @admin.display(description="tool calls")
     def tools(self, row: Turn) -> str:
-        return listing(ToolCall, f"{row.tool_calls.count()}", turn__id__exact=row.pk)
+        return link_list(ToolCall, f"{row.tool_calls.count()}", turn__id__exact=row.pk)
 
     def review(self, request: HttpRequest, row: Turn) -> dict[str, Any]:
         # What went wrong may quote what was sent.
         if not row.error_text:
             return {}
-        if not opened(request, row.conversation, f"the error of turn {row.number}"):
+        if not open_content(request, row.conversation, f"the error of turn {row.number}"):
             return {"is_closed": True}
         return {"error_text": row.error_text}

@@ -25,10 +25,10 @@ from django.utils.html import format_html, format_html_join
 
 from conversations.accounts.reading_log import READ
 from conversations.admin import budget_actions, person, policy_form
-from conversations.admin.base import listing
+from conversations.admin.base import link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.models import ApiCall, Conversation, Transformation, User
-from conversations.web.usage import shown, span_of
+from conversations.web.usage import build_usage_context, read_span
 
 if TYPE_CHECKING:
     _UserAdmin = DjangoUserAdmin[User]
@@ -54,7 +54,7 @@ class UserForm(_UserForm):
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
-        policy, limits = policy_form.judge(self)
+        policy, limits = policy_form.validate_policy(self)
         if not self.errors:
             self.instance.policy, self.instance.policy_limits = policy, limits
         return given
@@ -84,14 +84,14 @@ class UserAdmin(_UserAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         user = self.get_object(request, unquote(object_id))
-        more = person.money(request, user) if user is not None else {}
+        more = person.build_money_context(request, user) if user is not None else {}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | more)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         if context["original"] is not None:
-            context |= person.policy(context["adminform"].form, context["original"])
+            context |= person.build_policy_context(context["adminform"].form, context["original"])
         return super().render_change_form(request, context, *args, **kwargs)
 
     def construct_change_message(
@@ -100,7 +100,7 @@ class UserAdmin(_UserAdmin):
         told = super().construct_change_message(request, form, formsets, add)
         # The form of a new password is not this one.
         is_ours = isinstance(form, UserForm)
-        return [*told, *person.told(form, formsets)] if is_ours and not add else told
+        return [*told, *person.describe_changes(form, formsets)] if is_ours and not add else told
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = tuple(super().get_readonly_fields(request, obj))
@@ -129,11 +129,11 @@ class UserAdmin(_UserAdmin):
             return "–"
         usage = format_html('<a href="{}">usage</a>', reverse("admin:user_usage", args=[user.pk]))
         lists = (
-            listing(Conversation, "conversations", user=user.pk),
-            listing(Transformation, "transformations", user=user.pk),
-            listing(ApiCall, "calls", user=user.pk),
-            listing(LogEntry, "who read them", owner=user.pk),
-            listing(LogEntry, "what they read and changed", reader=user.pk),
+            link_list(Conversation, "conversations", user=user.pk),
+            link_list(Transformation, "transformations", user=user.pk),
+            link_list(ApiCall, "calls", user=user.pk),
+            link_list(LogEntry, "who read them", owner=user.pk),
+            link_list(LogEntry, "what they read and changed", reader=user.pk),
         )
         return format_html_join(" · ", "{}", ((each,) for each in (usage, *lists)))
 
@@ -163,7 +163,7 @@ class UserAdmin(_UserAdmin):
             "original": user,
             "is_review": True,
         }
-        context |= shown(user, span_of(request), is_named=False)
+        context |= build_usage_context(user, read_span(request), is_named=False)
         page = "admin/conversations/user/usage.html"
         return TemplateResponse(request, page, context)
 

@@ -19,17 +19,17 @@ from conversations.reductions.reduction_page import format_block_text
 BRIEF, SHOWN = 140, 60_000
 
 
-def tool_names(blocks: Iterable[Block]) -> dict[str, str]:
+def map_tool_names(blocks: Iterable[Block]) -> dict[str, str]:
     """Map the ids of calls to the names of their tools."""
     return {
         block.id: str(block.value.get("name", "")) for block in blocks if block.type == "tool_use"
     }
 
 
-def label(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
+def label_block(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
     """Say what a block is."""
     if block.by in OURS or block.type == "compaction":
-        return _ours(block)
+        return _label_own(block)
     match block.type:
         case "text":
             return _("Answer") if kind == "answer" else _("Message")
@@ -52,7 +52,7 @@ def label(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
             return name
 
 
-def _ours(block: Block) -> str:
+def _label_own(block: Block) -> str:
     if block.type == "compaction":
         return _("Compaction by the API")
     words = {"summary": _("Summary"), "rounds": _("Working memory"), "trim": _("Notice")}
@@ -60,7 +60,7 @@ def _ours(block: Block) -> str:
     return _("List for recall") if is_list else words.get(block.by, _("Notice"))
 
 
-def icon(kind: Kind, block: Block) -> str:
+def choose_icon(kind: Kind, block: Block) -> str:
     """Name the icon of a block."""
     icons = {
         "summary": "archive", "thinking": "thought", "results": "tools", "attachments": "file",
@@ -69,17 +69,17 @@ def icon(kind: Kind, block: Block) -> str:
     return "tool" if block.type == "tool_use" else icons[part_of(kind, block)]
 
 
-def brief(block: Block) -> str:
+def shorten_block(block: Block) -> str:
     """Give the beginning of a block on one line."""
-    line = " ".join(words(block)[: 4 * BRIEF].split())
+    line = " ".join(format_block(block)[: 4 * BRIEF].split())
     return line if len(line) <= BRIEF else line[: BRIEF - 1] + "…"
 
 
-def words(block: Block) -> str:
+def format_block(block: Block) -> str:
     """Give a whole block as text; data that nobody reads is named by its length."""
     value = block.value
     if block.type in ("image", "document", "container_upload", "search_result"):
-        return _described(value)
+        return _describe_attachment(value)
     if block.type == "redacted_thinking":
         return _("Encrypted by the API, %(n)s characters") % {"n": f"{len(block.text):,}"}
     if block.type in SERVER_CALLS or answers_server(block.type):
@@ -91,12 +91,12 @@ def words(block: Block) -> str:
     return format_block_text(value)
 
 
-def cut(text: str, most: int = SHOWN) -> tuple[str, int]:
+def cut_text(text: str, most: int = SHOWN) -> tuple[str, int]:
     """Give a text within a length, and how many characters are left out."""
     return (text, 0) if len(text) <= most else (text[:most], len(text) - most)
 
 
-def _described(value: Mapping[str, Any]) -> str:
+def _describe_attachment(value: Mapping[str, Any]) -> str:
     """Describe an attachment; a document that is a text is that text."""
     source = value.get("source")
     held = source if isinstance(source, dict) else {}

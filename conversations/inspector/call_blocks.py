@@ -15,7 +15,13 @@ from django.utils.translation import ngettext
 from conversations.context.steps.meter_parts import part_of
 from conversations.context.steps.pinned import Pin
 from conversations.context.view.provenance import Fate, Gone, Provenance, Sent
-from conversations.inspector.blocks import brief, icon, label, tool_names, words
+from conversations.inspector.blocks import (
+    choose_icon,
+    format_block,
+    label_block,
+    map_tool_names,
+    shorten_block,
+)
 from conversations.models import Conversation, Message
 from conversations.rendering.numbers import tokens
 
@@ -45,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class RemovedRow:
     """Originals that one step took; thinking of all steps together has no step of its own (0)."""
 
     step: int
@@ -57,10 +63,10 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class BlockPage:
     """A page of rows and gaps; `start` is the place of the first of them, of `total`."""
 
-    rows: tuple[Row | Absent, ...]
+    rows: tuple[Row | RemovedRow, ...]
     start: int
     total: int
     blocks: int
@@ -85,50 +91,50 @@ class Projection:
         return (self.total - 1) // PAGE * PAGE if self.total else 0
 
 
-def turns_of(conversation: Conversation) -> dict[int, int | None]:
+def map_turns(conversation: Conversation) -> dict[int, int | None]:
     """Map the numbers of messages to those of their turns; one query."""
     rows = Message.objects.filter(conversation=conversation)
     return dict(rows.values_list("seq", "turn__number"))
 
 
-def projection(
+def build_block_page(
     found: Provenance,
     turns: Mapping[int, int | None],
     pins: frozenset[Pin],
     *,
     start: int = 0,
     is_own: bool = False,
-) -> Projection:
+) -> BlockPage:
     """List what was sent and what was not, from one place on."""
-    every = _merged(found)
+    every = _merge_rows(found)
     start = start if 0 < start < len(every) else 0
-    names = names_in(found)
+    names = map_names(found)
     page = [
-        row_of(one[0], one[1], names, turns, pins, is_own=is_own)
+        build_row(one[0], one[1], names, turns, pins, is_own=is_own)
         if isinstance(one, tuple)
-        else _absent(one, turns)
+        else _build_removed_row(one, turns)
         for one in every[start : start + PAGE]
     ]
-    return Projection(
+    return BlockPage(
         tuple(page),
         start,
         len(every),
         len(found.sent),
         found.view.tokens,
-        _states(found, is_own=is_own),
+        _count_states(found, is_own=is_own),
     )
 
 
-def group_of(one: Gone) -> tuple[int, Fate]:
+def group_key(one: Gone) -> tuple[int, Fate]:
     """Say with what else an original is listed: what the same step took, or all thinking."""
     return 0 if one.fate == "thinking" else one.step, one.fate
 
 
-def _merged(found: Provenance) -> list[tuple[int, Sent] | list[Gone]]:
+def _merge_rows(found: Provenance) -> list[tuple[int, Sent] | list[Gone]]:
     """Put each group of what is gone before the first block sent that stood behind it."""
     groups: dict[tuple[int, Fate], list[Gone]] = {}
     for one in found.gone:
-        groups.setdefault(group_of(one), []).append(one)
+        groups.setdefault(group_key(one), []).append(one)
     waiting = sorted(groups.values(), key=lambda group: group[0].original.key, reverse=True)
     merged: list[tuple[int, Sent] | list[Gone]] = []
     for index, sent in enumerate(found.sent):
@@ -139,12 +145,12 @@ def _merged(found: Provenance) -> list[tuple[int, Sent] | list[Gone]]:
     return [*merged, *reversed(waiting)]
 
 
-def names_in(found: Provenance) -> dict[str, str]:
+def map_names(found: Provenance) -> dict[str, str]:
     gone = (one.original.block for one in found.gone)
-    return tool_names([*(one.block for one in found.sent), *gone])
+    return map_tool_names([*(one.block for one in found.sent), *gone])
 
 
-def row_of(
+def build_row(
     index: int,
     one: Sent,
     names: Mapping[str, str],
@@ -153,17 +159,17 @@ def row_of(
     *,
     is_own: bool,
 ) -> Row:
-    state, chip = _state(one, is_own=is_own)
-    text = words(one.block) if len(one.block.text) <= INLINE and not _differs(one) else ""
+    state, chip = _describe_state(one, is_own=is_own)
+    text = format_block(one.block) if len(one.block.text) <= INLINE and not _differs(one) else ""
     return Row(
         index,
         one.seq,
         turns.get(one.seq),
         "assistant" if one.kind == "answer" else "user",
         part_of(one.kind, one.block),
-        icon(one.kind, one.block),
-        label(one.kind, one.block, names),
-        brief(one.block),
+        choose_icon(one.kind, one.block),
+        label_block(one.kind, one.block, names),
+        shorten_block(one.block),
         one.block.tokens,
         state,
         chip,
@@ -178,14 +184,14 @@ def _differs(one: Sent) -> bool:
     return one.original is not None and one.original.block.text != one.block.text
 
 
-def _state(one: Sent, *, is_own: bool) -> tuple[str, str]:
+def _describe_state(one: Sent, *, is_own: bool) -> tuple[str, str]:
     """Give the state of a block as a name for the page's style and in words."""
     if is_own:
         return "own", _("written for this call")
     match one.state:
         case "shortened" | "changed":
-            before = len(words(one.original.block)) if one.original else 0
-            sizes = {"before": tokens(before), "after": tokens(len(words(one.block)))}
+            before = len(format_block(one.original.block)) if one.original else 0
+            sizes = {"before": tokens(before), "after": tokens(len(format_block(one.block)))}
             if one.state == "changed":
                 return "changed", _("changed")
             return "shortened", _("shortened %(before)s → %(after)s characters") % sizes
@@ -199,7 +205,7 @@ def _state(one: Sent, *, is_own: bool) -> tuple[str, str]:
             return "verbatim", _("verbatim")
 
 
-def _states(found: Provenance, *, is_own: bool) -> tuple[tuple[str, str, int], ...]:
+def _count_states(found: Provenance, *, is_own: bool) -> tuple[tuple[str, str, int], ...]:
     """Count the blocks in each state, those that are gone too."""
     if is_own:
         return (("own", _("written for this call"), len(found.sent)),)
@@ -223,7 +229,7 @@ def _states(found: Provenance, *, is_own: bool) -> tuple[tuple[str, str, int], .
     )
 
 
-def _absent(group: Sequence[Gone], turns: Mapping[int, int | None]) -> Absent:
+def _build_removed_row(group: Sequence[Gone], turns: Mapping[int, int | None]) -> RemovedRow:
     first = group[0]
     seqs = {one.original.seq for one in group}
     known = sorted({turn for seq in seqs if (turn := turns.get(seq)) is not None})
@@ -239,7 +245,7 @@ def _absent(group: Sequence[Gone], turns: Mapping[int, int | None]) -> Absent:
         _("%(n)s tokens") % {"n": tokens(count)},
     ]
     said = f"{heads[first.fate]}: {', '.join(parts)}"
-    return Absent(group_of(first)[0], first.fate, said, len(seqs), len(group), count)
+    return RemovedRow(group_key(first)[0], first.fate, said, len(seqs), len(group), count)
 
 
 def _turn_words(known: Sequence[int]) -> Iterator[str]:

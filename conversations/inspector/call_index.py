@@ -27,7 +27,7 @@ _CHANGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallRow:
     """One call; counts are None where nothing was reported, `status` says so when it has none."""
 
     n: int
@@ -72,7 +72,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeRow:
     """One transformation; `call` is the number of the call that wrote its summary."""
 
     seq: int
@@ -96,28 +96,28 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Spine:
+class CallIndex:
     """Calls by number and transformations by entry, of all branches; `path` is the one shown."""
 
-    calls: tuple[Called, ...]
-    changes: tuple[Changed, ...]
+    calls: tuple[CallRow, ...]
+    changes: tuple[ChangeRow, ...]
     path: frozenset[int]
     #: Each entry's parent.
     parents: dict[int, int]
     #: The way from the tip does not lead to the first entry: rows are missing.
     is_broken: bool = False
 
-    def call(self, n: int) -> Called | None:
+    def call(self, n: int) -> CallRow | None:
         return self.calls[n - 1] if 0 < n <= len(self.calls) else None
 
-    def before(self, call: Called) -> Called | None:
+    def before(self, call: CallRow) -> CallRow | None:
         """Give the reply call before another one, on the way that led to it."""
-        way, _ = _way(self.parents, call.tip)
+        way, _ = _walk_path(self.parents, call.tip)
         earlier = (one for one in reversed(self.calls[: call.n - 1]) if one.is_reply)
         return next((one for one in earlier if _lies_on(way, one.tip, one.answer)), None)
 
 
-def spine(conversation: Conversation) -> Spine:
+def read_call_index(conversation: Conversation) -> CallIndex:
     """Read calls, transformations and the way from the first entry to the tip."""
     messages = Message.objects.filter(conversation=conversation)
     changes: list[tuple[Any, ...]] = list(
@@ -127,21 +127,21 @@ def spine(conversation: Conversation) -> Spine:
     )
     parents = dict(messages.values_list("seq", "parent"))
     parents.update((row[0], row[1]) for row in changes)
-    path, is_broken = _way(parents, conversation.tip)
+    path, is_broken = _walk_path(parents, conversation.tip)
     rows: list[tuple[Any, ...]] = list(
         ApiCall.objects.filter(conversation=conversation).order_by("pk").values_list(*_CALL)
     )
     numbers = {row[0]: n for n, row in enumerate(rows, 1)}
-    return Spine(
-        tuple(_called(n, row, path) for n, row in enumerate(rows, 1)),
-        tuple(_changed(row, numbers, path) for row in changes),
+    return CallIndex(
+        tuple(_build_call(n, row, path) for n, row in enumerate(rows, 1)),
+        tuple(_build_change(row, numbers, path) for row in changes),
         path,
         parents,
         is_broken,
     )
 
 
-def _way(parents: dict[int, int], tip: int) -> tuple[frozenset[int], bool]:
+def _walk_path(parents: dict[int, int], tip: int) -> tuple[frozenset[int], bool]:
     """Walk from the tip to the first entry; a gap ends the walk and is told."""
     found: set[int] = set()
     at = tip
@@ -155,19 +155,19 @@ def _lies_on(path: frozenset[int], tip: int, answer: int | None) -> bool:
     return (tip in path or not tip) and (answer is None or answer in path)
 
 
-def _changed(row: tuple[Any, ...], numbers: dict[int, int], path: frozenset[int]) -> Changed:
+def _build_change(row: tuple[Any, ...], numbers: dict[int, int], path: frozenset[int]) -> ChangeRow:
     seq, _parent, turn, kind, outcome, note, before, after, *rest = row
     number, threshold, source, call, at = rest
-    return Changed(
+    return ChangeRow(
         seq, turn, kind, outcome, note, before, after, number, threshold, source,
         numbers.get(call), at, seq in path,
     )  # fmt: skip
 
 
-def _called(n: int, row: tuple[Any, ...], path: frozenset[int]) -> Called:
+def _build_call(n: int, row: tuple[Any, ...], path: frozenset[int]) -> CallRow:
     key, turn, number, purpose, model, tip, sent_at, estimated, envelope, state, *result = row
     status, stopped, error, fresh, written, read, stored, cost, basis, first, took, answer = result
-    return Called(
+    return CallRow(
         n, key, turn or 0, number, purpose, model, tip, sent_at, estimated, envelope,
         status or ("running" if state in LIVE else "in doubt"),
         stopped or "", error or "", fresh, written, read, stored, cost, basis or "", first, took,
@@ -175,14 +175,14 @@ def _called(n: int, row: tuple[Any, ...], path: frozenset[int]) -> Called:
     )  # fmt: skip
 
 
-def call_of_answer(conversation: Conversation, seq: int) -> int | None:
+def find_call_of_answer(conversation: Conversation, seq: int) -> int | None:
     """Give the number of the call that gave an answer."""
     calls = ApiCall.objects.filter(conversation=conversation)
     key = calls.filter(result__answer__seq=seq).values_list("pk", flat=True).first()
     return None if key is None else calls.filter(pk__lte=key).count()
 
 
-def admin_change(conversation: Conversation, seq: int) -> int | None:
+def find_change_key(conversation: Conversation, seq: int) -> int | None:
     """Give the key of a transformation's row."""
     rows = conversation.transformations.filter(seq=seq)
     return rows.values_list("pk", flat=True).first()

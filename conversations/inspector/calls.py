@@ -8,12 +8,18 @@ from conversations.agent.usage import Usage, usage_from
 from conversations.context.view import wire
 from conversations.context.view.prefix import Kept, kept
 from conversations.context.view.view import View
-from conversations.inspector.call_blocks import Projection, projection, turns_of
-from conversations.inspector.call_index import Called, Spine
-from conversations.inspector.composition import Composition, composition, weighed
-from conversations.inspector.forecast import Outlook
-from conversations.inspector.parameters import Parameters, parameters
-from conversations.inspector.sent_messages import Proof, Traced, proof, traced, unless_damaged
+from conversations.inspector.call_blocks import BlockPage, build_block_page, map_turns
+from conversations.inspector.call_index import CallIndex, CallRow
+from conversations.inspector.composition import Composition, build_composition, weigh_parts
+from conversations.inspector.forecast import Forecast
+from conversations.inspector.parameters import Parameters, parse_parameters
+from conversations.inspector.sent_messages import (
+    Proof,
+    TracedCall,
+    catch_damage,
+    trace_call,
+    verify_call,
+)
 from conversations.log.path import path, step
 from conversations.models import ApiCall, ApiModel, Conversation
 from conversations.reductions.pins import list_pins
@@ -39,14 +45,14 @@ class Prefix:
 class CallPage:
     """A call; where its rows are damaged `problem` says so, and what needs them is None."""
 
-    call: Called
+    call: CallRow
     row: ApiCall
-    before: Called | None
-    previous: Called | None
-    next: Called | None
+    before: CallRow | None
+    previous: CallRow | None
+    next: CallRow | None
     window: int
     parameters: Parameters | None
-    projection: Projection | None
+    projection: BlockPage | None
     composition: Composition | None
     proof: Proof | None
     prefix: Prefix | None
@@ -65,7 +71,7 @@ class CallPage:
         return round((self.row.estimated_tokens - reported) * 100 / reported)
 
 
-def call_row(conversation: Conversation, found: Spine, n: int) -> ApiCall | None:
+def read_call(conversation: Conversation, found: CallIndex, n: int) -> ApiCall | None:
     """Give the row of the call with that number; None when there is none."""
     named = found.call(n)
     if named is None:
@@ -78,22 +84,22 @@ def call_row(conversation: Conversation, found: Spine, n: int) -> ApiCall | None
     return row
 
 
-def window_of(model: str) -> int:
+def read_window(model: str) -> int:
     """Give the window of a model."""
     window = ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
     return window or WINDOW
 
 
-def call_page(
-    found: Spine, call: Called, row: ApiCall, ahead: Outlook | None, *, start: int = 0
+def build_call_page(
+    found: CallIndex, call: CallRow, row: ApiCall, ahead: Forecast | None, *, start: int = 0
 ) -> CallPage:
     """Gather everything about a call; damage is told, not raised."""
-    made, problem = unless_damaged(lambda: traced(row))
-    params, flaw = unless_damaged(lambda: parameters(row.envelope))
+    made, problem = catch_damage(lambda: trace_call(row))
+    params, flaw = catch_damage(lambda: parse_parameters(row.envelope))
     before = found.before(call)
-    shown, window = None, window_of(row.model)
+    shown, window = None, read_window(row.model)
     if made is not None:
-        shown, torn = unless_damaged(lambda: _projection(row, made, start))
+        shown, torn = catch_damage(lambda: _build_blocks(row, made, start))
         problem = problem or torn
     near = [one for one in found.calls if one.is_on_path or not call.is_on_path]
     return CallPage(
@@ -105,10 +111,10 @@ def call_page(
         window=window,
         parameters=params,
         projection=shown,
-        composition=_composition(call, row, made, window, ahead) if shown and made else None,
-        proof=proof(row, made.found) if shown and made else None,
-        prefix=_prefix(row, before, made) if shown and made else None,
-        usage=_usage(row),
+        composition=_build_composition(call, row, made, window, ahead) if shown and made else None,
+        proof=verify_call(row, made.found) if shown and made else None,
+        prefix=_compare_prefix(row, before, made) if shown and made else None,
+        usage=_read_usage(row),
         cleared=len(made.found.view.cleared) if made else 0,
         messages=made.found.messages if made else 0,
         is_own=made.is_own if made else False,
@@ -116,17 +122,17 @@ def call_page(
     )
 
 
-def _projection(row: ApiCall, made: Traced, start: int) -> Projection:
+def _build_blocks(row: ApiCall, made: TracedCall, start: int) -> BlockPage:
     held = list_pins(row.conversation, row.sent_at)
-    turns = {} if made.is_own else turns_of(row.conversation)
-    return projection(made.found, turns, held, start=start, is_own=made.is_own)
+    turns = {} if made.is_own else map_turns(row.conversation)
+    return build_block_page(made.found, turns, held, start=start, is_own=made.is_own)
 
 
-def _composition(
-    call: Called, row: ApiCall, made: Traced, window: int, ahead: Outlook | None
+def _build_composition(
+    call: CallRow, row: ApiCall, made: TracedCall, window: int, ahead: Forecast | None
 ) -> Composition:
-    return composition(
-        weighed(made.found.view, row.overhead_tokens),
+    return build_composition(
+        weigh_parts(made.found.view, row.overhead_tokens),
         window,
         total=call.tokens_in,
         cached_percent=call.cached_percent,
@@ -134,20 +140,20 @@ def _composition(
     )
 
 
-def _usage(row: ApiCall) -> Usage | None:
+def _read_usage(row: ApiCall) -> Usage | None:
     result = getattr(row, "result", None)
     if result is None or result.input_tokens is None:
         return None
-    usage, _ = unless_damaged(lambda: usage_from(wire.decode(result.usage)))
+    usage, _ = catch_damage(lambda: usage_from(wire.decode(result.usage)))
     return usage
 
 
-def _prefix(row: ApiCall, before: Called | None, made: Traced) -> Prefix | None:
+def _compare_prefix(row: ApiCall, before: CallRow | None, made: TracedCall) -> Prefix | None:
     """Compare with the call before, whose path is the beginning of this one's."""
     if before is None or made.is_own:
         return None
     earlier = ApiCall.objects.filter(pk=before.id).values_list("binding", flat=True).first()
-    view, _ = unless_damaged(lambda: _view(row.conversation, before.tip))
+    view, _ = catch_damage(lambda: _replay_to(row.conversation, before.tip))
     if view is None:
         return None
     blocks = sum(len(message.blocks) for message in view.messages)
@@ -155,7 +161,7 @@ def _prefix(row: ApiCall, before: Called | None, made: Traced) -> Prefix | None:
     return Prefix(same, blocks)
 
 
-def _view(conversation: Conversation, tip: int) -> View:
+def _replay_to(conversation: Conversation, tip: int) -> View:
     view = View()
     for entry in path(conversation, tip):
         view = step(view, entry)

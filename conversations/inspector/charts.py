@@ -1,7 +1,7 @@
-"""The course in pictures: the size of each request, where it was read from, what it cost.
+"""Charts of a conversation: size of each request, cache use, cost, and kinds of content.
 
-Made from the spine alone. Only what a context is made of needs the path to be folded (`kinds`): the
-parts are carried along from call to call, and weighed anew where something was changed.
+All but `draw_kinds` are made from the call index alone. `draw_kinds` replays the path: it carries
+the parts along from call to call and weighs them again after each transformation.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from django.utils.translation import gettext as _
 from conversations.charts import Chart, Limit, Mark, Series, areas, bars, lines
 from conversations.context.steps.meter_parts import PARTS, Part, Scales
 from conversations.context.view.view import Message, View
-from conversations.inspector.call_index import Called, Changed
-from conversations.inspector.composition import COLOURS, part_names
-from conversations.inspector.forecast import Outlook
+from conversations.inspector.call_index import CallRow, ChangeRow
+from conversations.inspector.composition import COLOURS, name_parts
+from conversations.inspector.forecast import Forecast
 from conversations.log.path import Change, step
 from conversations.rendering.numbers import dollars, tokens
 
@@ -26,7 +26,7 @@ MOST, DENSE = 400, 80
 Address = Callable[[str, int], str]
 
 
-def sampled(calls: Sequence[Called], most: int = MOST) -> list[Called]:
+def sample_calls(calls: Sequence[CallRow], most: int = MOST) -> list[CallRow]:
     """Give at most so many calls: of neighbours the one with the largest request, and the last."""
     if len(calls) <= most:
         return list(calls)
@@ -38,59 +38,59 @@ def sampled(calls: Sequence[Called], most: int = MOST) -> list[Called]:
     return [*found[:-1], calls[-1]]
 
 
-def size(
-    calls: Sequence[Called], changes: Iterable[Changed], ahead: Outlook | None, address: Address
+def draw_sizes(
+    calls: Sequence[CallRow], changes: Iterable[ChangeRow], ahead: Forecast | None, address: Address
 ) -> Chart:
     """Draw the size of each request, with thresholds and what was changed between them."""
-    shown = sampled([call for call in calls if call.is_reply])
-    labels = _labels(shown)
+    shown = sample_calls([call for call in calls if call.is_reply])
+    labels = _build_labels(shown)
     found = [Series(_("reported"), tuple(call.tokens_in for call in shown), 0)]
-    limits = _limits(shown, ahead)
-    marks = _marks(shown, changes, address)
+    limits = _build_limits(shown, ahead)
+    marks = _build_marks(shown, changes, address)
     if len(shown) > DENSE:
         return areas(labels, found, show=tokens, marks=marks, limits=limits)
     links = [address("call", call.n) for call in shown]
     return bars(labels, found, show=tokens, marks=marks, limits=limits, links=links)
 
 
-def cached(calls: Sequence[Called]) -> Chart:
+def draw_cache(calls: Sequence[CallRow]) -> Chart:
     """Draw how each request was billed: read from the cache, written to it, fresh."""
-    shown = sampled([call for call in calls if call.is_reply])
+    shown = sample_calls([call for call in calls if call.is_reply])
     found = [
         Series(_("read from the cache"), tuple(call.cache_read for call in shown), 0),
         Series(_("written to the cache"), tuple(call.cache_write for call in shown), 1),
         Series(_("neither"), tuple(call.fresh for call in shown), 5),
     ]
     draw = areas if len(shown) > DENSE else bars
-    return draw(_labels(shown), found, show=tokens)
+    return draw(_build_labels(shown), found, show=tokens)
 
 
-def cost(calls: Sequence[Called]) -> Chart:
+def draw_cost(calls: Sequence[CallRow]) -> Chart:
     """Draw what all calls up to each have cost together."""
     spent, sums = 0, {}
     for call in calls:
         spent += call.cost_micros or 0
         sums[call.n] = spent
-    shown = sampled(calls)
+    shown = sample_calls(calls)
     found = [Series(_("cost in all"), tuple(sums[call.n] for call in shown), 0)]
-    return lines(_labels(shown), found, show=dollars)
+    return lines(_build_labels(shown), found, show=dollars)
 
 
-def kinds(entries: Iterable[Message | Change], calls: Sequence[Called]) -> Chart:
+def draw_kinds(entries: Iterable[Message | Change], calls: Sequence[CallRow]) -> Chart:
     """Draw what each request was made of, in estimated tokens; raises one of DAMAGE."""
-    wanted = sampled([call for call in calls if call.is_reply])
-    parts = dict(_weights(entries, {call.tip for call in wanted}))
+    wanted = sample_calls([call for call in calls if call.is_reply])
+    parts = dict(_weigh_entries(entries, {call.tip for call in wanted}))
     shown = [call for call in wanted if call.tip in parts]
-    names = part_names()
+    names = name_parts()
     found = [
         Series(names[part], tuple(parts[call.tip][part] for call in shown), COLOURS[part])
         for part in PARTS
         if part in COLOURS and any(parts[call.tip][part] for call in shown)
     ]
-    return areas(_labels(shown), found, show=tokens)
+    return areas(_build_labels(shown), found, show=tokens)
 
 
-def _weights(
+def _weigh_entries(
     entries: Iterable[Message | Change], tips: set[int]
 ) -> Iterable[tuple[int, Counter[Part]]]:
     scales, view, parts = Scales(), View(), Counter[Part]()
@@ -104,11 +104,11 @@ def _weights(
             yield entry.seq, parts.copy()
 
 
-def _labels(calls: Iterable[Called]) -> list[str]:
+def _build_labels(calls: Iterable[CallRow]) -> list[str]:
     return [f"#{call.n}" for call in calls]
 
 
-def _limits(shown: Sequence[Called], ahead: Outlook | None) -> list[Limit]:
+def _build_limits(shown: Sequence[CallRow], ahead: Forecast | None) -> list[Limit]:
     """Give the thresholds that are near enough to be drawn."""
     most = max((call.tokens_in or 0 for call in shown), default=0)
     steps = ahead.steps if ahead else ()
@@ -119,9 +119,11 @@ def _limits(shown: Sequence[Called], ahead: Outlook | None) -> list[Limit]:
     ]
 
 
-def _marks(shown: Sequence[Called], changes: Iterable[Changed], address: Address) -> list[Mark]:
+def _build_marks(
+    shown: Sequence[CallRow], changes: Iterable[ChangeRow], address: Address
+) -> list[Mark]:
     """Stand each change before the first call that came behind it."""
-    found: dict[int, list[Changed]] = {}
+    found: dict[int, list[ChangeRow]] = {}
     at = 0
     for change in changes:
         if change.outcome != "applied":
@@ -129,10 +131,13 @@ def _marks(shown: Sequence[Called], changes: Iterable[Changed], address: Address
         while at < len(shown) and shown[at].tip < change.seq:
             at += 1
         found.setdefault(at, []).append(change)
-    return [Mark(at, _told(each), address("change", each[-1].seq)) for at, each in found.items()]
+    return [
+        Mark(at, _describe_changes(each), address("change", each[-1].seq))
+        for at, each in found.items()
+    ]
 
 
-def _told(changes: Sequence[Changed]) -> str:
+def _describe_changes(changes: Sequence[ChangeRow]) -> str:
     first, last = changes[0], changes[-1]
     names = ", ".join(dict.fromkeys(change.kind for change in changes))
     return f"{names}: {tokens(first.before)} → {tokens(last.after)}"

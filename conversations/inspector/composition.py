@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from conversations.charts import nice_step
 from conversations.context.steps.meter_parts import PARTS, Part, Scales
 from conversations.context.view.view import View
-from conversations.inspector.forecast import Ahead, Outlook
+from conversations.inspector.forecast import Forecast, ForecastStep
 
 #: The colour and pattern of each part, as static/charts.css numbers them; the system has its own.
 COLOURS: dict[Part, int] = {
@@ -62,7 +62,7 @@ class Composition:
     end: int
 
 
-def part_names() -> dict[Part, str]:
+def name_parts() -> dict[Part, str]:
     return {
         "system": _("System and tools"),
         "summary": _("Summary and notices"),
@@ -74,14 +74,14 @@ def part_names() -> dict[Part, str]:
     }
 
 
-def weighed(view: View, overhead: int) -> Counter[Part]:
+def weigh_parts(view: View, overhead: int) -> Counter[Part]:
     """Give the parts of a request in estimated tokens."""
     parts = Scales().messages(view.messages)
     parts["system"] += overhead
     return parts
 
 
-def scaled(parts: Mapping[Part, int], total: int) -> dict[Part, int]:
+def scale_parts(parts: Mapping[Part, int], total: int) -> dict[Part, int]:
     """Scale parts so that they add up to the total; what rounding leaves goes to the largest."""
     whole = sum(parts.values())
     if not whole:
@@ -92,24 +92,24 @@ def scaled(parts: Mapping[Part, int], total: int) -> dict[Part, int]:
     return found
 
 
-def composition(
+def build_composition(
     parts: Mapping[Part, int],
     window: int,
     *,
     total: int | None,
     source: str = "reported",
     cached_percent: int | None = None,
-    ahead: Outlook | None = None,
+    ahead: Forecast | None = None,
 ) -> Composition:
     """Lay the parts out on a bar; `total` is what was reported, if it was."""
-    counted = dict(parts) if total is None else scaled(parts, total)
+    counted = dict(parts) if total is None else scale_parts(parts, total)
     tokens = sum(counted.values())
     steps = [step for step in ahead.steps if step.tokens] if ahead else []
-    end, names, at = _end(tokens, window, steps), part_names(), 0
+    end, names, at = _choose_end(tokens, window, steps), name_parts(), 0
     segments = []
     for part in PARTS:
         if count := counted.get(part, 0):
-            x, width = _share(at, end), _share(count, end)
+            x, width = _format_share(at, end), _format_share(count, end)
             segments.append(Segment(part, names[part], count, x, width, COLOURS.get(part)))
             at += count
     return Composition(
@@ -120,12 +120,12 @@ def composition(
         min(100, tokens * 100 // max(1, window)),
         source if total is not None else "estimated",
         cached_percent,
-        tuple(_line(step, end) for step in steps),
+        tuple(_build_line(step, end) for step in steps),
         end,
     )
 
 
-def _end(tokens: int, window: int, steps: list[Ahead]) -> int:
+def _choose_end(tokens: int, window: int, steps: list[ForecastStep]) -> int:
     """Say how many tokens the bar is long: those of the window, or a round number below."""
     first = min((step.tokens or 0 for step in steps), default=0)
     wanted = max(tokens * 5 // 4, first * 9 // 8)
@@ -133,10 +133,10 @@ def _end(tokens: int, window: int, steps: list[Ahead]) -> int:
     return end if tokens * ZOOMED < window and end < window else max(window, tokens, 1)
 
 
-def _line(step: Ahead, end: int) -> Line:
+def _build_line(step: ForecastStep, end: int) -> Line:
     tokens = step.tokens or 0
-    return Line(tokens, step.short, _share(tokens, end) if tokens < end else "")
+    return Line(tokens, step.short, _format_share(tokens, end) if tokens < end else "")
 
 
-def _share(part: int, whole: int) -> str:
+def _format_share(part: int, whole: int) -> str:
     return f"{round(part * 100 / whole, 2):g}"

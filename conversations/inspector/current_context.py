@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from conversations.context.errors import ContextError
 from conversations.context.view.view import Message
-from conversations.inspector.calls import window_of
-from conversations.inspector.composition import Composition, composition, weighed
-from conversations.inspector.forecast import Outlook, outlook
-from conversations.inspector.sent_messages import present, unless_damaged
+from conversations.inspector.calls import read_window
+from conversations.inspector.composition import Composition, build_composition, weigh_parts
+from conversations.inspector.forecast import Forecast, build_forecast
+from conversations.inspector.sent_messages import catch_damage, trace_present
 from conversations.log.path import Change, path
 from conversations.models import ApiCall, Conversation
 from conversations.reductions.policy import effective_policy
@@ -17,43 +17,43 @@ from conversations.transcript.meter import read_meter
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
-    """`composition` is None where the log is damaged; `ahead` where the policy's numbers clash."""
+class CurrentContext:
+    """`composition` is None where the log is damaged, `ahead` where the policy is invalid."""
 
     composition: Composition | None
-    ahead: Outlook | None
+    ahead: Forecast | None
     problem: str
     has_reductions: bool
 
 
-def now(conversation: Conversation) -> Now:
+def read_current_context(conversation: Conversation) -> CurrentContext:
     """Weigh the path that is shown; what was reported anchors the whole."""
     gauge = read_meter(conversation)
-    ahead = ahead_of(conversation)
-    made, problem = unless_damaged(lambda: present(conversation))
+    ahead = read_forecast(conversation)
+    made, problem = catch_damage(lambda: trace_present(conversation))
     bar = None
     if made is not None:
         last = ApiCall.objects.filter(conversation=conversation, purpose="reply")
         overhead = last.order_by("-pk").values_list("overhead_tokens", flat=True).first()
-        bar = composition(
-            weighed(made.view, overhead or 0),
+        bar = build_composition(
+            weigh_parts(made.view, overhead or 0),
             gauge.window,
             total=None if gauge.source == "none" else gauge.tokens,
             source=gauge.source,
             cached_percent=gauge.cached_percent,
             ahead=ahead,
         )
-    return Now(bar, ahead, problem, bool(made and made.view.edits))
+    return CurrentContext(bar, ahead, problem, bool(made and made.view.edits))
 
 
-def ahead_of(conversation: Conversation) -> Outlook | None:
+def read_forecast(conversation: Conversation) -> Forecast | None:
     """Say what the policy in force will do."""
     try:
-        return outlook(effective_policy(conversation), window_of(conversation.model))
+        return build_forecast(effective_policy(conversation), read_window(conversation.model))
     except ContextError:
         return None
 
 
-def entries_of(conversation: Conversation) -> list[Message | Change]:
+def read_entries(conversation: Conversation) -> list[Message | Change]:
     """Give the entries of the path that is shown; raises one of DAMAGE."""
     return path(conversation)

@@ -14,9 +14,15 @@ from typing import Literal
 
 from conversations.context.view.prefix import Kept, kept
 from conversations.context.view.provenance import Sent
-from conversations.inspector.blocks import brief, cut, label, tool_names, words
-from conversations.inspector.parameters import Parameters, parameters
-from conversations.inspector.sent_messages import Traced
+from conversations.inspector.blocks import (
+    cut_text,
+    format_block,
+    label_block,
+    map_tool_names,
+    shorten_block,
+)
+from conversations.inspector.parameters import Parameters, parse_parameters
+from conversations.inspector.sent_messages import TracedCall
 from conversations.models import ApiCall
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 
@@ -89,14 +95,16 @@ class Difference:
     blocks: int
 
 
-def difference(one: ApiCall, other: ApiCall, before: Traced, after: Traced) -> Difference:
+def compare_calls(
+    one: ApiCall, other: ApiCall, before: TracedCall, after: TracedCall
+) -> Difference:
     """Compare two calls; raises one of DAMAGE."""
     old, new = before.found, after.found
-    pairs = list(_aligned(old.sent, new.sent))
+    pairs = list(_align_blocks(old.sent, new.sent))
     purse = DiffBudget()
-    envelopes = parameters(one.envelope), parameters(other.envelope)
-    changed = tuple(_parameters(*envelopes, purse))
-    names = tool_names([sent.block for sent in (*old.sent, *new.sent)])
+    envelopes = parse_parameters(one.envelope), parse_parameters(other.envelope)
+    changed = tuple(_compare_parameters(*envelopes, purse))
+    names = map_tool_names([sent.block for sent in (*old.sent, *new.sent)])
     places = {id(sent): at for at, sent in enumerate(new.sent)}
     rows: list[Altered | Same] = []
     counts: Counter[str] = Counter()
@@ -107,15 +115,15 @@ def difference(one: ApiCall, other: ApiCall, before: Traced, after: Traced) -> D
             blocks, tokens = getattr(last, "blocks", 0), getattr(last, "tokens", 0)
             rows.append(Same(blocks + 1, tokens + right.block.tokens))
             continue
-        counts[_what(left, right)] += 1
+        counts[_classify(left, right)] += 1
         if counts.total() > MOST:
             more += 1
         else:
             place = places[id(right)] if right is not None else None
-            rows.append(_altered(left, right, place, names, purse))
+            rows.append(_compare_blocks(left, right, place, names, purse))
     is_bound = one.binding == other.binding
     return Difference(
-        tuple(_gathered(rows)),
+        tuple(_gather_runs(rows)),
         more,
         counts["added"],
         counts["removed"],
@@ -127,7 +135,7 @@ def difference(one: ApiCall, other: ApiCall, before: Traced, after: Traced) -> D
     )
 
 
-def _gathered(rows: Sequence[Altered | Same]) -> Iterable[Altered | Same | Run]:
+def _gather_runs(rows: Sequence[Altered | Same]) -> Iterable[Altered | Same | Run]:
     for what, group in groupby(rows, key=lambda row: getattr(row, "what", "")):
         found = list(group)
         alike = tuple(row for row in found if isinstance(row, Altered))
@@ -145,7 +153,9 @@ def _key(sent: Sent, seen: Counter[Key]) -> Key:
     return (*place, seen[place])
 
 
-def _aligned(old: Sequence[Sent], new: Sequence[Sent]) -> Iterable[tuple[Sent | None, Sent | None]]:
+def _align_blocks(
+    old: Sequence[Sent], new: Sequence[Sent]
+) -> Iterable[tuple[Sent | None, Sent | None]]:
     """Pair what has the same key; what changed places is removed here and added there."""
     seen: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
     olds = [(_key(sent, seen[0]), sent) for sent in old]
@@ -165,13 +175,13 @@ def _aligned(old: Sequence[Sent], new: Sequence[Sent]) -> Iterable[tuple[Sent | 
         yield None, added
 
 
-def _what(left: Sent | None, right: Sent | None) -> Literal["added", "removed", "altered"]:
+def _classify(left: Sent | None, right: Sent | None) -> Literal["added", "removed", "altered"]:
     if left is None:
         return "added"
     return "removed" if right is None else "altered"
 
 
-def _altered(
+def _compare_blocks(
     left: Sent | None,
     right: Sent | None,
     place: int | None,
@@ -180,19 +190,23 @@ def _altered(
 ) -> Altered:
     shown = right or left
     assert shown is not None  # noqa: S101
-    before = words(left.block) if left else ""
-    after = words(right.block) if right else ""
+    before = format_block(left.block) if left else ""
+    after = format_block(right.block) if right else ""
     pieces = compare_texts(before, after, purse) if left and right else None
-    old, old_cut = ("", 0) if pieces else cut(before, SHOWN)
-    new, new_cut = ("", 0) if pieces else cut(after, SHOWN)
+    old, old_cut = ("", 0) if pieces else cut_text(before, SHOWN)
+    new, new_cut = ("", 0) if pieces else cut_text(after, SHOWN)
     delta = (right.block.tokens if right else 0) - (left.block.tokens if left else 0)
-    name = label(shown.kind, shown.block, names)
-    what = _what(left, right)
-    return Altered(what, place, name, brief(shown.block), delta, pieces, old, old_cut, new, new_cut)
+    name = label_block(shown.kind, shown.block, names)
+    what = _classify(left, right)
+    return Altered(
+        what, place, name, shorten_block(shown.block), delta, pieces, old, old_cut, new, new_cut
+    )
 
 
-def _parameters(before: Parameters, after: Parameters, purse: DiffBudget) -> Iterable[Parameter]:
-    old, new = _flat(before), _flat(after)
+def _compare_parameters(
+    before: Parameters, after: Parameters, purse: DiffBudget
+) -> Iterable[Parameter]:
+    old, new = _flatten(before), _flatten(after)
     for name in dict.fromkeys([*old, *new]):
         left, right = old.get(name, ""), new.get(name, "")
         if left != right:
@@ -201,6 +215,6 @@ def _parameters(before: Parameters, after: Parameters, purse: DiffBudget) -> Ite
             yield Parameter(name, pieces, left[:SHOWN], right[:SHOWN])
 
 
-def _flat(found: Parameters) -> dict[str, str]:
+def _flatten(found: Parameters) -> dict[str, str]:
     tools = {f"tool {tool.name}": f"{tool.description}\n{tool.schema}" for tool in found.tools}
     return {"system": found.system, **tools, **dict(found.rest)}

@@ -11,7 +11,7 @@ from conversations.context.policy.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class ForecastStep:
     """One step; `tokens` is the threshold of the context, None where it is another figure."""
 
     words: str
@@ -20,41 +20,41 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class Forecast:
     """The steps of a policy; `first` is the least threshold of the context, if there is one."""
 
     policy: str
-    steps: tuple[Ahead, ...]
+    steps: tuple[ForecastStep, ...]
     first: int | None
 
 
-def outlook(policy: Policy, window: int) -> Outlook:
+def build_forecast(policy: Policy, window: int) -> Forecast:
     """Say what the policy will do to a context of a model with this window."""
     steps = tuple(
         step for step in _steps(policy, window) if step.tokens is None or step.tokens < window
     )
     limits = [step for step in steps if step.tokens]
-    return Outlook(
+    return Forecast(
         policy.name,
         steps,
         min((step.tokens for step in limits if step.tokens), default=None),
     )
 
 
-def _steps(policy: Policy, window: int) -> Iterator[Ahead]:
+def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
     if policy.name == "off":
-        yield Ahead(
+        yield ForecastStep(
             _("Nothing is reduced. What does not fit the model ends the turn with an error.")
         )
         return
     if policy.max_tool_result_chars:
-        yield Ahead(
+        yield ForecastStep(
             _("A tool result of more than %(n)s characters is shortened before it is first sent.")
             % {"n": f"{policy.max_tool_result_chars:,}"}
         )
     if policy.compact_above_percent:
         room = policy.room(window) * policy.compact_above_percent // 100
-        yield Ahead(
+        yield ForecastStep(
             _("The context is reduced in one go; earlier, when that costs less than it saves."),
             room,
             _("the context is reduced at once"),
@@ -62,62 +62,62 @@ def _steps(policy: Policy, window: int) -> Iterator[Ahead]:
     if policy.input_token_budget:
         yield _tool_results(policy)
     if policy.round_summary_every:
-        yield Ahead(
+        yield ForecastStep(
             _("After %(n)s tool rounds of one turn, finished rounds become a working memory.")
             % {"n": policy.round_summary_every}
         )
     if policy.compaction_enabled:
         yield _summary(policy)
     yield from _trims(policy, window)
-    yield Ahead(
+    yield ForecastStep(
         _("What would not leave room for an answer is reduced, whatever the other numbers say."),
         policy.room(window),
         _("room for the answer"),
     )
 
 
-def _tool_results(policy: Policy) -> Ahead:
+def _tool_results(policy: Policy) -> ForecastStep:
     if policy.server_side:
         words = _("The API clears old tool results, all but the newest %(n)s.")
-        return Ahead(
+        return ForecastStep(
             words % {"n": policy.clear_keep_results},
             policy.input_token_budget,
             _("the API clears tool results"),
         )
     words = _("Tool results before the latest are shortened to %(n)s characters.")
-    return Ahead(
+    return ForecastStep(
         words % {"n": f"{policy.tool_result_retention_chars:,}"},
         policy.input_token_budget,
         _("tool results are compacted"),
     )
 
 
-def _summary(policy: Policy) -> Ahead:
+def _summary(policy: Policy) -> ForecastStep:
     words = _("A summary takes the place of the middle; the last %(n)s messages stay.")
     if policy.server_side:
         words = _("The API compacts the beginning; the last %(n)s messages stay.")
-    return Ahead(
+    return ForecastStep(
         words % {"n": policy.protected_tail_messages},
         policy.compaction_threshold_tokens,
         _("a summary is built"),
     )
 
 
-def _trims(policy: Policy, window: int) -> Iterator[Ahead]:
+def _trims(policy: Policy, window: int) -> Iterator[ForecastStep]:
     if policy.max_conversation_tokens:
-        yield Ahead(
+        yield ForecastStep(
             _("The oldest exchanges are dropped."),
             policy.max_conversation_tokens,
             _("the oldest exchanges are dropped"),
         )
     if policy.max_conversation_messages:
-        yield Ahead(
+        yield ForecastStep(
             _("Above %(n)s messages the oldest exchanges are dropped.")
             % {"n": f"{policy.max_conversation_messages:,}"}
         )
     if policy.max_conversation_bytes:
         gate = window * policy.trim_threshold_percent // 100
-        yield Ahead(
+        yield ForecastStep(
             _("Above %(gate)s tokens, messages of more than %(n)s bytes lose the oldest exchanges.")
             % {"gate": f"{gate:,}", "n": f"{policy.max_conversation_bytes:,}"}
         )

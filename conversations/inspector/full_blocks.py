@@ -9,8 +9,8 @@ from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
 from conversations.context.view.block_originals import Original
 from conversations.context.view.provenance import Provenance
-from conversations.inspector.blocks import cut, label, words
-from conversations.inspector.call_blocks import INLINE, Row, group_of, names_in, row_of
+from conversations.inspector.blocks import cut_text, format_block, label_block
+from conversations.inspector.call_blocks import INLINE, Row, build_row, group_key, map_names
 from conversations.reductions.shapes import PinState
 
 #: Originals of one page.
@@ -18,7 +18,7 @@ PAGE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RemovedBlock:
     """One original that is not in view any more."""
 
     seq: int
@@ -30,7 +30,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FullBlock:
     """A block in full: as it was sent, and beside it the original where that is another text."""
 
     row: Row
@@ -43,45 +43,49 @@ class Whole:
     keep: PinState | None
 
 
-def whole(
+def read_full_block(
     found: Provenance,
     index: int,
     turns: Mapping[int, int | None],
     pins: tuple[frozenset[Pin], frozenset[Pin]],
     *,
     is_own: bool = False,
-) -> Whole | None:
+) -> FullBlock | None:
     """Give one block in full; None when there is no such block. `pins` are those then, and now."""
     if not 0 <= index < len(found.sent):
         return None
     one = found.sent[index]
-    row = row_of(index, one, names_in(found), turns, pins[0], is_own=is_own)
-    sent, sent_cut = cut(words(one.block))
+    row = build_row(index, one, map_names(found), turns, pins[0], is_own=is_own)
+    sent, sent_cut = cut_text(format_block(one.block))
     original = one.original
     if original is None or original.block.text == one.block.text:
-        return Whole(row, sent, sent_cut, "", 0, False, _keep(original, pins[1]))
-    before, before_cut = cut(words(original.block))
-    return Whole(row, sent, sent_cut, before, before_cut, True, _keep(original, pins[1]))
+        return FullBlock(row, sent, sent_cut, "", 0, False, _pin_state(original, pins[1]))
+    before, before_cut = cut_text(format_block(original.block))
+    return FullBlock(row, sent, sent_cut, before, before_cut, True, _pin_state(original, pins[1]))
 
 
-def gone_page(
+def list_removed_blocks(
     found: Provenance, step: int, fate: str, turns: Mapping[int, int | None], start: int
-) -> tuple[list[Side], int | None]:
+) -> tuple[list[RemovedBlock], int | None]:
     """Give a page of the originals that a step took, and the place of the next."""
-    every = [one.original for one in found.gone if group_of(one) == (step, fate)]
-    names = names_in(found)
-    page = [_side(one, names, turns) for one in every[start : start + PAGE]]
+    every = [one.original for one in found.gone if group_key(one) == (step, fate)]
+    names = map_names(found)
+    page = [_build_removed(one, names, turns) for one in every[start : start + PAGE]]
     after = start + len(page)
     return page, after if after < len(every) else None
 
 
-def _side(one: Original, names: Mapping[str, str], turns: Mapping[int, int | None]) -> Side:
-    text, left = cut(words(one.block), 4 * INLINE)
+def _build_removed(
+    one: Original, names: Mapping[str, str], turns: Mapping[int, int | None]
+) -> RemovedBlock:
+    text, left = cut_text(format_block(one.block), 4 * INLINE)
     turn = turns.get(one.seq)
-    return Side(one.seq, turn, label(one.kind, one.block, names), one.block.tokens, text, left)
+    return RemovedBlock(
+        one.seq, turn, label_block(one.kind, one.block, names), one.block.tokens, text, left
+    )
 
 
-def _keep(original: Original | None, pins: frozenset[Pin]) -> PinState | None:
+def _pin_state(original: Original | None, pins: frozenset[Pin]) -> PinState | None:
     """Name an original as recall does, and say whether it is pinned."""
     if original is None:
         return None

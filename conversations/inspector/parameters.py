@@ -27,7 +27,7 @@ class Parameters:
     rest: tuple[tuple[str, str], ...]
 
 
-def parameters(envelope: Envelope) -> Parameters:
+def parse_parameters(envelope: Envelope) -> Parameters:
     """Take an envelope apart; raises one of DAMAGE."""
     values = wire.decode(envelope.text)
     headers = wire.decode(envelope.headers)
@@ -35,23 +35,23 @@ def parameters(envelope: Envelope) -> Parameters:
         raise WireError("an envelope is an object")
     rest = {name: value for name, value in values.items() if name not in ("system", "tools")}
     return Parameters(
-        _system(values.get("system", "")),
-        tuple(_tool(tool) for tool in values.get("tools", ())),
-        tuple((name, _pretty(value)) for name, value in (rest | headers).items()),
+        _parse_system(values.get("system", "")),
+        tuple(_parse_tool(tool) for tool in values.get("tools", ())),
+        tuple((name, _format_value(value)) for name, value in (rest | headers).items()),
     )
 
 
-def _system(value: Any) -> str:
+def _parse_system(value: Any) -> str:
     if isinstance(value, list):
         return "\n\n".join(str(block.get("text", "")) for block in value)
     return str(value)
 
 
-def _tool(value: dict[str, Any]) -> Tool:
+def _parse_tool(value: dict[str, Any]) -> Tool:
     schema = {name: value[name] for name in value if name not in ("name", "description")}
     description = str(value.get("description", ""))
-    return Tool(str(value.get("name", value.get("type", ""))), description, _pretty(schema))
+    return Tool(str(value.get("name", value.get("type", ""))), description, _format_value(schema))
 
 
-def _pretty(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)

@@ -23,7 +23,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReviewedMessage:
     """One message; `turn` is the key of its turn."""
 
     seq: int
@@ -33,22 +33,22 @@ class Reading:
     parts: tuple[Part, ...]
 
 
-def messages(conversation: Conversation, after: int) -> list[Reading]:
+def list_messages(conversation: Conversation, after: int) -> list[ReviewedMessage]:
     """Give a page of messages behind a number."""
     rows = conversation.messages.filter(seq__gt=after).order_by("seq")[:PAGE]
     return [
-        Reading(
+        ReviewedMessage(
             row.seq,
             row.kind,
             row.created_at,
             row.turn_id,
-            parts(row.content, conversation if row.kind == "prompt" else None),
+            split_parts(row.content, conversation if row.kind == "prompt" else None),
         )
         for row in rows
     ]
 
 
-def unsent(conversation: Conversation) -> list[tuple[str, str]]:
+def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
     """Give what is not in the log yet: the answer under way, and the messages that wait for it."""
     drafts = Draft.objects.filter(turn__conversation=conversation).values_list("thinking", "text")
     waiting = conversation.queued_prompts.values_list("content", flat=True)
@@ -58,11 +58,15 @@ def unsent(conversation: Conversation) -> list[tuple[str, str]]:
             for draft in drafts
             for pair in zip(("draft thinking", "draft"), draft, strict=True)
         ),
-        *(("waiting", part.text) for content in waiting for part in parts(content, conversation)),
+        *(
+            ("waiting", part.text)
+            for content in waiting
+            for part in split_parts(content, conversation)
+        ),
     ]
 
 
-def parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...]:
+def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...]:
     """Give content blocks as text, of a prompt with its files; what is damaged as it stands."""
     try:
         blocks = wire.decode(content) if prompted is None else spelled(prompted, content)
@@ -71,6 +75,6 @@ def parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...
         return (Part("damaged", content),)
 
 
-def inspected(call: ApiCall) -> int:
+def find_call_number(call: ApiCall) -> int:
     """Give the number by which the inspector names a call: its place among the conversation's."""
     return ApiCall.objects.filter(conversation=call.conversation_id, pk__lte=call.pk).count()

@@ -24,7 +24,7 @@ _KINDS: dict[str, Kind] = {"user": "prompt", "assistant": "answer"}
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedCall:
     """What a call sent; `is_own` when its messages are no view of the log."""
 
     found: Provenance
@@ -41,7 +41,7 @@ class Proof:
     broken: str = ""
 
 
-def unless_damaged(read: Callable[[], T]) -> tuple[T | None, str]:
+def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
     """Give what is read, or the problem with the rows it is read from."""
     try:
         return read(), ""
@@ -49,7 +49,7 @@ def unless_damaged(read: Callable[[], T]) -> tuple[T | None, str]:
         return None, f"{type(error).__name__}: {error}"
 
 
-def steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
+def list_steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
     """Give the entries that count; what was rejected or vetoed changed nothing."""
     found: list[Message | Step] = []
     for entry in entries:
@@ -62,19 +62,19 @@ def steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
     return found
 
 
-def traced(call: ApiCall) -> Traced:
+def trace_call(call: ApiCall) -> TracedCall:
     """Trace the messages of a call; raises one of DAMAGE."""
     if call.messages is not None:
-        return Traced(_own(call.messages.text), is_own=True)
-    return Traced(trace(steps(path(call.conversation, call.tip))))
+        return TracedCall(_trace_own(call.messages.text), is_own=True)
+    return TracedCall(trace(list_steps(path(call.conversation, call.tip))))
 
 
-def present(conversation: Conversation) -> Provenance:
+def trace_present(conversation: Conversation) -> Provenance:
     """Trace what would be sent now; raises one of DAMAGE."""
-    return trace(steps(path(conversation)))
+    return trace(list_steps(path(conversation)))
 
 
-def proof(call: ApiCall, found: Provenance) -> Proof:
+def verify_call(call: ApiCall, found: Provenance) -> Proof:
     """Rebuild the body and hold it against the record."""
     body = rebuilt(call, None if call.messages is not None else found.view)
     is_same = not body.problem and (body.digest, body.size) == (call.body_digest, call.body_bytes)
@@ -89,17 +89,17 @@ def proof(call: ApiCall, found: Provenance) -> Proof:
     return Proof(body, is_same)
 
 
-def _own(text: str) -> Provenance:
+def _trace_own(text: str) -> Provenance:
     """List the messages of a call that are no view, numbered from 1."""
     view = View()
     for seq, value in enumerate(wire.decode(text), start=1):
         content = value["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         view = view.append(Message.parse(seq, _KINDS[value["role"]], wire.encode(blocks)))
-    return Provenance(view, tuple(_written(view.messages)), (), view.length)
+    return Provenance(view, tuple(_list_sent(view.messages)), (), view.length)
 
 
-def _written(messages: Sequence[Message]) -> Iterable[Sent]:
+def _list_sent(messages: Sequence[Message]) -> Iterable[Sent]:
     for message in messages:
         for at, block in enumerate(message.blocks):
             yield Sent(message.seq, message.kind, at, block, None, 0, "put in")

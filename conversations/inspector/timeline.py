@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.inspector.call_index import Called, Changed, Spine
+from conversations.inspector.call_index import CallIndex, CallRow, ChangeRow
 
 #: Calls of one page.
 PAGE = 50
@@ -14,8 +14,8 @@ PAGE = 50
 class Event:
     """A call or a transformation; one of the two is None."""
 
-    call: Called | None = None
-    change: Changed | None = None
+    call: CallRow | None = None
+    change: ChangeRow | None = None
 
     @property
     def turn(self) -> int:
@@ -71,19 +71,21 @@ class Timeline:
         return max((event.call.tokens_in or 0 for event in events if event.call), default=0)
 
 
-def timeline(found: Spine, *, before: int | None = None, is_all: bool = False) -> Timeline:
+def build_timeline(
+    found: CallIndex, *, before: int | None = None, is_all: bool = False
+) -> Timeline:
     """Give the page of the newest calls, or of those before one."""
     calls = [call for call in found.calls if is_all or call.is_on_path]
     changes = [change for change in found.changes if is_all or change.is_on_path]
     older = [call for call in calls if before is None or call.n < before]
     shown = older[-PAGE:]
     events = [Event(call=call) for call in shown]
-    events += [Event(change=change) for change in _between(changes, calls, shown, is_all)]
+    events += [Event(change=change) for change in _list_between(changes, calls, shown, is_all)]
     events.sort(key=_by_time if is_all else _by_path, reverse=True)
     elsewhere = sum(not call.is_on_path for call in found.calls)
     return Timeline(
-        tuple(_groups(events)),
-        totals(calls, changes),
+        tuple(_group_by_turn(events)),
+        sum_totals(calls, changes),
         shown[0].n if len(older) > PAGE else None,
         elsewhere + sum(not change.is_on_path for change in found.changes),
         is_all,
@@ -91,7 +93,7 @@ def timeline(found: Spine, *, before: int | None = None, is_all: bool = False) -
     )
 
 
-def totals(calls: list[Called], changes: list[Changed]) -> Totals:
+def sum_totals(calls: list[CallRow], changes: list[ChangeRow]) -> Totals:
     read = sum(call.cache_read or 0 for call in calls)
     tokens_in = sum(call.tokens_in or 0 for call in calls)
     applied = [change for change in changes if change.outcome == "applied"]
@@ -107,9 +109,9 @@ def totals(calls: list[Called], changes: list[Changed]) -> Totals:
     )
 
 
-def _between(
-    changes: list[Changed], calls: list[Called], shown: list[Called], is_all: bool
-) -> list[Changed]:
+def _list_between(
+    changes: list[ChangeRow], calls: list[CallRow], shown: list[CallRow], is_all: bool
+) -> list[ChangeRow]:
     """Give the changes that stand on the page of these calls: behind the calls before it."""
     if not shown:
         return changes if not calls else []
@@ -139,7 +141,7 @@ def _by_time(event: Event) -> tuple[float, ...]:
     return (event.change.created_at.timestamp(), 0, 0) if event.change else (0, 0, 0)
 
 
-def _groups(events: list[Event]) -> list[Group]:
+def _group_by_turn(events: list[Event]) -> list[Group]:
     found: list[list[Event]] = []
     for event in events:
         if found and found[-1][0].turn == event.turn:

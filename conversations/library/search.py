@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from conversations.log import search_terms
 from conversations.models import SearchText, User
 from conversations.models.cursor import Place, place_of
-from conversations.rendering.plain import printable
+from conversations.rendering.plain import replace_controls
 
 PAGE = 20
 #: Characters of an excerpt, and of it before the first hit.
@@ -120,4 +120,4 @@ def cut_excerpt(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[E
 
 def _flatten(text: str) -> str:
     """Show a piece on one line, its outer spaces kept."""
-    return " ".join(printable(text).replace("\n", " ").split(" "))
+    return " ".join(replace_controls(text).replace("\n", " ").split(" "))

@@ -18,23 +18,23 @@ from functools import lru_cache
 from django.utils.safestring import SafeString, mark_safe
 
 from conversations.rendering.incremental import Incremental
-from conversations.rendering.markdown import html
-from conversations.rendering.plain import plain
-from conversations.rendering.sanitise import clean
+from conversations.rendering.markdown import convert_markdown
+from conversations.rendering.plain import render_plain
+from conversations.rendering.sanitise import clean_html
 
-__all__ = ["Incremental", "clean", "plain", "render"]
+__all__ = ["Incremental", "clean_html", "render_markdown", "render_plain"]
 
 #: Sources up to this many characters are kept with their HTML, so that the cache has a ceiling.
 CACHED_CHARS = 32_000
 
 
-def render(source: str) -> SafeString:
+def render_markdown(source: str) -> SafeString:
     """Give the safe HTML of a whole text."""
-    return _kept(source) if len(source) <= CACHED_CHARS else _rendered(source)
+    return _render_cached(source) if len(source) <= CACHED_CHARS else _render(source)
 
 
-def _rendered(source: str) -> SafeString:
-    return mark_safe(clean(html(source)))  # noqa: S308 - cleaned in this line
+def _render(source: str) -> SafeString:
+    return mark_safe(clean_html(convert_markdown(source)))  # noqa: S308 - cleaned in this line
 
 
-_kept = lru_cache(maxsize=512)(_rendered)
+_render_cached = lru_cache(maxsize=512)(_render)

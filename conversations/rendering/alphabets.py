@@ -13,13 +13,13 @@ STYLES = {
 }  # fmt: skip
 
 
-def styled(text: str, style: str) -> str:
+def style_text(text: str, style: str) -> str:
     words = STYLES.get(style, "")
-    return "".join(_styled(character, words) for character in text) if words else text
+    return "".join(_style_character(character, words) for character in text) if words else text
 
 
 @lru_cache(maxsize=512)
-def _styled(character: str, style: str) -> str:
+def _style_character(character: str, style: str) -> str:
     """Give a character in a style; some have been there longer, under other names."""
     name = unicodedata.name(character, "")
     for word in ("LATIN ", "GREEK ", "LETTER "):

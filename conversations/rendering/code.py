@@ -68,7 +68,7 @@ _AS = {"fm": "nf", "bp": "nb", "no": "nb", "ow": "k", "cp": "c", "il": "m", "ne"
 CLASSES = frozenset((*_OWN, "c", "k", "s", "m"))
 
 
-class Allowance:
+class HighlightTime:
     """The thread time that the code blocks of one text may take together, in seconds."""
 
     __slots__ = ("left",)
@@ -78,21 +78,21 @@ class Allowance:
 
 
 @lru_cache(maxsize=64)
-def _lexer(name: str) -> Lexer:
+def _load_lexer(name: str) -> Lexer:
     return get_lexer_by_name(name, stripnl=False, ensurenl=False)
 
 
-def highlighted(code: str, language: str, allowance: Allowance) -> str:
+def highlight_code(code: str, language: str, allowance: HighlightTime) -> str:
     """Give the escaped code with its coloured spans, or without when that is too much."""
     lexer = LANGUAGES.get(language, "text")
     is_wide = any(len(line) > MAX_LINE for line in code.split("\n"))
     if lexer == "text" or len(code) > MAX_CHARS or is_wide or allowance.left <= 0:
         return escape(code)
-    spans = _spans(code, _lexer(lexer), allowance)
+    spans = _spans(code, _load_lexer(lexer), allowance)
     return escape(code) if spans is None else "".join(spans)
 
 
-def _spans(code: str, lexer: Lexer, allowance: Allowance) -> list[str] | None:
+def _spans(code: str, lexer: Lexer, allowance: HighlightTime) -> list[str] | None:
     spans: list[str] = []
     started, due = thread_time(), monotonic() + allowance.left
     for shown, run in groupby(lexer.get_tokens(code), lambda token: _class(token[0])):

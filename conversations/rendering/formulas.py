@@ -21,9 +21,9 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-from conversations.rendering.latex import MAX_FORMULA, mathml
+from conversations.rendering.latex import MAX_FORMULA, convert_latex
 from conversations.rendering.mathml import NotMath
-from conversations.rendering.plain import plain
+from conversations.rendering.plain import render_plain
 
 _ENDS = {"$$": "$$", "\\[": "\\]", "\\(": "\\)", "$": "$"}
 _CLOSING = {
@@ -40,18 +40,18 @@ _AMOUNT = re.compile(r"\d[\d.,]*\s*[a-zA-Z]*\s+[a-zA-Z]{2,}(?:\s|$)")
 _AFTER = re.compile(r"[.,;:!?]?\s*")
 
 
-def use(md: MarkdownIt) -> None:
+def add_formulas(md: MarkdownIt) -> None:
     """Teach the parser to find formulas and to show them."""
     alt = {"alt": ["paragraph", "reference", "blockquote", "list", "table"]}
-    md.block.ruler.before("code", "formula", _block, alt)  # type: ignore[arg-type]
-    md.inline.ruler.before("escape", "formula", _inline)
-    md.add_render_rule("formula", _shown)
-    md.add_render_rule("formula_block", _shown)
-    md.add_render_rule("as_written", _as_written)
+    md.block.ruler.before("code", "formula", _parse_block, alt)  # type: ignore[arg-type]
+    md.inline.ruler.before("escape", "formula", _parse_inline)
+    md.add_render_rule("formula", _render_formula)
+    md.add_render_rule("formula_block", _render_formula)
+    md.add_render_rule("as_written", _render_source)
 
 
-def _inline(state: StateInline, silent: bool) -> bool:
-    opening = _opening(state.src, state.pos)
+def _parse_inline(state: StateInline, silent: bool) -> bool:
+    opening = _find_opening(state.src, state.pos)
     if not opening:
         return False
     start = state.pos + len(opening)
@@ -76,7 +76,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _opening(text: str, at: int) -> str:
+def _find_opening(text: str, at: int) -> str:
     if text.startswith(("\\(", "\\["), at):
         return text[at : at + 2]
     if not text.startswith("$", at) or (at and (text[at - 1].isalnum() or text[at - 1] == "$")):
@@ -98,7 +98,7 @@ def _is_formula(opening: str, source: str) -> bool:
             return True
 
 
-def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _parse_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Take the lines of a formula, up to a blank line when it is not closed."""
     at = state.bMarks[start] + state.tShift[start]
     opening = state.src[at : at + 2]
@@ -128,7 +128,7 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _shown(
+def _render_formula(
     renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any
 ) -> str:
     """Give a formula as MathML, or its source as code."""
@@ -136,21 +136,21 @@ def _shown(
     is_block, is_display = token.type == "formula_block", token.markup in {"$$", "\\["}
     source = f"{token.markup}{token.content}{_ENDS[token.markup]}{token.info}"
     env["formulas"] -= len(source)
-    shown = _math(token.content.strip(), is_display=is_display) if env["formulas"] >= 0 else ""
+    shown = _to_mathml(token.content.strip(), is_display=is_display) if env["formulas"] >= 0 else ""
     if not shown:
         code = f"<code>{escape(source)}</code>"
         return f"<pre>{code}</pre>\n" if is_block else code
     return f'<div class="formula">{shown}{escape(token.info)}</div>\n' if is_block else shown
 
 
-def _math(source: str, *, is_display: bool) -> str:
+def _to_mathml(source: str, *, is_display: bool) -> str:
     try:
-        return mathml(source, is_display=is_display)
+        return convert_latex(source, is_display=is_display)
     except NotMath:
         return ""
 
 
-def _as_written(
+def _render_source(
     renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any
 ) -> str:
-    return f"{plain(tokens[at].content)}\n"
+    return f"{render_plain(tokens[at].content)}\n"

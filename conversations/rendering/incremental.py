@@ -15,9 +15,15 @@ import re
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
-from conversations.rendering.markdown import MAX_BLOCK, Parsed, TooCostly, parse, to_html
-from conversations.rendering.plain import plain, printable
-from conversations.rendering.sanitise import clean
+from conversations.rendering.markdown import (
+    MAX_BLOCK,
+    Parsed,
+    TooCostly,
+    parse_markdown,
+    render_tokens,
+)
+from conversations.rendering.plain import render_plain, replace_controls
+from conversations.rendering.sanitise import clean_html
 
 #: Tails up to this many characters are rendered each time; longer ones wait.
 SHORT = 800
@@ -53,13 +59,13 @@ class Incremental:
         """Take more text; the tail is the same as before when there was too little of it."""
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
-        self._text += printable(text.removesuffix(self._held))
+        self._text += replace_controls(text.removesuffix(self._held))
         if SHORT < len(self._text) < self._due:
             return _EMPTY, self._tail
         self.parsed += len(self._text)
         is_costly = False
         try:
-            parsed = parse(self._text)
+            parsed = parse_markdown(self._text)
             is_costly = parsed.env["steps"] < 0
             closed = self._advance(parsed)
         except TooCostly:
@@ -72,7 +78,7 @@ class Incremental:
         env["is_continued"], env["is_coloured"] = self._is_continued, self.is_coloured
         lines = _LINE.findall(self._text)
         last, line = _last_block(tokens, lines)
-        closed = _safe(to_html(tokens[:last], env)) if last else _EMPTY
+        closed = _safe(render_tokens(tokens[:last], env)) if last else _EMPTY
         if last:
             self._text, self._is_continued = "".join(lines[line:]), False
         if len(self._text) > WHOLE and (cut := self._cut(tokens[last:], lines)):
@@ -80,7 +86,7 @@ class Incremental:
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())
         env["is_coloured"] = self.is_coloured and not _is_open(tokens[last:], lines[line:])
-        self._tail = _safe(to_html(tokens[last:], env))
+        self._tail = _safe(render_tokens(tokens[last:], env))
         return closed
 
     def _cut(self, tokens: list[Token], lines: list[str]) -> SafeString:
@@ -105,20 +111,20 @@ class Incremental:
 
     def _slice(self, text: str, *, is_continued: bool, is_coloured: bool = True) -> SafeString:
         self.parsed += len(text)
-        tokens, env = parse(text)
+        tokens, env = parse_markdown(text)
         env["is_continued"], env["is_coloured"] = is_continued, is_coloured and self.is_coloured
-        return _safe(to_html(tokens, env))
+        return _safe(render_tokens(tokens, env))
 
     def _as_written(self) -> SafeString:
         if len(self._text) > MAX_BLOCK:
-            closed, self._text, self._tail = plain(self._text), "", _EMPTY
+            closed, self._text, self._tail = render_plain(self._text), "", _EMPTY
             return closed
-        self._tail = plain(self._text)
+        self._tail = render_plain(self._text)
         return _EMPTY
 
 
 def _safe(fragment: str) -> SafeString:
-    return mark_safe(clean(fragment))  # noqa: S308 - cleaned in this line
+    return mark_safe(clean_html(fragment))  # noqa: S308 - cleaned in this line
 
 
 def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:

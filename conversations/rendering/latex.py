@@ -1,7 +1,6 @@
 """A formula in LaTeX as MathML, or the refusal to make one.
 
-latex2mathml reads LaTeX into a tree, which `mathml` writes anew. A macro can grow without bound, so
-a formula that defines one is refused like one that the parser does not know: it is shown as it was
+latex2mathml reads LaTeX into a tree, which `mathml` writes anew. A macro can grow without bound, so a formula that defines one is refused like one that the parser does not know: it is shown as it was
 written. A converter in native code was faster and ended the whole process on a deep formula; here
 depth is an exception.
 """
@@ -14,7 +13,7 @@ from xml.etree.ElementTree import Element
 
 from latex2mathml.converter import Converter
 
-from conversations.rendering.mathml import NotMath, written
+from conversations.rendering.mathml import NotMath, write_mathml
 
 #: Most characters of a formula.
 MAX_FORMULA = 4_000
@@ -35,18 +34,20 @@ _UNSEEN = re.compile(r"\\label\s*\{[^}]*\}|\\(?:nonumber|notag|displaylimits)(?!
 
 
 @lru_cache(maxsize=512)
-def mathml(source: str, *, is_display: bool) -> str:
+def convert_latex(source: str, *, is_display: bool) -> str:
     """Give the MathML of a formula; raises NotMath."""
     if len(source) > MAX_FORMULA or _REFUSED.search(source):
         raise NotMath
     try:
-        tree = _tree(_UNSEEN.sub("", _ENVIRONMENT.sub(_similar, source)), is_display=is_display)
-        return written(tree, is_display=is_display)
+        tree = _parse_tree(
+            _UNSEEN.sub("", _ENVIRONMENT.sub(_replace_environment, source)), is_display=is_display
+        )
+        return write_mathml(tree, is_display=is_display)
     except RecursionError:
         raise NotMath from None
 
 
-def _tree(source: str, *, is_display: bool) -> Element:
+def _parse_tree(source: str, *, is_display: bool) -> Element:
     try:
         math = Converter(display="block" if is_display else "inline").convert_to_element(source)
     except Exception as error:
@@ -55,6 +56,6 @@ def _tree(source: str, *, is_display: bool) -> Element:
     return math[0]
 
 
-def _similar(found: re.Match[str]) -> str:
+def _replace_environment(found: re.Match[str]) -> str:
     name = _SIMILAR.get(found[2], found[2])
     return f"\\{found[1]}{{{name}}}" if name else ""

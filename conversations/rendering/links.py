@@ -19,7 +19,7 @@ _DIRECTED = {"bullet_list_open", "ordered_list_open", "blockquote_open"}
 _BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 
-def host(url: str) -> str:
+def read_host(url: str) -> str:
     """Name the host a URL leads to; empty when it leads nowhere."""
     try:
         return (urlsplit(url).hostname or "").removeprefix("www.")
@@ -32,27 +32,27 @@ def is_allowed(url: str) -> bool:
     scheme, _, rest = url.strip().partition(":")
     match scheme.lower():
         case "http" | "https":
-            return rest.startswith("//") and bool(host(url))
+            return rest.startswith("//") and bool(read_host(url))
         case "mailto":
             return "@" in rest
         case _:
             return False
 
 
-def finish(state: StateCore) -> None:
+def finish_links(state: StateCore) -> None:
     """Turn images into links, show hosts, draw check boxes, let lists find their direction."""
     is_item = False
     for token in state.tokens:
         if token.type in _DIRECTED:
             token.attrs["dir"] = "auto"
         if token.type == "inline":
-            token.children = _finished(token.children or [])
+            token.children = _finish_children(token.children or [])
             if is_item and token.children:
                 _draw_box(token.children[0])
         is_item = token.type == "list_item_open" or (is_item and token.type == "paragraph_open")
 
 
-def _finished(children: list[Token]) -> list[Token]:
+def _finish_children(children: list[Token]) -> list[Token]:
     done: list[Token] = []
     opened: Token | None = None
     words = ""
@@ -63,29 +63,29 @@ def _finished(children: list[Token]) -> list[Token]:
                 done.append(child)
             case "link_close":
                 done.append(child)
-                done += _host_note(str(opened.attrs["href"]) if opened else "", words)
+                done += _note_host(str(opened.attrs["href"]) if opened else "", words)
                 opened = None
             case "image":
-                done += _image(child, is_inside=opened is not None)
+                done += _link_image(child, is_inside=opened is not None)
             case _:
                 words += child.content
                 done.append(child)
     return done
 
 
-def _image(image: Token, *, is_inside: bool) -> list[Token]:
+def _link_image(image: Token, *, is_inside: bool) -> list[Token]:
     url = str(image.attrs["src"])
     words = Token("text", "", 0, content=f"▧ {image.content or url}")
     if is_inside:
         return [words]
     opening = Token("link_open", "a", 1, attrs={"href": url})
-    return [opening, words, Token("link_close", "a", -1), _note(host(url))]
+    return [opening, words, Token("link_close", "a", -1), _note(read_host(url))]
 
 
-def _host_note(url: str, words: str) -> list[Token]:
+def _note_host(url: str, words: str) -> list[Token]:
     """Name the true host of a link whose words name another."""
     claim = _HOST.match(words.strip()[:200])
-    true = host(url)
+    true = read_host(url)
     if not claim or not true:
         return []
     claimed = claim[1].lower().removeprefix("www.")

@@ -22,8 +22,8 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from conversations.rendering import formulas, links, tables
-from conversations.rendering.code import LANGUAGES, Allowance, highlighted
-from conversations.rendering.plain import plain, printable
+from conversations.rendering.code import LANGUAGES, HighlightTime, highlight_code
+from conversations.rendering.plain import render_plain, replace_controls
 
 #: Most characters of a text, and of one paragraph of it, that are parsed at all.
 MAX_SOURCE, MAX_BLOCK = 200_000, 20_000
@@ -63,15 +63,15 @@ def _inline(state: StateCore) -> None:
             continue
         token.children = []
         if len(token.content) > MAX_BLOCK:
-            token.children = _as_written(token.content)
+            token.children = _keep_source(token.content)
             continue
         try:
             state.md.inline.parse(token.content, state.md, state.env, token.children)
         except TooCostly:
-            token.children = _as_written(token.content)
+            token.children = _keep_source(token.content)
 
 
-def _as_written(text: str) -> list[Token]:
+def _keep_source(text: str) -> list[Token]:
     children: list[Token] = []
     for line in text.split("\n"):
         children += (Token("text", "", 0, content=line), Token("hardbreak", "br", 0))
@@ -84,51 +84,51 @@ def _fence(
     words = tokens[at].info.lower().split()
     language = words[0] if words and words[0] in LANGUAGES else "text"
     shown = language if env.get("is_coloured", True) else "text"
-    code = highlighted(tokens[at].content, shown, env["allowance"])
+    code = highlight_code(tokens[at].content, shown, env["allowance"])
     opening = '<pre class="more">' if env.pop("is_continued", False) else "<pre>"
     return f'{opening}<code class="language-{language}">{code}</code></pre>\n'
 
 
-def _parser() -> MarkdownIt:
+def _build_parser() -> MarkdownIt:
     md = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     md.disable(["html_inline", "html_block"])
     md.validateLink = links.is_allowed  # type: ignore[method-assign]
     md.inline.ruler.before("text", "count", _count_inline)
     alt: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list", "table"]}
     md.block.ruler.before("table", "count", _count_line, alt)
-    md.block.ruler.at("table", tables.bounded, {"alt": ["paragraph", "reference"]})
+    md.block.ruler.at("table", tables.parse_table, {"alt": ["paragraph", "reference"]})
     md.core.ruler.at("inline", _inline)
-    md.core.ruler.after("inline", "links", links.finish)
-    md.core.ruler.after("links", "tables", tables.finish)
+    md.core.ruler.after("inline", "links", links.finish_links)
+    md.core.ruler.after("links", "tables", tables.finish_tables)
     md.add_render_rule("fence", _fence)
-    formulas.use(md)
+    formulas.add_formulas(md)
     return md
 
 
-_MD = _parser()
+_MD = _build_parser()
 
 
-def parse(text: str) -> Parsed:
-    """Parse a text whose `printable` form it is; raise TooCostly when it is no text for people."""
+def parse_markdown(text: str) -> Parsed:
+    """Parse a text that `replace_controls` has cleaned; raises TooCostly beyond the limits."""
     size = len(text)
     if size > MAX_SOURCE:
         raise TooCostly
     env: dict[str, Any] = {"lines": 2_000 + size // 2, "steps": 2_000 + size // 3}
-    env |= {"allowance": Allowance(size), "formulas": MAX_MATH}
+    env |= {"allowance": HighlightTime(size), "formulas": MAX_MATH}
     tokens = _MD.parse(text, env)
     if any(token.nesting == 1 and token.level >= _DEEPEST for token in tokens):
         raise TooCostly
     return Parsed(tokens, env)
 
 
-def to_html(tokens: list[Token], env: MutableMapping[str, Any]) -> str:
+def render_tokens(tokens: list[Token], env: MutableMapping[str, Any]) -> str:
     return str(_MD.renderer.render(tokens, _MD.options, env))
 
 
-def html(source: str) -> str:
+def convert_markdown(source: str) -> str:
     """Give the HTML of a whole text, not yet cleaned."""
-    text = printable(source)
+    text = replace_controls(source)
     try:
-        return to_html(*parse(text))
+        return render_tokens(*parse_markdown(text))
     except TooCostly:
-        return plain(text)
+        return render_plain(text)

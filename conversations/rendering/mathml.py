@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 
 from django.utils.html import escape
 
-from conversations.rendering.alphabets import styled
+from conversations.rendering.alphabets import style_text
 
 #: Most elements inside each other.
 MAX_DEPTH = 60
@@ -80,7 +80,7 @@ _ACCENTS = set("´¯˘ˇ˙¨`^˚→←↔~ˆ˜‾\u20db\u20dc")
 _OPENING = set("([{⟨⌊⌈|‖")
 
 
-def written(row: Element, *, is_display: bool) -> str:
+def write_mathml(row: Element, *, is_display: bool) -> str:
     """Write the row that a formula is; raises NotMath for what is not known."""
     attributes = {"display": "block"} if is_display else {}
     return _element("math", attributes, _row(_lines(row), 0))
@@ -187,7 +187,7 @@ def _token(node: Element) -> str:
     text, tag, attributes = _text(node), node.tag, _kept(node)
     if text.startswith("\\") and len(text) > 1:
         raise NotMath
-    text = styled(text, node.get("mathvariant", ""))
+    text = style_text(text, node.get("mathvariant", ""))
     if tag == "mo" and text in _ORDINARY:
         tag, attributes = "mi", {}
     elif tag == "mi" and text == "&":

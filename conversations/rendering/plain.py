@@ -11,10 +11,10 @@ from django.utils.safestring import SafeString, mark_safe
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def printable(text: str) -> str:
+def replace_controls(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def plain(text: str) -> SafeString:
+def render_plain(text: str) -> SafeString:
     """Give a person's own words, or what could not be rendered, as one paragraph."""
-    return mark_safe(f'<p class="plain">{escape(printable(text))}</p>')  # noqa: S308 - escaped
+    return mark_safe(f'<p class="plain">{escape(replace_controls(text))}</p>')  # noqa: S308 - escaped

@@ -46,6 +46,6 @@ _CLEANER = nh3.Cleaner(
 )
 
 
-def clean(fragment: str) -> str:
+def clean_html(fragment: str) -> str:
     """Keep what the list allows; everything else loses its tags or is dropped."""
     return _CLEANER.clean(fragment)

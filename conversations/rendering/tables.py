@@ -15,7 +15,7 @@ from markdown_it.token import Token
 MAX_CELLS = 4_000
 
 
-def bounded(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def parse_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse a table, unless it is larger than a table for people."""
     if start + 2 > end or state.sCount[start + 1] < state.blkIndent:
         return False
@@ -39,7 +39,7 @@ def _is_too_large(state: StateBlock, start: int, end: int) -> bool:
     return False
 
 
-def finish(state: StateCore) -> None:
+def finish_tables(state: StateCore) -> None:
     """Wrap tables and name alignments by class, because styles are not let through."""
     if not any(token.type == "table_open" for token in state.tokens):
         return

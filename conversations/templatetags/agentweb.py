@@ -15,8 +15,8 @@ from django.utils.safestring import SafeData, SafeString, mark_safe
 
 from conversations.conf import conf
 from conversations.context.tokens import images, media
-from conversations.rendering import clean, numbers
-from conversations.rendering.visible import visible as _visible
+from conversations.rendering import clean_html, numbers
+from conversations.rendering.visible import reveal_hidden as _visible
 
 register = template.Library()
 
@@ -62,7 +62,7 @@ def prose(html: str) -> SafeString:
     """Let rendered HTML into the page."""
     if isinstance(html, SafeData):
         return SafeString(html)
-    return mark_safe(clean(html))  # noqa: S308 - cleaned in this line
+    return mark_safe(clean_html(html))  # noqa: S308 - cleaned in this line
 
 
 @register.filter

@@ -10,7 +10,7 @@ from typing import Any
 
 from conversations.context.view import wire
 from conversations.models import Approval, Conversation, Turn
-from conversations.rendering.visible import visible
+from conversations.rendering.visible import reveal_hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,10 @@ def _build_question(row: Approval) -> Question:
         tool=row.call.name,
         digest=row.arguments_digest,
         reason=row.reason,
-        destination=visible(row.destination),
-        arguments=tuple((visible(name), _format_value(value)) for name, value in given.items()),
+        destination=reveal_hidden(row.destination),
+        arguments=tuple(
+            (reveal_hidden(name), _format_value(value)) for name, value in given.items()
+        ),
         sources=row.sources,
         expires_at=row.expires_at,
     )
@@ -61,5 +63,5 @@ def _build_question(row: Approval) -> Question:
 
 def _format_value(value: Any) -> str:
     if isinstance(value, str):
-        return visible(value)
-    return visible(json.dumps(value, ensure_ascii=False, indent=2))
+        return reveal_hidden(value)
+    return reveal_hidden(json.dumps(value, ensure_ascii=False, indent=2))

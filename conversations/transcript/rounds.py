@@ -9,7 +9,7 @@ from conversations import models
 from conversations.context.steps.pinned import Pin
 from conversations.context.view import wire
 from conversations.models import ApiResult, Message, ToolCall
-from conversations.rendering import render
+from conversations.rendering import render_markdown
 from conversations.transcript.server_tools import build_server_cards, join_cited_text
 from conversations.transcript.shapes import Live, Marker, Round, ToolCard
 from conversations.transcript.tool_cards import build_tool_card
@@ -56,7 +56,7 @@ def _build_round(
     return Round(
         number=number,
         thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
-        html=render(told.text),
+        html=render_markdown(told.text),
         tools=(*build_server_cards(blocks), *cards),
         tokens=result.output_tokens if result else None,
         cost_micros=result.cost_micros if result else None,
@@ -73,7 +73,7 @@ def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
     draft = getattr(row, "draft", None)
     if draft is None or not (draft.text or draft.thinking):
         return None
-    return Live(row.number, number, draft.thinking, "", render(draft.text))
+    return Live(row.number, number, draft.thinking, "", render_markdown(draft.text))
 
 
 def add_live(rounds: list[Round], live: Live | None) -> list[Round]:

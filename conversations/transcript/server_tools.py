@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conversations.context.view.blocks import SERVER_CALLS, answers_server
-from conversations.rendering.links import host, is_allowed
+from conversations.rendering.links import is_allowed, read_host
 from conversations.transcript.shapes import Source, ToolCard
 from conversations.transcript.tool_cards import SHOWN, shorten_input
 
@@ -110,7 +110,7 @@ def _number_source(citation: dict[str, Any], sources: dict[str, Source]) -> int:
             number=len(sources) + 1,
             title=_shorten(citation.get("title"), LONGEST_TITLE) or _shorten(url, LONGEST_TITLE),
             url=url if is_allowed(url) else "",
-            host=host(url),
+            host=read_host(url),
             quote=_shorten(citation.get("cited_text"), LONGEST_QUOTE),
         )
     return sources[url].number

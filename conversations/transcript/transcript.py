@@ -30,7 +30,7 @@ from conversations.reductions.removed_originals import (
     list_undone,
 )
 from conversations.reductions.shapes import PinState
-from conversations.rendering import plain
+from conversations.rendering import render_plain
 from conversations.transcript.questions import list_open_questions
 from conversations.transcript.rounds import add_live, build_rounds, find_live, join_text
 from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
@@ -184,7 +184,7 @@ def _build_turn(
         is_continuation=row.continues_id is not None,
         can_continue=can_continue(row.state, row.finish_reason, has_answer=bool(answers)),
         id=str(row.public_id),
-        prompt_html=plain(text) if text else "",
+        prompt_html=render_plain(text) if text else "",
         files=shown_files(prompt.content, files) if prompt else (),
         rounds=tuple(found),
         **_describe_state(row, has_answer=bool(answers)),

@@ -20,16 +20,16 @@ NO_IMAGE = "[An image was here that cannot be shown.]"
 _HEAD = 64
 
 
-def plain(text: str) -> str:
+def clean_text(text: str) -> str:
     """Give text that every database takes: no NUL, no lone surrogate."""
     return wire.clean(text.replace("\0", ""))
 
 
-def title(value: object) -> str:
-    return " ".join(plain(value).split())[:MAX_TITLE] if isinstance(value, str) else ""
+def clean_title(value: object) -> str:
+    return " ".join(clean_text(value).split())[:MAX_TITLE] if isinstance(value, str) else ""
 
 
-def time(value: object) -> datetime | None:
+def parse_time(value: object) -> datetime | None:
     """Read a time; one that is none, or of the future, is left out."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None

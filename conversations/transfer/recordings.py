@@ -17,7 +17,13 @@ from typing import Any
 from conversations.context.errors import ContextError
 from conversations.context.view import attachment_refs, rules, wire
 from conversations.context.view.view import THINKING, Kind, Message, View
-from conversations.transfer.record_fields import NO_IMAGE, is_image, plain, time, title
+from conversations.transfer.record_fields import (
+    NO_IMAGE,
+    clean_text,
+    clean_title,
+    is_image,
+    parse_time,
+)
 
 ENDS_HERE = "The recording ends here: this tool call has no result."
 #: Longer ids are no ids; the id is part of the title.
@@ -73,7 +79,7 @@ class Recording:
 
 def read_record(line: bytes) -> Recording:
     """Read one line; raises RecordError."""
-    return recording_of(read_object(line))
+    return parse_recording(read_object(line))
 
 
 def read_object(line: bytes) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def read_object(line: bytes) -> dict[str, Any]:
     return record
 
 
-def recording_of(record: dict[str, Any]) -> Recording:
+def parse_recording(record: dict[str, Any]) -> Recording:
     """Clean a record and make it legal; raises RecordError."""
     try:
         return _recording(record)
@@ -103,19 +109,19 @@ def recording_of(record: dict[str, Any]) -> Recording:
 
 def _recording(record: dict[str, Any]) -> Recording:
     name = record.get("id")
-    name = plain(name).strip() if isinstance(name, str) else ""
+    name = clean_text(name).strip() if isinstance(name, str) else ""
     if not 0 < len(name) <= MAX_ID:
         raise RecordError(f'"id" must be a text of 1 to {MAX_ID} characters')
     entries = list(_entries(record.get("messages")))
     _demand_legal(entries)
     return Recording(
-        plain(name.strip()),
+        clean_text(name.strip()),
         _system(record.get("system")),
         _opening(entries[0]),
         _exchanges(entries),
-        title(record.get("title")),
-        time(record.get("created_at")),
-        time(record.get("updated_at")),
+        clean_title(record.get("title")),
+        parse_time(record.get("created_at")),
+        parse_time(record.get("updated_at")),
     )
 
 
@@ -124,16 +130,16 @@ def _system(value: object) -> str:
         case None:
             return ""
         case str():
-            return plain(value)
+            return clean_text(value)
         case list():
-            return plain("\n\n".join(str(b["text"]) for b in value if _is_text(b)))
+            return clean_text("\n\n".join(str(b["text"]) for b in value if _is_text(b)))
         case _:
             raise RecordError('"system" must be a text, a list of text blocks or null')
 
 
 def _opening(entry: Entry) -> str:
     texts = (str(block["text"]) for block in wire.decode(entry.content) if _is_text(block))
-    return plain(" ".join(" ".join(texts).split()))[:80]
+    return clean_text(" ".join(" ".join(texts).split()))[:80]
 
 
 def _entries(messages: object) -> Iterator[Entry]:

@@ -85,36 +85,36 @@ class _Sparing:
         return found
 
 
-def objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
+def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
     """Give each JSON object of a file, an archive or a packed file; raises UploadError."""
     allowance = Allowance(most)
     try:
-        for found in _objects(file, allowance, most_each):
+        for found in _read_objects(file, allowance, most_each):
             allowance.spend(0)
             yield found
     except _BROKEN as error:
         raise UploadError("broken", f"The file cannot be read: {error}") from error
 
 
-def _objects(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
+def _read_objects(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
     start = file.read(4)
     file.seek(0)
     if start == b"PK\x03\x04":
-        yield from _archived(file, allowance, most_each)
+        yield from _read_archive(file, allowance, most_each)
     elif start[:2] == b"\x1f\x8b":
         with gzip.GzipFile(fileobj=file) as unpacked:
-            yield from _values(allowance.portions(unpacked), most_each)
+            yield from _split_values(allowance.portions(unpacked), most_each)
     else:
-        yield from _values(allowance.portions(file), most_each)
+        yield from _split_values(allowance.portions(file), most_each)
 
 
-def _archived(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
+def _read_archive(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
     with zipfile.ZipFile(_Sparing(file)) as archive:
         members = [each for each in archive.infolist() if _CONVERSATIONS.search(each.filename)]
         _demand_plain(members)
         for member in sorted(members, key=lambda each: each.filename):
             with archive.open(member) as unpacked:
-                yield from _values(allowance.portions(unpacked), most_each)
+                yield from _split_values(allowance.portions(unpacked), most_each)
 
 
 def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
@@ -134,23 +134,23 @@ def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
         )
 
 
-def _values(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
+def _split_values(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
     """Give the objects of JSON lines, or of whatever else holds objects."""
     first = next(portions, b"")
     line = first.lstrip()[: first.find(b"\n") + 1 or None].strip()
-    read = _lines if line.startswith(b"{") and line.endswith(b"}") else _balanced
-    for found in read(_again(first, portions), most_each):
+    read = _split_lines if line.startswith(b"{") and line.endswith(b"}") else _split_braces
+    for found in read(_chain(first, portions), most_each):
         files = sum(run.end() - run.start() for run in _FILES.finditer(found))
         _demand_size((len(found) - files) * WITH_FILES, most_each)
         yield found
 
 
-def _again(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
 
 
-def _lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
+def _split_lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
     """Give each line, so that a bad one spoils no other."""
     held = bytearray()
     for portion in portions:
@@ -164,7 +164,7 @@ def _lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
         yield bytes(held)
 
 
-def _balanced(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
+def _split_braces(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
     """Give each outermost object, found by its braces; what is outside of objects is passed over.
 
     A run of texts is one match: nothing that is written inside of them takes a step here.

@@ -11,16 +11,16 @@ from uuid import UUID
 
 from conversations.conf import conf
 from conversations.models import User
-from conversations.transfer.formats import as_record
+from conversations.transfer.formats import convert_to_record
 from conversations.transfer.importing import import_recording
-from conversations.transfer.record_fields import plain
+from conversations.transfer.record_fields import clean_text
 from conversations.transfer.recordings import (
     AlreadyImported,
     RecordError,
+    parse_recording,
     read_object,
-    recording_of,
 )
-from conversations.transfer.unpacking import UploadError, objects
+from conversations.transfer.unpacking import UploadError, read_objects
 
 #: Conversations of one file, and of them those that are named in the report.
 MOST, NAMED = 5_000, 200
@@ -51,12 +51,12 @@ class Report:
 
 def import_upload(*, user: User, file: IO[bytes], size: int, model: str) -> Report:
     """Import a file's conversations; raises UploadError when none can be read at all."""
-    with _alone(user.pk):
+    with _hold_upload(user.pk):
         return _import_file(user, file, size, model)
 
 
 @contextmanager
-def _alone(user_id: int) -> Iterator[None]:
+def _hold_upload(user_id: int) -> Iterator[None]:
     """Read one upload of a user at a time; raises UploadError for the second."""
     with _lock:
         if user_id in _reading:
@@ -76,7 +76,7 @@ def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
     report = Report()
     most = conf.max_import_unpacked
     try:
-        for number, line in enumerate(objects(file, most=most, most_each=most // PART), 1):
+        for number, line in enumerate(read_objects(file, most=most, most_each=most // PART), 1):
             if number > MOST:
                 report.stopped = f"Only the first {MOST:,} conversations were read."
                 break
@@ -95,7 +95,7 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
     try:
         found = read_object(line)
         name = _name(found) or name
-        recording = recording_of(as_record(found))
+        recording = parse_recording(convert_to_record(found))
         conversation = import_recording(user=user, recording=recording, model=model)
     except AlreadyImported:
         report.again += 1
@@ -110,4 +110,6 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
 def _name(found: dict[str, Any]) -> str:
     """Name a conversation as its export does."""
     names = (found.get(key) for key in ("title", "name", "id", "uuid"))
-    return next((plain(name)[:80] for name in names if isinstance(name, str) and name.strip()), "")
+    return next(
+        (clean_text(name)[:80] for name in names if isinstance(name, str) and name.strip()), ""
+    )

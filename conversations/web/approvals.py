@@ -15,8 +15,8 @@ from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.toolbox.approvals import ApprovalError
 from conversations.toolbox.approvals import decide_approval as decide_question
-from conversations.web.forms.chat import DecisionForm, problem
-from conversations.web.responses import back, person, refused
+from conversations.web.forms.chat import DecisionForm, describe_error
+from conversations.web.responses import answer_post, get_user, refuse_post
 
 _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 
@@ -25,16 +25,16 @@ _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 @require_POST
 def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take a person's decision; the turn goes on when it was the last one."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     form = DecisionForm(request.POST)
     if not form.is_valid():
-        return refused(request, conversation, problem(form))
+        return refuse_post(request, conversation, describe_error(form))
     try:
         turn = decide_question(conversation=conversation, actor_id=user.pk, **form.cleaned_data)
     except ApprovalError as error:
-        return refused(request, conversation, error.text, _STATUS[error.code])
+        return refuse_post(request, conversation, error.text, _STATUS[error.code])
     async_to_sync(announce)(conversation.pk, TurnChanged(turn.number))
     if turn.state == "tool_wait":
         dispatch.wake_turn(turn.pk)
-    return back(request, conversation)
+    return answer_post(request, conversation)

@@ -39,8 +39,8 @@ from conversations.transcript.words import explain_not_sent
 from conversations.turns import turns as services
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import waits
-from conversations.web.forms.chat import PromptForm, StartForm, problem
-from conversations.web.responses import back, person, refused
+from conversations.web.forms.chat import PromptForm, StartForm, describe_error
+from conversations.web.responses import answer_post, get_user, refuse_post
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @login_required
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    found = find_newest(person(request))
+    found = find_newest(get_user(request))
     return redirect("new_chat") if found is None else redirect("chat", found.public_id)
 
 
@@ -63,7 +63,7 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @require_safe
 def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The chat: its newest turns, those `before` or `after` one, or those around message `m`."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     page = paging.read_requested_page(conversation, request.GET)
     if page is not None and request.htmx:  # type: ignore[attr-defined]
         context = {"conversation": conversation, "transcript": page}
@@ -74,7 +74,7 @@ def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _page(
     request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
 ) -> dict[str, object]:
-    user = person(request)
+    user = get_user(request)
     models = list_enabled_models()
     chosen = preferences(user.preferences)
     model = chosen.model if chosen.model in models else conf.model
@@ -121,10 +121,10 @@ EXAMPLES = (
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """Begin a conversation with its first message; a repeated post finds the first one."""
-    user = person(request)
+    user = get_user(request)
     form = StartForm(request.POST)
     if not form.is_valid():
-        return _new_chat_error(request, problem(form))
+        return _new_chat_error(request, describe_error(form))
     stop = limits(user.pk, form.cleaned_data["model"] or conf.model).stop
     if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
         return _new_chat_error(request, explain_not_sent(stop.rule.period), 409)
@@ -158,31 +158,31 @@ def _new_chat_error(request: HttpRequest, text: str, status: int = 400) -> HttpR
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Store a message: its answer comes by the socket, or it waits for the end of another one."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     form = PromptForm(request.POST)
     if not form.is_valid():
-        return refused(request, conversation, problem(form))
+        return refuse_post(request, conversation, describe_error(form))
     stop = limits_of(conversation).stop
     if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
-        return refused(request, conversation, explain_not_sent(stop.rule.period), 409)
+        return refuse_post(request, conversation, explain_not_sent(stop.rule.period), 409)
     try:
         files = _files(request, form)
         said = form.cleaned_data | {"attachments": files}
         sent = services.send_prompt(conversation=conversation, **said)
     except (SendError, AttachmentError) as error:
         status = 409 if error.code == "queue_full" else 400
-        return refused(request, conversation, error.text, status)
+        return refuse_post(request, conversation, error.text, status)
     if waits(sent):
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
         dispatch.wake_turn(sent.pk)
-    return back(request, conversation, trigger="sent")
+    return answer_post(request, conversation, trigger="sent")
 
 
 def _files(request: HttpRequest, form: PromptForm) -> list[UUID]:
     """Name the files of a message; those that come with the form itself are kept first."""
     brought = request.FILES.getlist("files")
-    kept = store_uploads(owner_id=person(request).pk, files=brought) if brought else []
+    kept = store_uploads(owner_id=get_user(request).pk, files=brought) if brought else []
     return [*form.cleaned_data["attachments"], *kept]
 
 
@@ -190,18 +190,18 @@ def _files(request: HttpRequest, form: PromptForm) -> list[UUID]:
 @require_POST
 def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Ask the running turn to stop; stopping what has ended changes nothing."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     turn = find_live_turn(conversation)
     if turn is not None:
         services.request_stop(turn=turn)
         dispatch.stop_turn(turn)
-    return back(request, conversation)
+    return answer_post(request, conversation)
 
 
 @login_required
 @require_safe
 def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     context = {"conversation": conversation, "reduction": reduction_of(conversation, seq)}
     return render(request, "conversations/reduction.html", context)
 
@@ -210,7 +210,7 @@ def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 @require_safe
 def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     """Show a whole tool result as text."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     output = read_original(conversation.pk, id)
     if output is None:
         raise Http404("no such tool call")

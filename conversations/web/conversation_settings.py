@@ -13,14 +13,14 @@ from conversations.library.access import get_conversation
 from conversations.reductions.conversation_settings import change_settings
 from conversations.reductions.record_change import ManualChangeError
 from conversations.web.forms.conversation import ConversationForm
-from conversations.web.responses import person
+from conversations.web.responses import get_user
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the settings, or take new ones; errors stand at their fields."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     form = ConversationForm(conversation, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:

@@ -50,7 +50,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     return HttpResponse("\n".join(("ok", *words)), content_type="text/plain")
 
 
-class _Look:
+class _HealthCheck:
     """One look at a time, shared by all who ask while it goes on."""
 
     def __init__(self) -> None:
@@ -61,21 +61,21 @@ class _Look:
     def begin(self) -> Future[tuple[str, ...]]:
         with self._lock:
             if self._going is None or self._going.done():
-                self._going = self._pool.submit(_look_around)
+                self._going = self._pool.submit(_run_check)
             return self._going
 
 
-_look = _Look()
+_look = _HealthCheck()
 
 
-def _look_around() -> tuple[str, ...]:
+def _run_check() -> tuple[str, ...]:
     try:
-        return shortcomings()
+        return list_problems()
     finally:
         connection.close()
 
 
-def shortcomings() -> tuple[str, ...]:
+def list_problems() -> tuple[str, ...]:
     """Name what is wrong though requests can be served; raises when they cannot."""
     demand_undamaged()
     with connection.cursor() as cursor:

@@ -12,23 +12,23 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from conversations.web.forms.log_in import Counting, LogInForm, throttled
+from conversations.web.forms.log_in import CountedForm, LogInForm, describe_wait
 
 _Answer = TypeVar("_Answer", bound=HttpResponse)
 
 
-def answered(response: _Answer) -> _Answer:
+def set_throttle_status(response: _Answer) -> _Answer:
     """Give the page of a log-in its status, once attempts must wait."""
     form = (getattr(response, "context_data", None) or {}).get("form")
-    if isinstance(form, Counting) and form.wait:
+    if isinstance(form, CountedForm) and form.wait:
         response.status_code = 429
         response.headers["Retry-After"] = str(form.wait)
     return response
 
 
-def too_many(request: HttpRequest, seconds: int) -> HttpResponse:
+def answer_throttled(request: HttpRequest, seconds: int) -> HttpResponse:
     """Answer an attempt that must wait on a page of its own."""
-    response = render(request, "429.html", {"words": throttled(seconds)}, status=429)
+    response = render(request, "429.html", {"words": describe_wait(seconds)}, status=429)
     response.headers["Retry-After"] = str(seconds)
     return response
 
@@ -39,7 +39,7 @@ class LogIn(LoginView):
     redirect_authenticated_user = True
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        return answered(super().form_invalid(form))
+        return set_throttle_status(super().form_invalid(form))
 
 
 class LogInAgain(LogIn):

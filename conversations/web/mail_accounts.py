@@ -24,8 +24,8 @@ from conversations.toolbox.mail_accounts import (
 )
 from conversations.toolbox.mail_port import build_mail_access
 from conversations.web.forms.mail_account import ChangeMailForm, MailAccountForm
-from conversations.web.library.page_shell import frame, notice
-from conversations.web.responses import person
+from conversations.web.page_shell import add_notice, build_page_context
+from conversations.web.responses import get_user
 from tools.framework.errors import ToolError
 from tools.mail.accounts import Account
 from tools.mail.trial import try_account
@@ -44,11 +44,11 @@ def page(request: HttpRequest) -> HttpResponse:
         account = form.account()
         try:
             account = _try(account)
-            add_mail_account(owner_id=person(request).pk, account=account)
+            add_mail_account(owner_id=get_user(request).pk, account=account)
         except (ToolError, AccountRefused) as error:
             form.add_error(None, str(error))
         else:
-            notice(request, _("The account works and was added."))
+            add_notice(request, _("The account works and was added."))
             return redirect("mail_settings")
     return _shown(request, form, 400 if form.is_bound else 200)
 
@@ -58,7 +58,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Change an account's name, usual folder or secret, if it works then."""
-    owner = person(request).pk
+    owner = get_user(request).pk
     form = ChangeMailForm(request.POST, auto_id=f"id_{account_id}_%s")
     present = read_mail_account(owner, account_id)
     if present is None:
@@ -73,7 +73,7 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
         except (ToolError, AccountRefused) as error:
             form.add_error(None, str(error))
         else:
-            notice(request, _("The account works and was changed."))
+            add_notice(request, _("The account works and was changed."))
             return redirect("mail_settings")
     return _shown(request, MailAccountForm(), 400, (account_id, form))
 
@@ -82,9 +82,9 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Delete an account and its secret."""
-    if not remove_mail_account(owner_id=person(request).pk, public_id=account_id):
+    if not remove_mail_account(owner_id=get_user(request).pk, public_id=account_id):
         raise Http404("no such account")
-    notice(request, _("The account was removed, and its password erased."))
+    add_notice(request, _("The account was removed, and its password erased."))
     return redirect("mail_settings")
 
 
@@ -95,13 +95,13 @@ def _shown(
     changed: tuple[UUID, Form] | None = None,
 ) -> HttpResponse:
     rows = []
-    for row in list_mail_accounts(person(request).pk):
+    for row in list_mail_accounts(get_user(request).pk):
         own = ChangeMailForm(
             initial={"name": row.name, "folder": row.folder}, auto_id=f"id_{row.public_id}_%s"
         )
         is_changed = changed is not None and changed[0] == row.public_id
         rows.append((row, changed[1] if changed and is_changed else own))
-    context = frame(request) | {"tab": "mail", "form": form, "rows": rows}
+    context = build_page_context(request) | {"tab": "mail", "form": form, "rows": rows}
     return render(request, "conversations/settings/mail.html", context, status=status)
 
 

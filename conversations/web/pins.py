@@ -14,32 +14,32 @@ from conversations.reductions.pins import pin_originals, unpin_originals
 from conversations.reductions.reduction_page import get_transformation
 from conversations.reductions.removed_originals import is_manual, list_removed
 from conversations.reductions.shapes import PinState
-from conversations.web.reduction_replies import answered, answered_original
-from conversations.web.responses import person
+from conversations.web.reduction_replies import answer_change, answer_original_change
+from conversations.web.responses import get_user
 
 
 @login_required
 @require_POST
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Keep one original in full from now on; what was reduced is put back."""
-    return answered_original(request, public_id, pin_originals, PinState("", is_pinned=True))
+    return answer_original_change(request, public_id, pin_originals, PinState("", is_pinned=True))
 
 
 @login_required
 @require_POST
 def unpin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Let the next reductions take an original again."""
-    return answered_original(request, public_id, unpin_originals, PinState(""))
+    return answer_original_change(request, public_id, unpin_originals, PinState(""))
 
 
 @login_required
 @require_POST
 def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Keep everything in full that a reduction took."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     names = list_removed(conversation, get_transformation(conversation, seq))
-    return answered(
+    return answer_change(
         request,
         conversation,
         lambda: pin_originals(conversation_id=conversation.pk, actor_id=user.pk, ids=names),
@@ -50,11 +50,11 @@ def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 @require_POST
 def undo(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Take a change by hand back."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     if not is_manual(get_transformation(conversation, seq)):
         raise Http404("no change by hand")
-    return answered(
+    return answer_change(
         request,
         conversation,
         lambda: undo_change(conversation_id=conversation.pk, actor_id=user.pk, seq=seq),

@@ -18,7 +18,7 @@ from conversations.library.access import get_conversation
 from conversations.reductions.trial_subject import TrialError, build_subject, count_bytes
 from conversations.reductions.trials import trials
 from conversations.rendering.numbers import dollars
-from conversations.web.responses import person
+from conversations.web.responses import get_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the trial of the conversation, or begin one."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     problem = ""
     if request.method == "POST":
-        problem = begin(user.pk, conversation)
+        problem = start_trial(user.pk, conversation)
         if not problem:
             return redirect("lab", conversation.public_id)
-    context = shown(user.pk, conversation) | {"problem": problem}
+    context = build_context(user.pk, conversation) | {"problem": problem}
     if request.htmx and not problem:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/trial.html", context)
     return render(request, "conversations/lab.html", context, status=409 if problem else 200)
 
 
-def begin(user_id: int, conversation: Conversation) -> str:
+def start_trial(user_id: int, conversation: Conversation) -> str:
     """Begin a trial; give what stands against it, "" when it runs."""
     try:
         # Before anything is built: many requests at once must not each hold a long conversation.
@@ -53,7 +53,7 @@ def begin(user_id: int, conversation: Conversation) -> str:
     return ""
 
 
-def shown(user_id: int, conversation: Conversation) -> dict[str, Any]:
+def build_context(user_id: int, conversation: Conversation) -> dict[str, Any]:
     """Give what the page shows of the person's trial."""
     trial = trials.of(user_id, conversation.pk)
     if trial is None:
@@ -66,7 +66,7 @@ def shown(user_id: int, conversation: Conversation) -> dict[str, Any]:
         "is_old": trial.head != conversation.head,
         "names": [report.policy for report in reports],
         "own": trial.own,
-        "rows": rows(reports),
+        "rows": compare_reports(reports),
     }
 
 
@@ -80,7 +80,7 @@ class Row:
     best: tuple[int, ...] = ()
 
 
-def rows(reports: Sequence[Report]) -> list[Row]:
+def compare_reports(reports: Sequence[Report]) -> list[Row]:
     """Put the reports side by side."""
     if not reports:
         return []

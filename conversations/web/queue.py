@@ -25,24 +25,24 @@ from conversations.web import responses
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the first waiting message; where none waits any more nothing happens."""
-    conversation = get_conversation(responses.person(request), public_id)
+    conversation = get_conversation(responses.get_user(request), public_id)
     try:
         turn = send_next(conversation=conversation)
     except SendError as error:
-        return responses.refused(request, conversation, error.text, 409)
+        return responses.refuse_post(request, conversation, error.text, 409)
     if turn is not None:
         dispatch.wake_turn(turn.pk)
     async_to_sync(announce)(conversation.pk, QueueChanged())
-    return responses.back(request, conversation)
+    return responses.answer_post(request, conversation)
 
 
 @login_required
 @require_POST
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
     """Take a waiting message back; the page puts its text into the box, if that is wanted."""
-    conversation = get_conversation(responses.person(request), public_id)
+    conversation = get_conversation(responses.get_user(request), public_id)
     if not take_back(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."
-        return responses.refused(request, conversation, text, 409)
+        return responses.refuse_post(request, conversation, text, 409)
     async_to_sync(announce)(conversation.pk, QueueChanged())
-    return responses.back(request, conversation)
+    return responses.answer_post(request, conversation)

@@ -22,7 +22,7 @@ from conversations.library.access import get_conversation
 from conversations.live.publish import announce
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.shapes import PinState
-from conversations.web.responses import person
+from conversations.web.responses import get_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Transformation
@@ -32,13 +32,13 @@ PLACES = "#composer-error, #hand-error"
 Act = Callable[[], "Transformation | None"]
 
 
-def tell(conversation: Conversation, change: Transformation | None) -> None:
+def publish_change(conversation: Conversation, change: Transformation | None) -> None:
     """Show a change in every tab."""
     if change is not None and change.turn is not None:
         async_to_sync(announce)(conversation.pk, TurnClosed(change.turn.number))
 
 
-def answered(
+def answer_change(
     request: HttpRequest,
     conversation: Conversation,
     act: Act,
@@ -47,16 +47,16 @@ def answered(
 ) -> HttpResponse:
     """Do it, tell every tab, and give the button in its new state or the page."""
     try:
-        tell(conversation, act())
+        publish_change(conversation, act())
     except ManualChangeError as error:
-        return refused(request, conversation, error)
+        return refuse_change(request, conversation, error)
     if not request.htmx:  # type: ignore[attr-defined]
-        return redirect(next_page(request, conversation))
+        return redirect(read_next_page(request, conversation))
     context = {"conversation": conversation, "keep": keep}
     return render(request, f"conversations/_partials/{part}.html", context)
 
 
-def answered_original(
+def answer_original_change(
     request: HttpRequest,
     public_id: UUID,
     act: Callable[..., Transformation | None],
@@ -64,14 +64,14 @@ def answered_original(
     part: str = "kept",
 ) -> HttpResponse:
     """Do it with the original that the form names; `keep` is how its button stands then."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     name = request.POST.get("id", "")
     owned = {"conversation_id": conversation.pk, "actor_id": user.pk, "ids": [name]}
-    return answered(request, conversation, lambda: act(**owned), replace(keep, id=name), part)
+    return answer_change(request, conversation, lambda: act(**owned), replace(keep, id=name), part)
 
 
-def refused(
+def refuse_change(
     request: HttpRequest, conversation: Conversation, error: ManualChangeError
 ) -> HttpResponse:
     """Say why it was not done."""
@@ -80,7 +80,7 @@ def refused(
         context = {
             "conversation": conversation,
             "error": error.text,
-            "back": next_page(request, conversation),
+            "back": read_next_page(request, conversation),
         }
         return render(request, "conversations/refused.html", context, status=status)
     page = "conversations/_partials/send_error.html"
@@ -89,7 +89,7 @@ def refused(
     return response
 
 
-def next_page(request: HttpRequest, conversation: Conversation) -> str:
+def read_next_page(request: HttpRequest, conversation: Conversation) -> str:
     """Give the page the form stood on, if it is one of ours."""
     wanted = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) and wanted.startswith("/"):

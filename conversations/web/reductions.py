@@ -22,8 +22,12 @@ from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.reduction_page import read_reduction
 from conversations.reductions.shapes import PinState
 from conversations.runtime import dispatch
-from conversations.web.reduction_replies import answered_original, refused, tell
-from conversations.web.responses import person
+from conversations.web.reduction_replies import (
+    answer_original_change,
+    publish_change,
+    refuse_change,
+)
+from conversations.web.responses import get_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 @require_http_methods(["GET", "HEAD", "POST"])
 def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show what one choice would do; a post does exactly what was shown."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     wanted = request.POST.get("want") or request.GET.get("want", "")
     wanted = wanted if wanted in WANTED else WANTED[0]
@@ -54,7 +58,7 @@ def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
             )
     except ManualChangeError as error:
         return _page(request, conversation, wanted, error.text)
-    tell(conversation, row)
+    publish_change(conversation, row)
     return redirect("reduction", conversation.public_id, row.seq)
 
 
@@ -86,14 +90,14 @@ def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 
 
 def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     try:
         key, is_new = proposals.request_summary(
             conversation_id=conversation.pk, actor_id=user.pk, target=target
         )
     except ManualChangeError as error:
-        return refused(request, conversation, error)
+        return refuse_change(request, conversation, error)
     if is_new:
         dispatch.start_proposal(key)
     return _to_summary(conversation)
@@ -103,7 +107,7 @@ def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
 @require_POST
 def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Drop the words that were proposed; nothing is applied."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     proposals.discard_proposal(conversation_id=conversation.pk)
     return _to_summary(conversation)
@@ -119,7 +123,7 @@ def _to_summary(conversation: Conversation) -> HttpResponse:
 def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Leave one original out of what is sent."""
     keep = PinState("", is_left_out=True)
-    return answered_original(
+    return answer_original_change(
         request, public_id, manual_changes.exclude_originals, keep, part="left_out"
     )
 
@@ -128,7 +132,7 @@ def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send again what was left out."""
-    return answered_original(
+    return answer_original_change(
         request, public_id, manual_changes.include_originals, PinState(""), part="left_out"
     )
 
@@ -137,7 +141,7 @@ def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Put a person's words in a summary."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_conversation(user, public_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
@@ -153,5 +157,5 @@ def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
             "error": error.text,
         }
         return render(request, "conversations/reduction.html", context, status=409)
-    tell(conversation, row)
+    publish_change(conversation, row)
     return redirect("reduction", conversation.public_id, row.seq if row is not None else seq)

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from conversations.models import Conversation, User
 
 
-def person(request: HttpRequest) -> User:
+def get_user(request: HttpRequest) -> User:
     """Give the logged-in user of a view that requires one."""
     user = request.user
     assert not isinstance(user, AnonymousUser)  # noqa: S101
     return user
 
 
-def back(request: HttpRequest, conversation: Conversation, trigger: str = "") -> HttpResponse:
+def answer_post(
+    request: HttpRequest, conversation: Conversation, trigger: str = ""
+) -> HttpResponse:
     """Answer a post whose effect comes by the socket; without a script the page comes back."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat", conversation.public_id)
@@ -30,7 +32,7 @@ def back(request: HttpRequest, conversation: Conversation, trigger: str = "") ->
     return response
 
 
-def refused(
+def refuse_post(
     request: HttpRequest, conversation: Conversation, text: str, status: int = 400
 ) -> HttpResponse:
     """Say why a post was not done: where its form shows errors, or on a page."""

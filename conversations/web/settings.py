@@ -20,11 +20,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from conversations.accounts.people import end_sessions, keep_preferences
 from conversations.accounts.preferences import preferences
 from conversations.reductions.policy import list_numbers_or_problem
-from conversations.web.forms.log_in import NewPasswordForm, peer_of
+from conversations.web.forms.log_in import NewPasswordForm, read_peer
 from conversations.web.forms.settings import AppearanceForm, ChatForm, PreferenceForm, ShortcutsForm
-from conversations.web.library.page_shell import frame, notice
-from conversations.web.log_in import answered
-from conversations.web.responses import person
+from conversations.web.log_in import set_throttle_status
+from conversations.web.page_shell import add_notice, build_page_context
+from conversations.web.responses import get_user
 
 changing = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -57,23 +57,23 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def context(request: HttpRequest) -> HttpResponse:
     """Show the person's context policy as it counts, and what a chat may choose of it."""
-    found, problem = list_numbers_or_problem(person(request))
-    shown = frame(request) | {"tab": "context", "numbers": found, "problem": problem}
+    found, problem = list_numbers_or_problem(get_user(request))
+    shown = build_page_context(request) | {"tab": "context", "numbers": found, "problem": problem}
     return render(request, "conversations/settings/context.html", shown)
 
 
 def _page(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
     """Show a form of preferences, or store what was sent."""
-    user = person(request)
+    user = get_user(request)
     present = preferences(user.preferences)
     form = kind(present, request.POST if request.method == "POST" else None)
     if form.is_valid():
         keep_preferences(user_id=user.pk, changes=form.cleaned_data)
         if request.htmx:  # type: ignore[attr-defined]
             return HttpResponse(status=204)
-        notice(request, _("Saved."))
+        add_notice(request, _("Saved."))
         return redirect(f"{name}_settings")
-    shown = frame(request) | {"form": form, "tab": name}
+    shown = build_page_context(request) | {"form": form, "tab": name}
     status = 400 if form.is_bound else 200
     return render(request, f"conversations/settings/{name}.html", shown, status=status)
 
@@ -87,24 +87,28 @@ class Account(PasswordChangeView):
     form_class = NewPasswordForm
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"peer": peer_of(self.request)}
+        return super().get_form_kwargs() | {"peer": read_peer(self.request)}
 
     def form_invalid(self, form: Any) -> HttpResponse:
-        return answered(super().form_invalid(form))
+        return set_throttle_status(super().form_invalid(form))
 
     def form_valid(self, form: Any) -> HttpResponse:
-        notice(self.request, _("The password was changed. Other devices are logged out."))
+        add_notice(self.request, _("The password was changed. Other devices are logged out."))
         return super().form_valid(form)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | frame(self.request) | {"tab": "account"}
+        return (
+            super().get_context_data(**kwargs)
+            | build_page_context(self.request)
+            | {"tab": "account"}
+        )
 
 
 @login_required
 @require_POST
 def log_out_elsewhere(request: HttpRequest) -> HttpResponse:
     """End every session of the person but this one; sockets of the others close by themselves."""
-    user = end_sessions(user_id=person(request).pk)
+    user = end_sessions(user_id=get_user(request).pk)
     update_session_auth_hash(request, user)
-    notice(request, _("Other devices are logged out."))
+    add_notice(request, _("Other devices are logged out."))
     return redirect("account_settings")

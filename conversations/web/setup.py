@@ -22,15 +22,15 @@ from django.views.decorators.debug import sensitive_post_parameters
 from conversations.accounts.people import has_administrator
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
 from conversations.web.forms.chat import SetupForm
-from conversations.web.forms.log_in import peer_of
-from conversations.web.log_in import too_many
+from conversations.web.forms.log_in import read_peer
+from conversations.web.log_in import answer_throttled
 
 
 def _path() -> Path:
     return Path(settings.DATA_DIR) / "setup_token"
 
 
-def setup_token() -> str | None:
+def read_setup_token() -> str | None:
     """Give the token of the set-up link, made at the start; None once it is not needed."""
     if has_administrator():
         _path().unlink(missing_ok=True)
@@ -71,12 +71,12 @@ def page(request: HttpRequest, token: str) -> HttpResponse:
     if not known:
         raise Http404("no such page")
     try:
-        admit_log_in(peer=peer_of(request))
+        admit_log_in(peer=read_peer(request))
     except LogInThrottled as error:
-        return too_many(request, error.seconds)
+        return answer_throttled(request, error.seconds)
     if not constant_time_compare(token, known):
         raise Http404("no such page")
-    forgive_log_in(peer=peer_of(request))
+    forgive_log_in(peer=read_peer(request))
     form = SetupForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if _is_used_up():

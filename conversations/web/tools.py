@@ -12,14 +12,14 @@ from django.views.decorators.http import require_http_methods
 from conversations.library.access import get_conversation
 from conversations.toolbox.tool_access import choose_web_search, switch_tools
 from conversations.toolbox.tool_list import list_tools, read_search_choice
-from conversations.web.responses import person
+from conversations.web.responses import get_user
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the tools, or switch those that were shown on and off."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     rows, search = list_tools(conversation), read_search_choice(conversation)
     if request.method == "POST":
         # Only what the page offered, so that what came meanwhile is not switched off unseen.

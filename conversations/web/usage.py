@@ -27,9 +27,9 @@ from conversations.budgets.usage.statement import statement
 from conversations.conf import conf
 from conversations.library.access import find_live_turn, get_conversation, list_enabled_models
 from conversations.live.publish import tell_spending
-from conversations.web.library.page_shell import frame
-from conversations.web.library.streamed_downloads import download
-from conversations.web.responses import person
+from conversations.web.page_shell import build_page_context
+from conversations.web.responses import get_user
+from conversations.web.streamed_downloads import stream_download
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 @login_required
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    context = frame(request) | shown(person(request), span_of(request))
+    context = build_page_context(request) | build_usage_context(
+        get_user(request), read_span(request)
+    )
     return render(request, "conversations/usage.html", context)
 
 
@@ -46,10 +48,10 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_safe
 def calls(request: HttpRequest) -> HttpResponseBase:
     """Give the calls of the span as CSV, written while it is read."""
-    span = span_of(request)
+    span = read_span(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"
-    lines = csv_lines(statement(person(request), span))
-    return download(request, lines, name, "text/csv; charset=utf-8")
+    lines = csv_lines(statement(get_user(request), span))
+    return stream_download(request, lines, name, "text/csv; charset=utf-8")
 
 
 @login_required
@@ -62,29 +64,29 @@ def notices(request: HttpRequest) -> HttpResponse:
     """
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("usage")
-    conversation, found = _asked(request)
+    conversation, found = _read_limits(request)
     if found.key == request.GET.get("seen"):
         return HttpResponse(status=204)
-    return _told(request, conversation, found)
+    return _render_limits(request, conversation, found)
 
 
 @login_required
 @require_POST
 def put_away(request: HttpRequest) -> HttpResponse:
     """Put a notice away, in every tab."""
-    user = person(request)
+    user = get_user(request)
     put_notice_away(user_id=user.pk, name=request.POST.get("notice", ""))
     async_to_sync(tell_spending)(user.pk)
     user.refresh_from_db(fields=["preferences"])
-    conversation, found = _asked(request)
+    conversation, found = _read_limits(request)
     if request.htmx:  # type: ignore[attr-defined]
-        return _told(request, conversation, found)
+        return _render_limits(request, conversation, found)
     return redirect("chat", conversation.public_id) if conversation else redirect("new_chat")
 
 
-def _asked(request: HttpRequest) -> tuple[Conversation | None, Limits]:
+def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     """Give what the page that asks says: that of a conversation, else of a new one."""
-    user, name = person(request), request.GET.get("chat", "")
+    user, name = get_user(request), request.GET.get("chat", "")
     away = preferences(user.preferences)
     if not name:
         model = away.model if away.model in list_enabled_models() else conf.model
@@ -96,17 +98,19 @@ def _asked(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     return conversation, limits_of(conversation, put_away=away.put_away)
 
 
-def _told(request: HttpRequest, conversation: Conversation | None, found: Limits) -> HttpResponse:
+def _render_limits(
+    request: HttpRequest, conversation: Conversation | None, found: Limits
+) -> HttpResponse:
     is_live = conversation is not None and find_live_turn(conversation) is not None
     context = {"conversation": conversation, "limits": found, "has_live": is_live}
     return render(request, "conversations/_partials/limits_moved.html", context)
 
 
-def span_of(request: HttpRequest) -> days.Span:
+def read_span(request: HttpRequest) -> days.Span:
     return days.asked(request.GET.dict(), timezone.now().date())
 
 
-def shown(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
+def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
     """Give what a page about a person's spending shows."""
     usage = usage_of(user, span, is_named=is_named)
     return {

@@ -25,8 +25,8 @@ from conversations.transcript.paging import read_editable_prompt
 from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate, show_version
-from conversations.web.forms.chat import EditForm, VersionForm, problem
-from conversations.web.responses import back, person, refused
+from conversations.web.forms.chat import EditForm, VersionForm, describe_error
+from conversations.web.responses import answer_post, get_user, refuse_post
 
 if TYPE_CHECKING:
     from conversations.models import Turn
@@ -38,10 +38,10 @@ Act = Callable[[], "Turn"]
 @require_POST
 def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Answer the prompt of a turn once more, whether it ended well or not."""
-    turn = get_turn(person(request), public_id, number)
+    turn = get_turn(get_user(request), public_id, number)
     form = VersionForm(request.POST)
     if not form.is_valid():
-        return refused(request, turn.conversation, problem(form))
+        return refuse_post(request, turn.conversation, describe_error(form))
     name = form.cleaned_data["client_id"]
     return _done(request, turn, lambda: regenerate(turn=turn, client_id=name))
 
@@ -50,7 +50,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Let the cut answer of the last turn go on."""
-    turn = get_turn(person(request), public_id, number)
+    turn = get_turn(get_user(request), public_id, number)
     return _done(request, turn, lambda: continue_turn(turn=turn))
 
 
@@ -58,14 +58,14 @@ def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Give the form for other words, in place or as a page; send them as a new version."""
-    turn = get_turn(person(request), public_id, number)
+    turn = get_turn(get_user(request), public_id, number)
     found = read_editable_prompt(turn)
     if found is None:
         raise Http404("nothing to edit")
     if request.method == "POST":
         form = EditForm(request.POST, [part.place for part in found.parts])
         if not form.is_valid():
-            return refused(request, turn.conversation, problem(form))
+            return refuse_post(request, turn.conversation, describe_error(form))
         said = form.cleaned_data
         return _done(request, turn, lambda: edit_prompt(turn=turn, **said))
     context = {"conversation": turn.conversation, "draft": found, "client_id": uuid4()}
@@ -77,7 +77,7 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Show the path through another version of a turn."""
-    turn = get_turn(person(request), public_id, number)
+    turn = get_turn(get_user(request), public_id, number)
     return _done(request, turn, lambda: show_version(turn=turn), goal=turn)
 
 
@@ -85,14 +85,14 @@ def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Go on from a turn in a new conversation."""
-    turn = get_turn(person(request), public_id, number)
+    turn = get_turn(get_user(request), public_id, number)
     try:
         copy = fork_conversation(turn=turn)
     except SendError as error:
-        return refused(request, turn.conversation, error.text, 409)
+        return refuse_post(request, turn.conversation, error.text, 409)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat", copy.public_id)
-    response = back(request, copy)
+    response = answer_post(request, copy)
     response["HX-Redirect"] = reverse("chat", args=[copy.public_id])
     return response
 
@@ -103,14 +103,14 @@ def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) 
     try:
         found = act()
     except SendError as error:
-        return refused(request, conversation, error.text, 409)
+        return refuse_post(request, conversation, error.text, 409)
     async_to_sync(renew)(conversation.pk)
     if found.is_live:
         dispatch.wake_turn(found.pk)
     conversation.refresh_from_db()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(_address(goal or found))
-    response = back(request, conversation)
+    response = answer_post(request, conversation)
     if goal is not None and not is_near(conversation, goal.number):
         response["HX-Redirect"] = _address(goal)
     return response

@@ -29,7 +29,7 @@ from conversations.models import (
     ModelPrice,
     Reservation,
 )
-from conversations.web.health import DRIFT, shortcomings
+from conversations.web.health import DRIFT, list_problems
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import clean, member, play
 
@@ -149,10 +149,10 @@ def test_the_ledger_names_windows_that_differ_and_fails() -> None:
 
 
 def test_drift_is_seen_by_the_readiness_check_without_a_word_of_whose() -> None:
-    assert shortcomings() == ()
+    assert list_problems() == ()
     drifted()
     assert has_drift()
-    assert shortcomings() == (DRIFT,)
+    assert list_problems() == (DRIFT,)
 
 
 def test_a_reservation_of_which_its_window_knows_nothing_is_drift() -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from conversations.models import Conversation, Turn
-from conversations.web.library import streamed_downloads
+from conversations.web import streamed_downloads
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db

@@ -24,7 +24,7 @@ from conversations.accounts.throttle import (
     sweep_log_ins,
 )
 from conversations.models import FailedLogIns, User
-from conversations.web.setup import setup_token
+from conversations.web.setup import read_setup_token
 from tests.support import people_and_turns
 
 pytestmark = pytest.mark.django_db
@@ -198,7 +198,7 @@ def test_the_old_password_is_not_guessed_on_the_settings_page_either(ada: User) 
 def test_the_link_of_the_first_run_is_not_guessed(settings: Any, tmp_path: Any) -> None:
     User.objects.all().delete()
     settings.DATA_DIR, settings.AGENTWEB_LOG_IN_ATTEMPTS_OF_ADDRESS = tmp_path, 4
-    right = f"/setup/{setup_token()}/"
+    right = f"/setup/{read_setup_token()}/"
     client = Client()
     assert [client.get(right).status_code for _ in range(6)] == [200] * 6
     assert [client.get(f"/setup/{at}/").status_code for at in range(6)] == [404] * 4 + [429] * 2

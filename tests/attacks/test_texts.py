@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 
 from conversations.models import Budget, Conversation, User
-from conversations.rendering.visible import visible
+from conversations.rendering.visible import reveal_hidden
 from tests.attacks.sites import address, quiet_world, views, visitor, world
 from tests.support import people_and_turns, stored_turns
 from tests.support.one_database import ON_POSTGRES
@@ -215,6 +215,6 @@ def test_the_audit_shows_what_nobody_sees() -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_what_is_hidden_is_named_and_all_else_stays(name: str) -> None:
     text = TEXTS[name][:2_000]
-    shown = visible(text)
+    shown = reveal_hidden(text)
     assert not set(shown) & set("\0\u202e\u200b\U000e0041\ufeff\u2028")
-    assert visible("Grüße, 日本, 😀\n\tx") == "Grüße, 日本, 😀\n\tx"
+    assert reveal_hidden("Grüße, 日本, 😀\n\tx") == "Grüße, 日本, 😀\n\tx"

@@ -13,7 +13,7 @@ import pytest
 from agentweb.emulator.scenes.longform import _marked_up
 from agentweb.emulator.streaming.frames import Frame
 from agentweb.emulator.streaming.openloop import by_words, write_open_loop
-from conversations.rendering.markdown import html
+from conversations.rendering.markdown import convert_markdown
 
 pytestmark = pytest.mark.asyncio
 STAMP = re.compile(r"t[0-9A-Z]{10} ")
@@ -44,6 +44,6 @@ async def test_each_delta_has_a_stamp_and_the_text_is_the_same_without() -> None
 
 async def test_the_stamps_break_no_block_of_the_markdown() -> None:
     text = _marked_up(600)
-    plain, stamped = html(text), html("".join(await sent(text)))
+    plain, stamped = convert_markdown(text), convert_markdown("".join(await sent(text)))
     for block in ("<pre>", "<table>", "<td", "<li>", "<p>", "<h2>", "<strong>", "<a "):
         assert plain.count(block) == stamped.count(block) > 4

@@ -14,12 +14,12 @@ from conversations.context.policy.policy import Policy
 from conversations.context.steps import api_clearing
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
-from conversations.inspector.call_blocks import Absent, Row, projection, turns_of
-from conversations.inspector.call_index import admin_change, call_of_answer, spine
-from conversations.inspector.calls import CallPage, call_page, call_row
-from conversations.inspector.full_blocks import gone_page, whole
-from conversations.inspector.raw_request import request
-from conversations.inspector.sent_messages import traced
+from conversations.inspector.call_blocks import RemovedRow, Row, build_block_page, map_turns
+from conversations.inspector.call_index import find_call_of_answer, find_change_key, read_call_index
+from conversations.inspector.calls import CallPage, build_call_page, read_call
+from conversations.inspector.full_blocks import list_removed_blocks, read_full_block
+from conversations.inspector.raw_request import read_raw_request
+from conversations.inspector.sent_messages import trace_call
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Conversation
@@ -31,15 +31,15 @@ pytestmark = pytest.mark.django_db
 
 
 def page_of(conversation: Conversation, n: int, start: int = 0) -> CallPage:
-    found = spine(conversation)
-    named, row = found.call(n), call_row(conversation, found, n)
+    found = read_call_index(conversation)
+    named, row = found.call(n), read_call(conversation, found, n)
     assert named is not None
     assert row is not None
-    return call_page(found, named, row, None, start=start)
+    return build_call_page(found, named, row, None, start=start)
 
 
 def row_of(conversation: Conversation, n: int) -> ApiCall:
-    row = call_row(conversation, spine(conversation), n)
+    row = read_call(conversation, read_call_index(conversation), n)
     assert row is not None
     return row
 
@@ -49,9 +49,9 @@ def rows(page: CallPage) -> list[Row]:
     return [row for row in page.projection.rows if isinstance(row, Row)]
 
 
-def gaps(page: CallPage) -> list[Absent]:
+def gaps(page: CallPage) -> list[RemovedRow]:
     assert page.projection is not None
-    return [row for row in page.projection.rows if isinstance(row, Absent)]
+    return [row for row in page.projection.rows if isinstance(row, RemovedRow)]
 
 
 def summarised() -> tuple[Conversation, Lease]:
@@ -122,31 +122,31 @@ def test_what_a_summary_took_stands_as_one_row_that_opens() -> None:
     (gap,) = gaps(page)
     assert (gap.fate, gap.blocks, gap.messages) == ("summary", 1, 1)
     assert gap.words.startswith("In summary: turn 1, 1 message, ")
-    found = traced(row_of(conversation, 2)).found
-    sides, after = gone_page(found, gap.step, gap.fate, turns_of(conversation), 0)
+    found = trace_call(row_of(conversation, 2)).found
+    sides, after = list_removed_blocks(found, gap.step, gap.fate, map_turns(conversation), 0)
     assert [(side.label, side.text, side.turn) for side in sides] == [
         ("Answer", "Here you are.", 1)
     ]
     assert after is None
-    assert gone_page(found, gap.step, "left out", {}, 0) == ([], None)
+    assert list_removed_blocks(found, gap.step, "left out", {}, 0) == ([], None)
 
 
 def test_a_block_is_shown_beside_its_original() -> None:
     played = stored_turns.played()
-    found = traced(row_of(played.conversation, 3)).found
+    found = trace_call(row_of(played.conversation, 3)).found
     held = frozenset({"toolu_1"})
-    shown = whole(found, 3, turns_of(played.conversation), (frozenset(), held))
+    shown = read_full_block(found, 3, map_turns(played.conversation), (frozenset(), held))
     assert shown is not None
     assert (shown.original, shown.sent, shown.has_original) == (stored_turns.LONG, "short", True)
     assert shown.keep is not None
     assert (shown.keep.id, shown.keep.is_pinned, shown.row.is_pinned) == ("toolu_1", True, False)
-    first = whole(found, 0, {}, (frozenset({1}), frozenset()))
+    first = read_full_block(found, 0, {}, (frozenset({1}), frozenset()))
     assert first is not None
     assert (first.has_original, first.row.is_pinned) == (False, True)
     assert first.keep is not None
     assert first.keep.id == "msg_1"
-    assert whole(found, 4, {}, (frozenset(), frozenset())) is None
-    assert whole(found, -1, {}, (frozenset(), frozenset())) is None
+    assert read_full_block(found, 4, {}, (frozenset(), frozenset())) is None
+    assert read_full_block(found, -1, {}, (frozenset(), frozenset())) is None
 
 
 def test_a_pin_counts_for_the_calls_behind_it() -> None:
@@ -238,16 +238,16 @@ def test_damaged_rows_give_a_problem_in_words() -> None:
     conversation = stored_turns.played().conversation
     call = row_of(conversation, 3)
     call.tip = 77
-    found = spine(conversation)
+    found = read_call_index(conversation)
     named = found.call(3)
     assert named is not None
-    page = call_page(found, named, call, None)
+    page = build_call_page(found, named, call, None)
     assert page.problem == "KeyError: 77"
     assert (page.projection, page.proof, page.composition) == (None, None, None)
     assert page.parameters is not None
     call.envelope.text = "[]"
-    assert call_page(found, named, call, None).parameters is None
-    shown = request(call)
+    assert build_call_page(found, named, call, None).parameters is None
+    shown = read_raw_request(call)
     assert shown.problem == "KeyError: 77"
 
 
@@ -255,35 +255,35 @@ def test_a_changed_body_is_seen() -> None:
     conversation = stored_turns.played().conversation
     call = row_of(conversation, 1)
     call.body_digest = "sha256:0"
-    found = spine(conversation)
+    found = read_call_index(conversation)
     named = found.call(1)
     assert named is not None
-    page = call_page(found, named, call, None)
+    page = build_call_page(found, named, call, None)
     assert page.proof is not None
     assert not page.proof.is_same
-    assert not request(call).is_same
+    assert not read_raw_request(call).is_same
 
 
 def test_the_raw_request_is_the_one_sent_and_its_readable_form_is_bounded() -> None:
     conversation = stored_turns.played(result="x" * 50_000).conversation
     call = row_of(conversation, 1)
-    shown = request(call)
+    shown = read_raw_request(call)
     assert (shown.is_same, shown.problem) == (True, "")
     assert wire.decode(shown.text) == wire.decode(shown.rebuilt.body)
     lease = people_and_turns.begun(people_and_turns.person("bob"), "y" * 9_000)
     people_and_turns.answered(lease)
-    long = request(row_of(people_and_turns.conversation_of(lease), 1))
+    long = read_raw_request(row_of(people_and_turns.conversation_of(lease), 1))
     assert "… (and 7,000 characters more)" in long.text
     assert "y" * 9_000 in long.rebuilt.body
 
 
 def test_an_answer_leads_to_its_call_and_a_change_to_its_row() -> None:
     played = stored_turns.played()
-    assert [call_of_answer(played.conversation, seq) for seq in (1, 2, 6)] == [None, 1, 3]
+    assert [find_call_of_answer(played.conversation, seq) for seq in (1, 2, 6)] == [None, 1, 3]
     other = stored_turns.played("bob")
-    assert call_of_answer(other.conversation, 6) == 3
-    assert admin_change(played.conversation, 4) is not None
-    assert admin_change(played.conversation, 3) is None
+    assert find_call_of_answer(other.conversation, 6) == 3
+    assert find_change_key(played.conversation, 4) is not None
+    assert find_change_key(played.conversation, 3) is None
 
 
 def test_a_lost_call_and_one_that_failed_show_what_is_known() -> None:
@@ -302,6 +302,6 @@ def test_a_lost_call_and_one_that_failed_show_what_is_known() -> None:
 
 def test_a_projection_of_nothing_is_empty() -> None:
     conversation = stored_turns.played().conversation
-    found = traced(row_of(conversation, 1)).found
-    empty = projection(type(found)(found.view, (), (), 0), {}, frozenset())
+    found = trace_call(row_of(conversation, 1)).found
+    empty = build_block_page(type(found)(found.view, (), (), 0), {}, frozenset())
     assert (empty.rows, empty.total, empty.last, empty.after) == ((), 0, 0, None)

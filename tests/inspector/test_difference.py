@@ -7,10 +7,10 @@ import pytest
 from conversations.context.policy.policy import Policy
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks, Trigger
-from conversations.inspector.call_index import spine
-from conversations.inspector.calls import call_row
-from conversations.inspector.difference import Altered, Difference, Run, Same, difference
-from conversations.inspector.sent_messages import traced
+from conversations.inspector.call_index import read_call_index
+from conversations.inspector.calls import read_call
+from conversations.inspector.difference import Altered, Difference, Run, Same, compare_calls
+from conversations.inspector.sent_messages import trace_call
 from conversations.log import append
 from conversations.models import ApiCall, Conversation
 from conversations.reductions.word_diff import MAX_PAIRS, DiffBudget, Piece, compare_texts
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.django_db
 
 
 def row_of(conversation: Conversation, n: int) -> ApiCall:
-    row = call_row(conversation, spine(conversation), n)
+    row = read_call(conversation, read_call_index(conversation), n)
     assert row is not None
     return row
 
 
 def compare(conversation: Conversation, a: int, b: int) -> Difference:
     one, other = row_of(conversation, a), row_of(conversation, b)
-    return difference(one, other, traced(one), traced(other))
+    return compare_calls(one, other, trace_call(one), trace_call(other))
 
 
 def test_a_difference_counts_what_was_added_removed_and_altered() -> None:
@@ -89,7 +89,7 @@ def test_parameters_that_differ_are_named() -> None:
     values |= {"max_tokens": 9, "tools": [{"name": "a", "description": "b"}]}
     values["system"] = [{"type": "text", "text": "Be brief and kind."}]
     other.envelope.text, other.binding = wire.encode(values), "sha256:1"
-    found = difference(one, other, traced(one), traced(other))
+    found = compare_calls(one, other, trace_call(one), trace_call(other))
     assert [each.name for each in found.parameters] == ["system", "max_tokens", "tool a"]
     assert found.prefix is None
 

@@ -14,15 +14,19 @@ from django.test.utils import CaptureQueriesContext
 from conversations.charts import Chart
 from conversations.context.policy.policy import PRESETS
 from conversations.inspector import charts
-from conversations.inspector.call_index import Spine, spine
-from conversations.inspector.composition import PARTS, composition, scaled
-from conversations.inspector.current_context import ahead_of, entries_of, now
-from conversations.inspector.forecast import outlook
-from conversations.inspector.timeline import PAGE, Timeline, timeline
+from conversations.inspector.call_index import CallIndex, read_call_index
+from conversations.inspector.composition import PARTS, build_composition, scale_parts
+from conversations.inspector.current_context import (
+    read_current_context,
+    read_entries,
+    read_forecast,
+)
+from conversations.inspector.forecast import build_forecast
+from conversations.inspector.timeline import PAGE, Timeline, build_timeline
 from conversations.log import leases
 from conversations.models import Conversation, Message, Transformation
 from conversations.transfer.importing import import_recording
-from conversations.transfer.recordings import recording_of
+from conversations.transfer.recordings import parse_recording
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 
@@ -48,8 +52,8 @@ def order(found: Timeline) -> list[tuple[str, int]]:
     ]
 
 
-def shown(found: Spine, **more: Any) -> list[tuple[str, int]]:
-    return order(timeline(found, **more))
+def shown(found: CallIndex, **more: Any) -> list[tuple[str, int]]:
+    return order(build_timeline(found, **more))
 
 
 def long_conversation(size: int, name: str = "ada") -> Conversation:
@@ -78,7 +82,7 @@ def regenerated() -> tuple[Conversation, int]:
 def test_changes_stand_between_the_calls_they_came_between() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    found = timeline(spine(conversation))
+    found = build_timeline(read_call_index(conversation))
     assert order(found) == [
         ("call", 3), ("change", 5), ("call", 2), ("change", 4), ("call", 1),
     ]  # fmt: skip
@@ -95,7 +99,7 @@ def test_changes_stand_between_the_calls_they_came_between() -> None:
 
 
 def test_what_was_rejected_freed_nothing_and_names_its_call() -> None:
-    found = spine(stored_turns.played().conversation)
+    found = read_call_index(stored_turns.played().conversation)
     compaction, summary = found.changes
     assert (compaction.outcome, compaction.call) == ("applied", None)
     assert compaction.freed == compaction.before - compaction.after > 0
@@ -104,13 +108,13 @@ def test_what_was_rejected_freed_nothing_and_names_its_call() -> None:
 
 def test_only_calls_of_the_shown_path_are_shown_unless_all_are_asked_for() -> None:
     conversation, _ = regenerated()
-    found = spine(conversation)
+    found = read_call_index(conversation)
     on_path = [call.n for call in found.calls if call.is_on_path]
     assert on_path == [4]
-    page = timeline(found)
+    page = build_timeline(found)
     assert order(page) == [("call", 4)]
     assert page.elsewhere == 5
-    every = timeline(found, is_all=True)
+    every = build_timeline(found, is_all=True)
     assert order(every) == [
         ("call", 4), ("call", 3), ("change", 5), ("call", 2), ("change", 4), ("call", 1),
     ]  # fmt: skip
@@ -118,7 +122,7 @@ def test_only_calls_of_the_shown_path_are_shown_unless_all_are_asked_for() -> No
 
 def test_the_call_before_lies_on_the_way_that_led_to_a_call() -> None:
     conversation, last_of_other = regenerated()
-    found = spine(conversation)
+    found = read_call_index(conversation)
     other, newest = found.calls[last_of_other - 1], found.calls[3]
     assert found.before(other) is found.calls[0]
     # The first answer's call asked the same prompt, but its answer is on the other branch.
@@ -130,10 +134,10 @@ def test_pages_join_without_gap_or_overlap(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("conversations.inspector.timeline.PAGE", 2)
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    found = spine(conversation)
-    first = timeline(found)
+    found = read_call_index(conversation)
+    first = build_timeline(found)
     assert first.earlier == 2
-    second = timeline(found, before=first.earlier)
+    second = build_timeline(found, before=first.earlier)
     assert second.earlier is None
     together = order(first) + order(second)
     assert together == [("call", 3), ("change", 5), ("call", 2), ("change", 4), ("call", 1)]
@@ -141,9 +145,9 @@ def test_pages_join_without_gap_or_overlap(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_thousand_calls_cost_as_many_queries_as_one() -> None:
     short, long = long_conversation(1), long_conversation(PAGE + 10, "bob")
-    few = queries(lambda: timeline(spine(short)))
-    assert queries(lambda: timeline(spine(long))) == few == 3
-    page = timeline(spine(long))
+    few = queries(lambda: build_timeline(read_call_index(short)))
+    assert queries(lambda: build_timeline(read_call_index(long))) == few == 3
+    page = build_timeline(read_call_index(long))
     assert page.earlier is not None
     assert len(order(page)) == PAGE
 
@@ -153,9 +157,9 @@ def test_rows_that_are_missing_are_told_and_not_an_error() -> None:
     conversation.refresh_from_db()
     Conversation.objects.filter(pk=conversation.pk).update(tip=conversation.tip + 40)
     conversation.refresh_from_db()
-    found = spine(conversation)
+    found = read_call_index(conversation)
     assert found.is_broken
-    assert timeline(found).is_broken
+    assert build_timeline(found).is_broken
     assert shown(found) == []
     assert len(shown(found, is_all=True)) == 5
 
@@ -164,22 +168,22 @@ def test_a_call_without_a_result_is_running_or_in_doubt() -> None:
     lease = people_and_turns.begun()
     people_and_turns.opened(lease)
     conversation = people_and_turns.conversation_of(lease)
-    (call,) = spine(conversation).calls
+    (call,) = read_call_index(conversation).calls
     assert (call.status, call.tokens_in, call.cached_percent) == ("running", None, None)
     conversation.turns.update(state="interrupted")
-    (call,) = spine(conversation).calls
+    (call,) = read_call_index(conversation).calls
     assert call.status == "in doubt"
-    assert charts.size(spine(conversation).calls, (), None, address).is_empty
+    assert charts.draw_sizes(read_call_index(conversation).calls, (), None, address).is_empty
 
 
 def test_an_imported_conversation_has_no_calls_and_a_context_all_the_same() -> None:
-    recording = recording_of({"id": "a", "messages": [{"role": "user", "content": "Hello"}]})
+    recording = parse_recording({"id": "a", "messages": [{"role": "user", "content": "Hello"}]})
     conversation = import_recording(
         user=people_and_turns.person(), recording=recording, model=stored_turns.MODEL
     )
-    assert spine(conversation).calls == ()
-    assert order(timeline(spine(conversation))) == []
-    found = now(conversation)
+    assert read_call_index(conversation).calls == ()
+    assert order(build_timeline(read_call_index(conversation))) == []
+    found = read_current_context(conversation)
     assert found.composition is not None
     assert (found.composition.source, found.has_reductions) == ("estimated", False)
     assert found.ahead is not None
@@ -188,7 +192,7 @@ def test_an_imported_conversation_has_no_calls_and_a_context_all_the_same() -> N
 def test_the_present_is_weighed_and_what_comes_is_said() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    found = now(conversation)
+    found = read_current_context(conversation)
     assert found.composition is not None
     assert found.composition.tokens == 1_350
     assert sum(part.tokens for part in found.composition.segments) == 1_350
@@ -199,14 +203,14 @@ def test_the_present_is_weighed_and_what_comes_is_said() -> None:
 def test_a_damaged_log_gives_a_problem_in_words() -> None:
     conversation = stored_turns.played().conversation
     Conversation.objects.filter(pk=conversation.pk).update(tip=99)
-    found = now(Conversation.objects.get(pk=conversation.pk))
+    found = read_current_context(Conversation.objects.get(pk=conversation.pk))
     assert (found.composition, found.problem) == (None, "KeyError: 99")
 
 
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("window", [32_000, 200_000, 1_000_000])
 def test_every_policy_says_what_it_will_do(name: str, window: int) -> None:
-    found = outlook(PRESETS[name], window)
+    found = build_forecast(PRESETS[name], window)
     assert found.steps
     limits = [step.tokens for step in found.steps if step.tokens]
     assert all(0 < limit < window for limit in limits)
@@ -218,7 +222,9 @@ def test_every_policy_says_what_it_will_do(name: str, window: int) -> None:
 def test_the_parts_of_a_bar_fill_it_without_gap() -> None:
     parts = {part: 100 * (at + 1) for at, part in enumerate(PARTS)}
     for total in (None, 1, 999, 5_000):
-        bar = composition(parts, 10_000, total=total, ahead=outlook(PRESETS["classic"], 10_000))
+        bar = build_composition(
+            parts, 10_000, total=total, ahead=build_forecast(PRESETS["classic"], 10_000)
+        )
         at = 0.0
         for part in bar.segments:
             assert float(part.x) == pytest.approx(at, abs=0.02)
@@ -226,9 +232,9 @@ def test_the_parts_of_a_bar_fill_it_without_gap() -> None:
         assert bar.tokens == (sum(parts.values()) if total is None else total)
         assert bar.free == 10_000 - bar.tokens
         assert bar.end <= 10_000
-    assert scaled({"prompts": 1, "answers": 1}, 7) == {"prompts": 4, "answers": 3}
-    assert scaled({}, 5) == {}
-    large = composition({"prompts": 10_000}, 1_000_000, total=None)
+    assert scale_parts({"prompts": 1, "answers": 1}, 7) == {"prompts": 4, "answers": 3}
+    assert scale_parts({}, 5) == {}
+    large = build_composition({"prompts": 10_000}, 1_000_000, total=None)
     assert large.end < large.window
     assert float(large.segments[0].width) > 20
 
@@ -236,27 +242,27 @@ def test_the_parts_of_a_bar_fill_it_without_gap() -> None:
 def test_charts_have_a_point_for_each_call_and_no_more_than_they_may() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    found = spine(conversation)
-    chart = charts.size(found.calls, found.changes, ahead_of(conversation), address)
+    found = read_call_index(conversation)
+    chart = charts.draw_sizes(found.calls, found.changes, read_forecast(conversation), address)
     assert [row.label for row in chart.rows] == ["#1", "#3"]
     (mark,) = chart.marks
     assert "compaction" in mark.text
-    assert len(charts.cost(found.calls).rows) == 3
-    assert [row.cells for row in charts.cached(found.calls).rows] == [("200", "100", "1k")] * 2
+    assert len(charts.draw_cost(found.calls).rows) == 3
+    assert [row.cells for row in charts.draw_cache(found.calls).rows] == [("200", "100", "1k")] * 2
     many = [replace(found.calls[0], n=n, fresh=n % 700) for n in range(1, 3_001)]
-    few = charts.sampled(many)
+    few = charts.sample_calls(many)
     assert len(few) == charts.MOST
     assert few[-1] is many[-1]
     assert max(call.tokens_in or 0 for call in few) == max(call.tokens_in or 0 for call in many)
     assert all(one.n < other.n for one, other in pairwise(few))
-    assert len(charts.size(many, (), None, address).rows) == charts.MOST
+    assert len(charts.draw_sizes(many, (), None, address).rows) == charts.MOST
 
 
 def test_the_parts_of_each_call_are_those_of_its_view() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    found = spine(conversation)
-    chart: Chart = charts.kinds(entries_of(conversation), found.calls)
+    found = read_call_index(conversation)
+    chart: Chart = charts.draw_kinds(read_entries(conversation), found.calls)
     assert [row.label for row in chart.rows] == ["#1", "#3"]
     names = [each.name for each in chart.legend]
     assert names == ["Messages of people", "Answers and calls", "Tool results"]

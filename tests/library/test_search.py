@@ -20,7 +20,7 @@ from conversations.log import search_terms
 from conversations.log.search_index import install_index, rebuild_index
 from conversations.models import Conversation, Message, SearchText, User
 from conversations.transfer.importing import import_recording
-from conversations.transfer.recordings import recording_of
+from conversations.transfer.recordings import parse_recording
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def talk(owner: User, *texts: str, title: str = "Talk", name: str = "") -> Conve
     roles = ("user", "assistant")
     messages = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
     name = name or f"r{Conversation.objects.count()}"
-    recording = recording_of({"id": name, "title": title, "messages": messages})
+    recording = parse_recording({"id": name, "title": title, "messages": messages})
     return import_recording(user=owner, recording=recording, model=stored_turns.MODEL)
 
 

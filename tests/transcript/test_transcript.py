@@ -21,7 +21,7 @@ from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Live, Round
 from conversations.transcript.words import describe_ending, explain_ending
 from conversations.transfer.importing import import_recording
-from conversations.transfer.recordings import recording_of
+from conversations.transfer.recordings import parse_recording
 from conversations.turns import drafts, tool_calls, turns
 from tests.support import people_and_turns, stored_turns
 
@@ -124,7 +124,7 @@ def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
     said = [{"role": "user", "content": [*broken_images(), {"type": "text", "text": "see"}]}]
     record = {"id": "r1", "messages": [*said, {"role": "assistant", "content": "ok"}]}
     conversation = import_recording(
-        user=people_and_turns.person(), recording=recording_of(record), model=stored_turns.MODEL
+        user=people_and_turns.person(), recording=parse_recording(record), model=stored_turns.MODEL
     )
     (turn,) = transcript.read_transcript(conversation).turns
     assert turn.files == ()

@@ -17,10 +17,10 @@ from conversations.log.search_index import rebuild_index
 from conversations.models import Attachment, Blob, Conversation, User
 from conversations.transcript import transcript
 from conversations.transfer import unpacking
-from conversations.transfer.exports import FORMS, record
+from conversations.transfer.exports import FORMS, write_record
 from conversations.transfer.importing import import_recording
-from conversations.transfer.recordings import RecordError, read_record, recording_of
-from conversations.transfer.unpacking import UploadError, objects
+from conversations.transfer.recordings import RecordError, parse_recording, read_record
+from conversations.transfer.unpacking import UploadError, read_objects
 from tests.support import people_and_turns, small_files, stored_turns
 from tests.support.attached_files import NOTES, PDF, PNG, chat, kept, started, view_of
 
@@ -41,7 +41,7 @@ def exported(conversation: Conversation, form: str) -> str:
 def imported(user: User, *blocks: Any) -> Conversation:
     said = [{"role": "user", "content": [*blocks, {"type": "text", "text": "Look."}]}]
     line = {"id": "r1", "messages": [*said, {"role": "assistant", "content": "ok"}]}
-    return import_recording(user=user, recording=recording_of(line), model=stored_turns.MODEL)
+    return import_recording(user=user, recording=parse_recording(line), model=stored_turns.MODEL)
 
 
 def body_of(conversation: Conversation) -> str:
@@ -52,7 +52,7 @@ def test_what_is_exported_is_imported_as_the_same_bytes(user: User) -> None:
     files = [kept(user), kept(user, PDF, "a.pdf"), kept(user, NOTES, "n.txt"), kept(user)]
     turn = started(user, *files)
     people_and_turns.answered(people_and_turns.claimed(turn))
-    line = "".join(record(chat(turn))).encode()
+    line = "".join(write_record(chat(turn))).encode()
     assert line.count(DATA.encode()) == 2
     bob = people_and_turns.person("bob")
     copy = import_recording(user=bob, recording=read_record(line), model=stored_turns.MODEL)
@@ -142,7 +142,7 @@ def test_search_finds_what_files_are_called_and_what_texts_say(user: User) -> No
 
 def test_the_data_of_files_counts_apart_where_an_upload_is_bounded() -> None:
     def read(text: bytes) -> int:
-        return len(list(objects(io.BytesIO(text), most=10**9, most_each=20_000)))
+        return len(list(read_objects(io.BytesIO(text), most=10**9, most_each=20_000)))
 
     inside = b'{"data":"' + b"A" * 60_000 + b'","text":"' + b"b " * 9_000 + b'"}'
     assert read(inside) == read(b"[" + inside + b"]") == 1

@@ -16,9 +16,9 @@ from conversations.context.view import wire
 from conversations.library.conversations import archive_conversation, delete_conversation
 from conversations.library.search import search_messages
 from conversations.models import Conversation, Message
-from conversations.transfer.exports import FORMS, all_of, file_name
+from conversations.transfer.exports import FORMS, list_exported, name_file
 from conversations.transfer.importing import import_recording
-from conversations.transfer.recordings import read_record, recording_of
+from conversations.transfer.recordings import parse_recording, read_record
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.tags import acting, names
@@ -129,7 +129,7 @@ def test_a_file_name_is_one_whatever_the_title_is() -> None:
     conversation = hostile().conversation
     for title in (HOSTILE, "../../etc/passwd", "a\r\nX: y", "", "日本 語", "x" * 200, "…", "."):
         conversation.title = title[:200]
-        name = file_name(conversation, "md")
+        name = name_file(conversation, "md")
         assert name.endswith(f"-{str(conversation.public_id)[:8]}.md")
         assert not set(name) & set("/\\\r\n\"'<>: ")
         assert len(name) < 90
@@ -140,7 +140,7 @@ def test_all_is_what_is_ones_own_and_not_in_the_trash() -> None:
     stored_turns.played("bob")
     archive_conversation(conversation=archived.conversation, is_archived=True)
     delete_conversation(conversation=thrown.conversation)
-    assert list(all_of(mine.user)) == [mine.conversation, archived.conversation]
+    assert list(list_exported(mine.user)) == [mine.conversation, archived.conversation]
 
 
 def test_times_and_titles_of_a_record_are_taken_over_when_they_can_be_true() -> None:
@@ -148,7 +148,7 @@ def test_times_and_titles_of_a_record_are_taken_over_when_they_can_be_true() -> 
         record = {"id": name, "messages": [{"role": "user", "content": "Hi"}]} | values
         owner = people_and_turns.User.objects.get_or_create(username="ada")[0]
         return import_recording(
-            user=owner, recording=recording_of(record), model=stored_turns.MODEL
+            user=owner, recording=parse_recording(record), model=stored_turns.MODEL
         )
 
     dated = put("a", created_at="2024-05-01T10:00:00Z", updated_at="2024-05-02T10:00:00.5+02:00")

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from conversations.transfer import unpacking
-from conversations.transfer.unpacking import UploadError, objects
+from conversations.transfer.unpacking import UploadError, read_objects
 
 MOST = 1_000_000
 
 
 def found(raw: bytes, most: int = MOST, most_each: int = MOST) -> list[Any]:
-    return [json.loads(each) for each in objects(io.BytesIO(raw), most=most, most_each=most_each)]
+    return [
+        json.loads(each) for each in read_objects(io.BytesIO(raw), most=most, most_each=most_each)
+    ]
 
 
 def refused(raw: bytes, most: int = MOST) -> str:
@@ -109,7 +111,7 @@ def test_a_damaged_file_is_read_or_refused_but_never_an_error() -> None:
     refusals = []
     for raw in raws:
         try:
-            list(objects(io.BytesIO(raw), most=MOST, most_each=MOST))
+            list(read_objects(io.BytesIO(raw), most=MOST, most_each=MOST))
         except UploadError as error:
             refusals.append(error.text)
     assert len(refusals) > len(raws) // 4

@@ -14,7 +14,7 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation, Message, User
-from conversations.transfer.exports import record
+from conversations.transfer.exports import write_record
 from conversations.transfer.unpacking import UploadError
 from conversations.transfer.uploads import Report, import_upload
 from tests.support import people_and_turns, stored_turns
@@ -112,7 +112,7 @@ def test_what_is_in_the_trash_is_not_imported_beside_itself() -> None:
 
 def test_an_export_of_ours_comes_back() -> None:
     played = stored_turns.played()
-    line = "".join(record(played.conversation, with_events=True)).encode()
+    line = "".join(write_record(played.conversation, with_events=True)).encode()
     archive = zipped(**{"conversations.jsonl": line * 2, "md__a.md": b"#", "html__a_json": b"{}"})
     report = put(archive, people_and_turns.person("bob"))
     assert (report.imported, report.again, report.refused) == (1, 1, 0)
@@ -286,13 +286,13 @@ def test_foreign_records_without_an_id_are_told_apart_by_what_is_in_them(made: A
 
 def test_ones_own_export_adds_nothing_beside_what_is_there() -> None:
     played = stored_turns.played()
-    line = "".join(record(played.conversation)).encode()
+    line = "".join(write_record(played.conversation)).encode()
     assert (put(line).imported, put(line).again) == (0, 1)
     assert Conversation.objects.get() == played.conversation
     bob = people_and_turns.person("bob")
     assert put(line, bob).imported == 1
     (copy,) = Conversation.objects.filter(owner=bob)
-    assert put("".join(record(copy)).encode(), bob).again == 1
+    assert put("".join(write_record(copy)).encode(), bob).again == 1
 
 
 def test_a_user_uploads_one_file_at_a_time() -> None:

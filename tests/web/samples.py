@@ -13,7 +13,7 @@ from conversations.budgets.notices import BudgetPill, Limits, Notice
 from conversations.log.tree import Versions
 from conversations.models import Conversation
 from conversations.reductions.shapes import Change, PinState, Reduction
-from conversations.rendering import plain, render
+from conversations.rendering import render_markdown, render_plain
 from conversations.transcript.queue import Queue, Waiting
 from conversations.transcript.shapes import (
     Bookmark,
@@ -71,8 +71,8 @@ def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -
         number=number,
         markers=(marker(words), marker(words, outcome="rejected")),
         thinking=words,
-        html=render(text),
-        tail=render(words) if is_live else "",
+        html=render_markdown(text),
+        tail=render_markdown(words) if is_live else "",
         tools=(tool(words), tool(words, number=2, state="error")),
         is_live=is_live,
         tokens=1_234,
@@ -86,7 +86,7 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
     return Turn(
         number=number,
         id="t",
-        prompt_html=plain(words),
+        prompt_html=render_plain(words),
         files=(),
         rounds=(round_(words), round_(words, number=2, is_live=is_live)),
         state=state,

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_look", health._Look())
+    monkeypatch.setattr(health, "_look", health._HealthCheck())
 
 
 def test_a_site_that_is_well_says_ok() -> None:
@@ -42,7 +42,7 @@ def test_without_a_database_it_is_not_ready_and_names_nothing(
     def down() -> tuple[str, ...]:
         raise OperationalError("could not connect to host 10.0.0.1 as hunter2")
 
-    monkeypatch.setattr(health, "shortcomings", down)
+    monkeypatch.setattr(health, "list_problems", down)
     answer = Client().get("/healthz/ready")
     assert (answer.status_code, answer.content) == (503, health.NO_ANSWER.encode())
     assert Client().get("/healthz/live").status_code == 200
@@ -59,7 +59,7 @@ def test_a_database_that_hangs_holds_one_thread_however_many_ask(
         answers.wait(120)
         return ()
 
-    monkeypatch.setattr(health, "shortcomings", hang)
+    monkeypatch.setattr(health, "list_problems", hang)
     monkeypatch.setattr(health, "LOOK_SECONDS", 0.05)
     assert [Client().get("/healthz/ready").status_code for _ in range(5)] == [503] * 5
     assert len(began) == 1

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from conversations.models import User
-from conversations.web.setup import setup_token
+from conversations.web.setup import read_setup_token
 from tests.support import people_and_turns
 
 PASSWORD = "quite a long password 7"
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, settings: Any, db: None) -> Path:
 
 
 def link() -> str:
-    token = setup_token()
+    token = read_setup_token()
     assert token
     return f"/setup/{token}/"
 
@@ -47,7 +47,7 @@ def test_the_link_works_once() -> None:
     assert Client().get(url).status_code == 404
     assert Client().post(url, FORM | {"username": "second"}).status_code == 404
     assert User.objects.count() == 1
-    assert setup_token() is None
+    assert read_setup_token() is None
 
 
 @pytest.mark.parametrize("token", ["wrong", "%00", "é", "x" * 5_000, "%20", "None"])
@@ -65,7 +65,7 @@ def test_a_visit_makes_no_token(folder: Path) -> None:
 
 def test_a_token_that_was_lost_is_made_anew_and_the_empty_one_is_none(folder: Path) -> None:
     (folder / "setup_token").write_text("", encoding="ascii")
-    assert len(setup_token() or "") > 20
+    assert len(read_setup_token() or "") > 20
     assert Client().get("/setup//").status_code == 404
 
 
@@ -75,7 +75,7 @@ def test_where_an_administrator_is_there_is_no_set_up(folder: Path) -> None:
     assert Client().get(url).status_code == 404
     assert Client().post(url, FORM | {"username": "second"}).status_code == 404
     assert User.objects.count() == 1
-    assert setup_token() is None
+    assert read_setup_token() is None
     assert not (folder / "setup_token").exists()
 
 

@@ -15,7 +15,7 @@ from agentweb.server_process import only_one, run
 from agentweb.startup import demand_fit_address, demand_guards, demand_room, demand_sound
 from conversations.audit.anchors import anchor_at_end
 from conversations.conf import conf
-from conversations.web.setup import setup_token
+from conversations.web.setup import read_setup_token
 
 
 def port_number(text: str) -> int:
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         return emulator
 
     def serve(self, host: str, port: int, *, opens: bool) -> None:
-        token = setup_token()
+        token = read_setup_token()
         with giving("web"):
             run(
                 host,

@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.models import Conversation, User
-from conversations.transfer.exports import FORMS, all_of
+from conversations.transfer.exports import FORMS, list_exported
 
 
 class Command(BaseCommand):
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             user = User.objects.filter(username=user_name).first()
             if user is None:
                 raise CommandError(f"there is no user {user_name!r}", returncode=2)
-            return list(all_of(user))
+            return list(list_exported(user))
         try:
             rows = Conversation.objects.filter(public_id=UUID(name or ""))
         except ValueError:

@@ -14,11 +14,11 @@ from django.utils.text import slugify
 
 from conversations.library.access import list_owned
 from conversations.models import Conversation, User
-from conversations.transfer.exports.markdown import markdown
-from conversations.transfer.exports.page import page
-from conversations.transfer.exports.record import record
+from conversations.transfer.exports.markdown import write_markdown
+from conversations.transfer.exports.page import write_page
+from conversations.transfer.exports.record import write_record
 
-__all__ = ["FORMS", "Form", "all_of", "file_name", "record"]
+__all__ = ["FORMS", "Form", "list_exported", "name_file", "write_record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Form:
 
 
 FORMS = {
-    "md": Form("text/markdown; charset=utf-8", markdown),
-    "html": Form("text/html; charset=utf-8", page),
-    "json": Form("application/json; charset=utf-8", record),
+    "md": Form("text/markdown; charset=utf-8", write_markdown),
+    "html": Form("text/html; charset=utf-8", write_page),
+    "json": Form("application/json; charset=utf-8", write_record),
 }
 
 
-def all_of(user: User) -> Iterator[Conversation]:
+def list_exported(user: User) -> Iterator[Conversation]:
     """Give the user's conversations, the first one first."""
     keys = list(list_owned(user).order_by("created_at", "pk").values_list("pk", flat=True))
     for key in keys:
@@ -43,7 +43,7 @@ def all_of(user: User) -> Iterator[Conversation]:
             yield found
 
 
-def file_name(conversation: Conversation, form: str) -> str:
+def name_file(conversation: Conversation, form: str) -> str:
     """Name a file after the title; the id keeps two of one title apart."""
     words = slugify(conversation.title, allow_unicode=True)[:60].strip("-_") or "conversation"
     return f"{words}-{str(conversation.public_id)[:8]}.{form}"

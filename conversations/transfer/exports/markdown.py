@@ -18,10 +18,10 @@ from conversations.log.entries import events, messages, tip_path
 from conversations.models import Conversation, Message, Transformation
 
 
-def markdown(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
+def write_markdown(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
     """Give the document in pieces."""
-    yield f"# {_line(conversation.title) or 'New chat'}\n\n"
-    yield f"{conversation.created_at:%Y-%m-%d %H:%M} UTC · {_line(conversation.model)}\n"
+    yield f"# {_flatten(conversation.title) or 'New chat'}\n\n"
+    yield f"{conversation.created_at:%Y-%m-%d %H:%M} UTC · {_flatten(conversation.model)}\n"
     if conversation.instructions:
         yield f"\n## Instructions\n\n{conversation.instructions.strip()}\n"
     rows: Iterator[Message | Transformation] = messages(conversation)
@@ -33,7 +33,7 @@ def markdown(conversation: Conversation, *, with_events: bool = False) -> Iterat
         if row.seq not in path:
             continue
         if isinstance(row, Transformation):
-            yield _event(row)
+            yield _format_event(row)
             continue
         if row.kind == Message.Kind.PROMPT and row.turn_id in ours:
             yield "\n*Continued*\n"
@@ -46,48 +46,48 @@ def markdown(conversation: Conversation, *, with_events: bool = False) -> Iterat
         is_prompt = row.kind == Message.Kind.PROMPT
         blocks = spelled(conversation, row.content) if is_prompt else wire.decode(row.content)
         for block in blocks:
-            yield _block(block)
+            yield _format_block(block)
 
 
-def _event(row: Transformation) -> str:
+def _format_event(row: Transformation) -> str:
     sizes = f"{row.tokens_before:,} → {row.tokens_after:,} tokens"
     what = f"{row.kind}, {row.outcome}: {sizes} · {row.note}"
-    return f"\n> *Context: {_line(what)}*\n"
+    return f"\n> *Context: {_flatten(what)}*\n"
 
 
-def _block(block: dict[str, Any]) -> str:
+def _format_block(block: dict[str, Any]) -> str:
     match block["type"]:
         case "text":
             return f"\n{str(block['text']).strip()}\n"
         case "tool_use":
             value = wire.encode(block.get("input"))
-            return f"\n**Tool** {_code(str(block.get('name')))}\n{_fenced(value, 'json')}"
+            return f"\n**Tool** {_format_code(str(block.get('name')))}\n{_fence(value, 'json')}"
         case "tool_result":
             name = "**Error**" if block.get("is_error") else "**Result**"
-            return f"\n{name}\n{_fenced(_text(block.get('content')))}"
+            return f"\n{name}\n{_fence(_format_text(block.get('content')))}"
         case "thinking" | "redacted_thinking":
             return ""
         case "document" if (text := text_of(block)) is not None:
-            return f"\n*{_line(described(block))}*\n{_fenced(text)}"
+            return f"\n*{_flatten(described(block))}*\n{_fence(text)}"
         case _:
-            return f"\n*{_line(described(block))}*\n"
+            return f"\n*{_flatten(described(block))}*\n"
 
 
-def _text(content: object) -> str:
+def _format_text(content: object) -> str:
     if not isinstance(content, list):
         return str(content or "")
     parts = (b.get("text", f"[{b.get('type')}]") for b in content if isinstance(b, dict))
     return "\n\n".join(str(part) for part in parts)
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _fence(text: str, language: str = "") -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
     return f"\n{fence}{language}\n{text.rstrip()}\n{fence}\n"
 
 
-def _code(text: str) -> str:
-    return f"`{_line(text).replace('`', '')}`"
+def _format_code(text: str) -> str:
+    return f"`{_flatten(text).replace('`', '')}`"
 
 
-def _line(text: str) -> str:
+def _flatten(text: str) -> str:
     return " ".join(text.split())

@@ -20,7 +20,7 @@ from conversations.transcript import transcript
 from conversations.transcript.shapes import Turn
 
 
-def page(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
+def write_page(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
     """Give the document in pieces."""
     context: dict[str, object] = {"conversation": conversation}
     yield render_to_string("conversations/exports/head.html", context)
@@ -29,12 +29,12 @@ def page(conversation: Conversation, *, with_events: bool = False) -> Iterator[s
         rows = conversation.turns.filter(pk__in=keys[at : at + transcript.PAGE])
         found = list(rows.order_by("number").select_related("draft"))
         for turn in transcript.build_turns(conversation, found, None):
-            shown = _with_files(conversation, turn if with_events else _plain(turn))
+            shown = _embed_files(conversation, turn if with_events else _strip_controls(turn))
             yield render_to_string("conversations/exports/turn.html", {"turn": shown})
     yield render_to_string("conversations/exports/foot.html", context)
 
 
-def _with_files(conversation: Conversation, turn: Turn) -> Turn:
+def _embed_files(conversation: Conversation, turn: Turn) -> Turn:
     """Put the images in the page itself; what cannot be shown in it is named."""
     ids = [file.id for file in turn.files if file.is_image and file.id]
     data = data_urls(conversation, ids)
@@ -42,5 +42,5 @@ def _with_files(conversation: Conversation, turn: Turn) -> Turn:
     return replace(turn, files=tuple(files))
 
 
-def _plain(turn: Turn) -> Turn:
+def _strip_controls(turn: Turn) -> Turn:
     return replace(turn, rounds=tuple(replace(row, markers=()) for row in turn.rounds))

@@ -17,39 +17,41 @@ from conversations.log.named_texts import whole
 from conversations.models import Conversation, Message, Transformation
 
 
-def record(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
+def write_record(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
     """Give the line in pieces, its line break last."""
     head = {
         "id": str(conversation.public_id),
         "title": conversation.title,
         "model": conversation.model,
-        "created_at": _time(conversation.created_at),
-        "updated_at": _time(conversation.updated_at),
+        "created_at": _format_time(conversation.created_at),
+        "updated_at": _format_time(conversation.updated_at),
         "system": conversation.instructions or None,
     }
     path = tip_path(conversation)
     others: list[int] = []
     yield wire.encode(head)[:-1]
     yield ',"messages":'
-    yield from _array(_shown(conversation, path, others))
+    yield from _join_array(_shown(conversation, path, others))
     if others:
         yield ',"branches":'
-        yield from _array(_message(row) for row in messages(conversation) if row.seq in others)
+        yield from _join_array(
+            _format_message(row) for row in messages(conversation) if row.seq in others
+        )
     if with_events:
         yield ',"events":'
-        yield from _array(_event(row) for row in events(conversation))
+        yield from _join_array(_format_event(row) for row in events(conversation))
     yield "}\n"
 
 
 def _shown(conversation: Conversation, path: set[int], others: list[int]) -> Iterator[str]:
     for row in messages(conversation):
         if row.seq in path:
-            yield _message(row)
+            yield _format_message(row)
         else:
             others.append(row.seq)
 
 
-def _array(elements: Iterable[str]) -> Iterator[str]:
+def _join_array(elements: Iterable[str]) -> Iterator[str]:
     before = "["
     for element in elements:
         yield before + element
@@ -57,18 +59,18 @@ def _array(elements: Iterable[str]) -> Iterator[str]:
     yield "[]" if before == "[" else "]"
 
 
-def _message(row: Message) -> str:
+def _format_message(row: Message) -> str:
     role = "assistant" if row.kind == Message.Kind.ANSWER else "user"
-    head = {"role": role, "seq": row.seq, "parent": row.parent, "at": _time(row.created_at)}
+    head = {"role": role, "seq": row.seq, "parent": row.parent, "at": _format_time(row.created_at)}
     content = whole(row.conversation_id, row.content) if row.kind == "prompt" else row.content
     return f'{wire.encode(head)[:-1]},"content":{content}}}'
 
 
-def _event(row: Transformation) -> str:
+def _format_event(row: Transformation) -> str:
     head = {
         "seq": row.seq,
         "parent": row.parent,
-        "at": _time(row.created_at),
+        "at": _format_time(row.created_at),
         "kind": row.kind,
         "outcome": row.outcome,
         "number": row.number,
@@ -83,5 +85,5 @@ def _event(row: Transformation) -> str:
     return f'{wire.encode(head)[:-1]},"edits":{row.edits}}}'
 
 
-def _time(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return at.isoformat()

@@ -15,13 +15,13 @@ from conversations.transfer.recordings import RecordError
 Record = dict[str, Any]
 #: The field by which a format is told, and what makes a record of it.
 FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
-    ("mapping", chatgpt.record),
-    ("chat_messages", claude_ai.record),
+    ("mapping", chatgpt.convert_chatgpt),
+    ("chat_messages", claude_ai.convert_claude_ai),
     ("messages", lambda found: found),
 )
 
 
-def as_record(found: Record) -> Record:
+def convert_to_record(found: Record) -> Record:
     """Give an exported conversation as a record; raises RecordError."""
     for name, reader in FORMATS:
         if name in found:

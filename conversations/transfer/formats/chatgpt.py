@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from conversations.transfer.formats.text_messages import messages, record_id, texts
+from conversations.transfer.formats.text_messages import build_messages, build_record_id, join_texts
 from conversations.transfer.recordings import RecordError
 
 ROLES = ("user", "assistant")
 
 
-def record(found: dict[str, Any]) -> dict[str, Any]:
+def convert_chatgpt(found: dict[str, Any]) -> dict[str, Any]:
     """Give a conversation as a record; raises RecordError."""
     return {
-        "id": record_id("chatgpt", found, "conversation_id", "id"),
+        "id": build_record_id("chatgpt", found, "conversation_id", "id"),
         "title": found.get("title"),
         "created_at": _time(found.get("create_time")),
         "updated_at": _time(found.get("update_time")),
-        "messages": messages(_said(found)),
+        "messages": build_messages(_list_texts(found)),
     }
 
 
-def _said(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for message in _branch(found):
+def _list_texts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for message in _list_branch(found):
         author = message.get("author")
         role = author.get("role") if isinstance(author, dict) else None
         # An answer to someone else is a call of a tool.
@@ -33,12 +33,12 @@ def _said(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield str(role), _text(message.get("content"))
 
 
-def _branch(found: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_branch(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Follow the parents from the last message that was shown."""
     mapping = found.get("mapping")
     if not isinstance(mapping, dict):
         raise RecordError('"mapping" must be an object')
-    at = found.get("current_node") or _newest_leaf(mapping)
+    at = found.get("current_node") or _find_newest_leaf(mapping)
     seen: set[object] = set()
     branch: list[dict[str, Any]] = []
     while isinstance(at, str) and at not in seen and isinstance(mapping.get(at), dict):
@@ -50,7 +50,7 @@ def _branch(found: dict[str, Any]) -> list[dict[str, Any]]:
     return branch[::-1]
 
 
-def _newest_leaf(mapping: dict[str, Any]) -> str | None:
+def _find_newest_leaf(mapping: dict[str, Any]) -> str | None:
     leaves = [
         name
         for name, node in mapping.items()
@@ -70,7 +70,7 @@ def _text(content: object) -> str:
     match content.get("content_type"):
         case "text" | "multimodal_text":
             parts = content.get("parts")
-            return texts(map(_part, parts)) if isinstance(parts, list) else ""
+            return join_texts(map(_part, parts)) if isinstance(parts, list) else ""
         case "code":
             return f"```\n{content.get('text') or ''}\n```"
         case _:

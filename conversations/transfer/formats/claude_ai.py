@@ -5,39 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conversations.transfer.formats.text_messages import listed, messages, record_id, texts
+from conversations.transfer.formats.text_messages import (
+    build_messages,
+    build_record_id,
+    join_texts,
+    list_objects,
+)
 
 ROLES = {"human": "user", "assistant": "assistant"}
 
 
-def record(found: dict[str, Any]) -> dict[str, Any]:
+def convert_claude_ai(found: dict[str, Any]) -> dict[str, Any]:
     """Give a conversation as a record; raises RecordError."""
     return {
-        "id": record_id("claude", found, "uuid"),
+        "id": build_record_id("claude", found, "uuid"),
         "title": found.get("name"),
         "created_at": found.get("created_at"),
         "updated_at": found.get("updated_at"),
-        "messages": messages(_said(found)),
+        "messages": build_messages(_list_texts(found)),
     }
 
 
-def _said(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for message in listed(found.get("chat_messages")):
+def _list_texts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for message in list_objects(found.get("chat_messages")):
         role = ROLES.get(str(message.get("sender")))
         if role is not None:
-            yield role, texts([_text(message), *_attached(message)])
+            yield role, join_texts([_text(message), *_list_attached(message)])
 
 
 def _text(message: dict[str, Any]) -> str:
     """Give the text of the blocks; older exports have it beside them."""
-    blocks = listed(message.get("content"))
-    found = texts(block.get("text") for block in blocks if block.get("type") == "text")
+    blocks = list_objects(message.get("content"))
+    found = join_texts(block.get("text") for block in blocks if block.get("type") == "text")
     return found or str(message.get("text") or "")
 
 
-def _attached(message: dict[str, Any]) -> Iterator[str]:
-    for each in listed(message.get("attachments")):
+def _list_attached(message: dict[str, Any]) -> Iterator[str]:
+    for each in list_objects(message.get("attachments")):
         name, content = each.get("file_name") or "file", each.get("extracted_content")
         yield f"[{name}]\n{content}" if isinstance(content, str) and content else f"[{name}]"
-    for each in listed(message.get("files")):
+    for each in list_objects(message.get("files")):
         yield f"[{each.get('file_name') or 'file'}]"

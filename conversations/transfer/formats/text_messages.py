@@ -11,7 +11,7 @@ from conversations.transfer.recordings import RecordError
 BEGINS = "(The conversation begins with an answer.)"
 
 
-def messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+def build_messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """Make messages of (role, text); a conversation begins with its user."""
     found = [{"role": role, "content": text} for role, text in said if text.strip()]
     if not found:
@@ -21,17 +21,17 @@ def messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     return found
 
 
-def record_id(program: str, found: dict[str, Any], *names: str) -> str:
+def build_record_id(program: str, found: dict[str, Any], *names: str) -> str:
     """Name a record by its id there; without one by its content, so that no two are one."""
     values = (found.get(name) for name in names)
     own = next((value for value in values if isinstance(value, str) and value.strip()), "")
     return f"{program}:{own or wire.digest(wire.encode(found))}"
 
 
-def texts(parts: Iterable[Any]) -> str:
+def join_texts(parts: Iterable[Any]) -> str:
     return "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
 
 
-def listed(value: object) -> list[dict[str, Any]]:
+def list_objects(value: object) -> list[dict[str, Any]]:
     """Give the objects of a list, if it is one."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

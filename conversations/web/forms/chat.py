@@ -85,7 +85,7 @@ class EditForm(forms.Form):
         return self.cleaned_data["client_id"] or uuid.uuid4()
 
 
-def problem(form: forms.Form) -> str:
+def describe_error(form: forms.Form) -> str:
     """Give the first thing that is wrong with a form."""
     return str(next(iter(form.errors.values()))[0])
 

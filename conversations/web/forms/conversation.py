@@ -73,7 +73,7 @@ class ConversationForm(forms.Form):
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
         own = conversation.policy if isinstance(conversation.policy, dict) else {}
         known = {"model": conversation.model, "instructions": conversation.instructions}
-        super().__init__(data, initial=known | {name: shown_value(own[name]) for name in own})
+        super().__init__(data, initial=known | {name: format_value(own[name]) for name in own})
         self.owner = conversation.owner
         base, self.allowed = inherited_policy(conversation), allowed_of(self.owner)
         models = forms.ChoiceField(
@@ -86,7 +86,7 @@ class ConversationForm(forms.Form):
         self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         for name in POLICY_FIELDS:
-            self.fields[name] = number_field(name, getattr(base, name))
+            self.fields[name] = build_number_field(name, getattr(base, name))
             self.fields[name].help_text = _with_limits(name, self.allowed)
             if self.allowed.is_fixed(name):
                 self.fields[name].disabled = True
@@ -101,13 +101,15 @@ class ConversationForm(forms.Form):
     def has_numbers(self) -> bool:
         """Whether a number is set or wrong, so that they are shown."""
         fields = [self[name] for name in POLICY_FIELDS]
-        return any(is_given(field.value()) or field.errors for field in fields)
+        return any(is_filled(field.value()) or field.errors for field in fields)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `change_settings` takes."""
         given = self.cleaned_data
-        policy = {name: value_of(given[name]) for name in POLICY_FIELDS if is_given(given[name])}
+        policy = {
+            name: parse_value(given[name]) for name in POLICY_FIELDS if is_filled(given[name])
+        }
         if given[PRESET]:
             policy[PRESET] = given[PRESET]
         return {"model": given["model"], "instructions": given["instructions"], "policy": policy}
@@ -145,7 +147,7 @@ def _with_limits(name: str, allowed: Allowed) -> str:
     return f"{told} {_('Your account allows %(least)s to %(most)s.') % words}"
 
 
-def number_field(name: str, value: Any) -> forms.Field:
+def build_number_field(name: str, value: Any) -> forms.Field:
     """Make the field of a number that is inherited, as `value`, while it is empty."""
     help_text = _NUMBERS.get(name, "")
     label = capfirst(name.replace("_", " "))
@@ -162,12 +164,12 @@ def number_field(name: str, value: Any) -> forms.Field:
     )
 
 
-def is_given(value: Any) -> bool:
+def is_filled(value: Any) -> bool:
     """Say whether a field was filled in."""
     return value is not None and value != ""
 
 
-def value_of(value: Any) -> Any:
+def parse_value(value: Any) -> Any:
     """Give a cleaned value as the policy takes it."""
     match value:
         case "yes" | "no":
@@ -178,7 +180,7 @@ def value_of(value: Any) -> Any:
             return value
 
 
-def shown_value(value: Any) -> Any:
+def format_value(value: Any) -> Any:
     """Give a stored value as the form shows it."""
     match value:
         case bool():

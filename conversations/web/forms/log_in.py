@@ -17,12 +17,12 @@ from django.views.decorators.debug import sensitive_variables
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
 
 
-def peer_of(request: HttpRequest) -> str:
+def read_peer(request: HttpRequest) -> str:
     """Give the address that counts: what the server says of the connection."""
     return str(request.META.get("REMOTE_ADDR") or "")
 
 
-def throttled(seconds: int) -> str:
+def describe_wait(seconds: int) -> str:
     """Say how long log-ins are refused."""
     minutes = -(-seconds // 60)
     wait = (
@@ -36,7 +36,7 @@ def throttled(seconds: int) -> str:
     ) % {"wait": wait}
 
 
-class Counting(forms.Form):
+class CountedForm(forms.Form):
     """A form whose attempts are counted."""
 
     #: Seconds until another attempt is looked at.
@@ -49,19 +49,19 @@ class Counting(forms.Form):
             admit_log_in(peer=peer, name=name)
         except LogInThrottled as error:
             self.wait = error.seconds
-            raise forms.ValidationError(throttled(error.seconds), code=error.code) from error
+            raise forms.ValidationError(describe_wait(error.seconds), code=error.code) from error
         yield
         forgive_log_in(peer=peer, name=name)
 
 
-class LogInForm(Counting, AuthenticationForm):
+class LogInForm(CountedForm, AuthenticationForm):
     @sensitive_variables()
     def clean(self) -> dict[str, Any]:
         name, password = (self.cleaned_data.get(field) for field in ("username", "password"))
         if not name or not password:
             return super().clean() or {}
         assert self.request is not None  # noqa: S101
-        with self.counted(peer=peer_of(self.request), name=name):
+        with self.counted(peer=read_peer(self.request), name=name):
             return super().clean() or {}
 
 
@@ -69,7 +69,7 @@ class StaffLogInForm(LogInForm, AdminAuthenticationForm):
     """The admin's own: who is not staff is told the same as who typed a wrong password."""
 
 
-class NewPasswordForm(Counting, PasswordChangeForm):
+class NewPasswordForm(CountedForm, PasswordChangeForm):
     """A new password; the old one is guessed no more often here than at the log-in."""
 
     def __init__(self, *args: Any, peer: str = "", **kwargs: Any) -> None:

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from conversations.accounts.reading_log import CONTENT, record_reading
 from conversations.library.access import get_any_conversation, get_conversation
-from conversations.web.responses import person
+from conversations.web.responses import get_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -32,9 +32,9 @@ class Subject:
         return reverse(route, args=[self.conversation.public_id, *args])
 
 
-def subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool) -> Subject:
+def open_subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool) -> Subject:
     """Give a conversation to its owner, or to a reviewer once the reading is recorded; else 404."""
-    reader = person(request)
+    reader = get_user(request)
     if not is_review:
         return Subject(get_conversation(reader, public_id))
     if not reader.is_staff:

@@ -10,17 +10,17 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from conversations.inspector.call_blocks import turns_of
-from conversations.inspector.call_index import Called, spine
-from conversations.inspector.calls import call_page, call_row
-from conversations.inspector.current_context import ahead_of
-from conversations.inspector.full_blocks import gone_page, whole
-from conversations.inspector.raw_request import request as request_of
-from conversations.inspector.sent_messages import Traced, traced, unless_damaged
+from conversations.inspector.call_blocks import map_turns
+from conversations.inspector.call_index import CallRow, read_call_index
+from conversations.inspector.calls import build_call_page, read_call
+from conversations.inspector.current_context import read_forecast
+from conversations.inspector.full_blocks import list_removed_blocks, read_full_block
+from conversations.inspector.raw_request import read_raw_request as request_of
+from conversations.inspector.sent_messages import TracedCall, catch_damage, trace_call
 from conversations.log.rebuild import rebuilt
 from conversations.reductions.pins import list_pins
-from conversations.web.inspector.access import Subject, subject
-from conversations.web.inspector.timeline import FOLDER, number
+from conversations.web.inspector.access import Subject, open_subject
+from conversations.web.inspector.timeline import FOLDER, parse_number
 
 if TYPE_CHECKING:
     from conversations.models import ApiCall
@@ -32,12 +32,12 @@ FATES = ("summary", "left out", "thinking")
 @require_safe
 def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
     """One call: what was sent, block by block, and all figures."""
-    seen = subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
-    found = spine(seen.conversation)
-    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
-    ahead = ahead_of(seen.conversation)
-    start = number(request.GET.get("from")) or 0
-    page = call_page(found, named, row, ahead, start=start)
+    seen = open_subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
+    found = read_call_index(seen.conversation)
+    named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
+    ahead = read_forecast(seen.conversation)
+    start = parse_number(request.GET.get("from")) or 0
+    page = build_call_page(found, named, row, ahead, start=start)
     return render(request, f"{FOLDER}/call.html", _context(seen, page=page, call=named))
 
 
@@ -47,13 +47,13 @@ def block(
     request: HttpRequest, public_id: UUID, n: int, index: int, *, is_review: bool = False
 ) -> HttpResponse:
     """One block in full, beside its original."""
-    seen = subject(request, public_id, f"block {index + 1} of call {n}", is_review=is_review)
+    seen = open_subject(request, public_id, f"block {index + 1} of call {n}", is_review=is_review)
     named, row, made, problem = _traced(seen, n)
     shown = None
     if made is not None:
         held = list_pins(seen.conversation, row.sent_at), list_pins(seen.conversation)
-        turns = turns_of(seen.conversation)
-        shown = whole(made.found, index, turns, held, is_own=made.is_own)
+        turns = map_turns(seen.conversation)
+        shown = read_full_block(made.found, index, turns, held, is_own=made.is_own)
         if shown is None:
             raise Http404("no such block")
     context = _context(seen, call=named, whole=shown, problem=problem)
@@ -66,15 +66,17 @@ def gone(
     request: HttpRequest, public_id: UUID, n: int, step: int, *, is_review: bool = False
 ) -> HttpResponse:
     """Originals that a step took from the view of a call."""
-    seen = subject(request, public_id, f"what call {n} left out", is_review=is_review)
+    seen = open_subject(request, public_id, f"what call {n} left out", is_review=is_review)
     fate = request.GET.get("fate", "")
     if fate not in FATES:
         raise Http404("no such fate")
     named, _, made, problem = _traced(seen, n)
-    start = number(request.GET.get("from")) or 0
+    start = parse_number(request.GET.get("from")) or 0
     found = made.found if made else None
     sides, after = (
-        gone_page(found, step, fate, turns_of(seen.conversation), start) if found else ([], None)
+        list_removed_blocks(found, step, fate, map_turns(seen.conversation), start)
+        if found
+        else ([], None)
     )
     if found and not sides:
         raise Http404("nothing was taken by such a step")
@@ -88,9 +90,9 @@ def gone(
 @require_safe
 def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
     """The request as readable JSON."""
-    seen = subject(request, public_id, f"the request of call {n}", is_review=is_review)
-    found = spine(seen.conversation)
-    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
+    seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
+    found = read_call_index(seen.conversation)
+    named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
     context = _context(seen, call=named, row=row, raw=request_of(row))
     return render(request, f"{FOLDER}/{_part(request, 'request')}.html", context)
 
@@ -99,8 +101,8 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
 @require_safe
 def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
     """The exact bytes of the request, to keep."""
-    seen = subject(request, public_id, f"the request of call {n}", is_review=is_review)
-    row = _row(call_row(seen.conversation, spine(seen.conversation), n))
+    seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
+    row = _row(read_call(seen.conversation, read_call_index(seen.conversation), n))
     made = rebuilt(row)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if made.problem:
@@ -119,14 +121,14 @@ def _context(seen: Subject, **more: Any) -> dict[str, Any]:
     return {"subject": seen, "conversation": seen.conversation} | more
 
 
-def _traced(seen: Subject, n: int) -> tuple[Called, ApiCall, Traced | None, str]:
-    found = spine(seen.conversation)
-    named, row = _named(found.call(n)), _row(call_row(seen.conversation, found, n))
-    made, problem = unless_damaged(lambda: traced(row))
+def _traced(seen: Subject, n: int) -> tuple[CallRow, ApiCall, TracedCall | None, str]:
+    found = read_call_index(seen.conversation)
+    named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
+    made, problem = catch_damage(lambda: trace_call(row))
     return named, row, made, problem
 
 
-def _named(found: Called | None) -> Called:
+def _named(found: CallRow | None) -> CallRow:
     if found is None:
         raise Http404("no such call")
     return found

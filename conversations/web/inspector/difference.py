@@ -9,20 +9,20 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from conversations.inspector.call_index import spine
-from conversations.inspector.calls import call_row
-from conversations.inspector.difference import difference
-from conversations.inspector.sent_messages import traced, unless_damaged
-from conversations.web.inspector.access import subject
-from conversations.web.inspector.timeline import FOLDER, number
+from conversations.inspector.call_index import read_call_index
+from conversations.inspector.calls import read_call
+from conversations.inspector.difference import compare_calls
+from conversations.inspector.sent_messages import catch_damage, trace_call
+from conversations.web.inspector.access import open_subject
+from conversations.web.inspector.timeline import FOLDER, parse_number
 
 
 @login_required
 @require_safe
 def compare(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
     """Lead to the comparison of the two calls a form names; the earlier one comes first."""
-    seen = subject(request, public_id, "which calls it has", is_review=is_review)
-    chosen = [number(request.GET.get(name)) for name in ("a", "b")]
+    seen = open_subject(request, public_id, "which calls it has", is_review=is_review)
+    chosen = [parse_number(request.GET.get(name)) for name in ("a", "b")]
     found = sorted(n for n in chosen if n)
     if len(set(found)) < 2:
         return redirect(seen.address("timeline"))
@@ -36,12 +36,14 @@ def diff(
 ) -> HttpResponse:
     """Blocks added, removed and altered between two calls."""
     what = f"what changed between calls {a} and {b}"
-    seen = subject(request, public_id, what, is_review=is_review)
-    found = spine(seen.conversation)
-    one, other = call_row(seen.conversation, found, a), call_row(seen.conversation, found, b)
+    seen = open_subject(request, public_id, what, is_review=is_review)
+    found = read_call_index(seen.conversation)
+    one, other = read_call(seen.conversation, found, a), read_call(seen.conversation, found, b)
     if one is None or other is None:
         raise Http404("no such calls")
-    shown, problem = unless_damaged(lambda: difference(one, other, traced(one), traced(other)))
+    shown, problem = catch_damage(
+        lambda: compare_calls(one, other, trace_call(one), trace_call(other))
+    )
     context = {
         "subject": seen, "conversation": seen.conversation, "difference": shown,
         "problem": problem, "a": found.call(a), "b": found.call(b), "calls": found.calls,

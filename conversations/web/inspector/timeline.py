@@ -11,17 +11,26 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from conversations.inspector import charts
-from conversations.inspector.call_index import Spine, admin_change, call_of_answer, spine
-from conversations.inspector.current_context import ahead_of, entries_of, now
-from conversations.inspector.forecast import Outlook
-from conversations.inspector.sent_messages import unless_damaged
-from conversations.inspector.timeline import timeline
-from conversations.web.inspector.access import Subject, subject
+from conversations.inspector.call_index import (
+    CallIndex,
+    find_call_of_answer,
+    find_change_key,
+    read_call_index,
+)
+from conversations.inspector.current_context import (
+    read_current_context,
+    read_entries,
+    read_forecast,
+)
+from conversations.inspector.forecast import Forecast
+from conversations.inspector.sent_messages import catch_damage
+from conversations.inspector.timeline import build_timeline
+from conversations.web.inspector.access import Subject, open_subject
 
 FOLDER = "conversations/inspector"
 
 
-def number(value: str | None) -> int | None:
+def parse_number(value: str | None) -> int | None:
     """Read a number from an address; None when it is none."""
     return (
         int(value) if value and value.isdecimal() and value.isascii() and len(value) < 10 else None
@@ -32,14 +41,14 @@ def number(value: str | None) -> int | None:
 @require_safe
 def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
     """The timeline: a page, the part of it a drawer shows, or the calls before one."""
-    seen = subject(request, public_id, "its calls, one by one", is_review=is_review)
-    found = spine(seen.conversation)
+    seen = open_subject(request, public_id, "its calls, one by one", is_review=is_review)
+    found = read_call_index(seen.conversation)
     is_all = request.GET.get("branches") == "all"
-    before = number(request.GET.get("before"))
-    shown = timeline(found, before=before, is_all=is_all)
+    before = parse_number(request.GET.get("before"))
+    shown = build_timeline(found, before=before, is_all=is_all)
     context: dict[str, Any] = {
         "subject": seen, "conversation": seen.conversation, "timeline": shown,
-        "ahead": ahead_of(seen.conversation), "is_older": before is not None,
+        "ahead": read_forecast(seen.conversation), "is_older": before is not None,
         "is_drawer": request.GET.get("drawer") == "1",
     }  # fmt: skip
     if request.htmx:  # type: ignore[attr-defined]
@@ -49,13 +58,13 @@ def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
     return render(request, f"{FOLDER}/timeline.html", context | more)
 
 
-def _charts(seen: Subject, found: Spine, ahead: Outlook | None) -> dict[str, object]:
+def _charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dict[str, object]:
     calls = [call for call in found.calls if call.is_on_path]
     changes = [change for change in found.changes if change.is_on_path]
     return {
-        "sizes": charts.size(calls, changes, ahead, seen.address),
-        "cached": charts.cached(calls),
-        "costs": charts.cost(calls),
+        "sizes": charts.draw_sizes(calls, changes, ahead, seen.address),
+        "cached": charts.draw_cache(calls),
+        "costs": charts.draw_cost(calls),
     }
 
 
@@ -63,8 +72,12 @@ def _charts(seen: Subject, found: Spine, ahead: Outlook | None) -> dict[str, obj
 @require_safe
 def present(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
     """What fills the context now, and what will be reduced next."""
-    seen = subject(request, public_id, "what its context is made of", is_review=is_review)
-    context = {"subject": seen, "conversation": seen.conversation, "now": now(seen.conversation)}
+    seen = open_subject(request, public_id, "what its context is made of", is_review=is_review)
+    context = {
+        "subject": seen,
+        "conversation": seen.conversation,
+        "now": read_current_context(seen.conversation),
+    }
     is_brief = request.GET.get("brief") == "1"
     page = ("_now_brief" if is_brief else "_now") if request.htmx else "now"  # type: ignore[attr-defined]
     return render(request, f"{FOLDER}/{page}.html", context)
@@ -74,10 +87,10 @@ def present(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
 @require_safe
 def kinds(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
     """What each request was made of, as a chart."""
-    seen = subject(request, public_id, "what its requests were made of", is_review=is_review)
-    found = spine(seen.conversation)
+    seen = open_subject(request, public_id, "what its requests were made of", is_review=is_review)
+    found = read_call_index(seen.conversation)
     calls = [call for call in found.calls if call.is_on_path]
-    chart, problem = unless_damaged(lambda: charts.kinds(entries_of(seen.conversation), calls))
+    chart, problem = catch_damage(lambda: charts.draw_kinds(read_entries(seen.conversation), calls))
     context = {
         "subject": seen, "conversation": seen.conversation, "chart": chart, "problem": problem,
     }  # fmt: skip
@@ -91,8 +104,8 @@ def answer(
     request: HttpRequest, public_id: UUID, seq: int, *, is_review: bool = False
 ) -> HttpResponse:
     """Lead from an answer to the call that gave it."""
-    seen = subject(request, public_id, f"which call gave answer {seq}", is_review=is_review)
-    n = call_of_answer(seen.conversation, seq)
+    seen = open_subject(request, public_id, f"which call gave answer {seq}", is_review=is_review)
+    n = find_call_of_answer(seen.conversation, seq)
     if n is None:
         raise Http404("no call gave such an answer")
     return redirect(seen.address("call", n))
@@ -104,8 +117,8 @@ def change(
     request: HttpRequest, public_id: UUID, seq: int, *, is_review: bool = True
 ) -> HttpResponse:
     """Lead a reviewer to a transformation."""
-    seen = subject(request, public_id, f"transformation {seq}", is_review=is_review)
-    key = admin_change(seen.conversation, seq)
+    seen = open_subject(request, public_id, f"transformation {seq}", is_review=is_review)
+    key = find_change_key(seen.conversation, seq)
     if key is None:
         raise Http404("no such transformation")
     return redirect("admin:conversations_transformation_change", key)

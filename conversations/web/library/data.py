@@ -16,21 +16,21 @@ from conversations.library.sidebar import count_conversations
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import workspace_for
 from conversations.toolbox.mail_accounts import remove_mail_accounts
-from conversations.web.library.page_shell import frame, notice
-from conversations.web.responses import person
+from conversations.web.page_shell import add_notice, build_page_context
+from conversations.web.responses import get_user
 
 
 @login_required
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    return shown(request)
+    return render_data_page(request)
 
 
-def shown(
+def render_data_page(
     request: HttpRequest, extra: dict[str, object] | None = None, status: int = 200
 ) -> HttpResponse:
-    user = person(request)
-    context = frame(request) | {
+    user = get_user(request)
+    context = build_page_context(request) | {
         "counts": count_conversations(user),
         "most_megabytes": conf.max_import_bytes // 1_000_000,
         "trash_days": conf.trash_days,
@@ -42,9 +42,11 @@ def shown(
 @require_POST
 def delete(request: HttpRequest) -> HttpResponse:
     """Erase all conversations and files of the user, who has typed their name to say so."""
-    user = person(request)
+    user = get_user(request)
     if request.POST.get("name", "").strip() != user.get_username():
-        return shown(request, {"delete_error": _("Type your user name to confirm.")}, 400)
+        return render_data_page(
+            request, {"delete_error": _("Type your user name to confirm.")}, 400
+        )
     for turn in delete_everything(owner_id=user.pk):
         dispatch.stop_turn(turn)
     erase_due_conversations(owner_id=user.pk)
@@ -53,7 +55,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     remove_mail_accounts(owner_id=user.pk)
     left = count_conversations(user).trash
     if left:
-        notice(request, _("Your data was erased; what is still answering follows in a moment."))
+        add_notice(request, _("Your data was erased; what is still answering follows in a moment."))
     else:
-        notice(request, _("Your data was erased."))
+        add_notice(request, _("Your data was erased."))
     return redirect("data")

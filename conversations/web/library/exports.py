@@ -17,9 +17,9 @@ from django.views.decorators.http import require_safe
 from conversations.context.view import wire
 from conversations.library.access import get_conversation
 from conversations.runtime.adapters import workspace_for
-from conversations.transfer.exports import FORMS, all_of, file_name, record
-from conversations.web.library.streamed_downloads import download
-from conversations.web.responses import person
+from conversations.transfer.exports import FORMS, list_exported, name_file, write_record
+from conversations.web.responses import get_user
+from conversations.web.streamed_downloads import stream_download
 from tools.framework.errors import ToolError
 from tools.workspace.workspace import Workspace
 
@@ -33,24 +33,24 @@ logger = logging.getLogger("agentweb.exports")
 @require_safe
 def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Give one conversation as `md`, `html` or `json`, with context events if `events=1`."""
-    found = get_conversation(person(request), public_id)
+    found = get_conversation(get_user(request), public_id)
     if form not in FORMS:
         raise Http404("no such form")
     chosen = FORMS[form]
     pieces = chosen.write(found, with_events=request.GET.get("events") == "1")
-    name = file_name(found, form)
-    return download(request, (piece.encode() for piece in pieces), name, chosen.content_type)
+    name = name_file(found, form)
+    return stream_download(request, (piece.encode() for piece in pieces), name, chosen.content_type)
 
 
 @login_required
 @require_safe
 def everything(request: HttpRequest) -> HttpResponseBase:
     """Give all of the user's conversations and files as one archive."""
-    user = person(request)
+    user = get_user(request)
     with_events = request.GET.get("events") == "1"
     pieces = _zipped(_files(user, with_events))
     name = f"agentweb-{timezone.now():%Y-%m-%d}.zip"
-    return download(request, pieces, name, "application/zip")
+    return stream_download(request, pieces, name, "application/zip")
 
 
 Content = Iterable[bytes]
@@ -62,14 +62,14 @@ def _files(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
         "conversations.jsonl",
         (
             piece.encode()
-            for found in all_of(user)
-            for piece in record(found, with_events=with_events)
+            for found in list_exported(user)
+            for piece in write_record(found, with_events=with_events)
         ),
     )
     for form in ("md", "html"):
-        for found in all_of(user):
+        for found in list_exported(user):
             pieces = FORMS[form].write(found, with_events=with_events)
-            yield f"{form}/{file_name(found, form)}", (piece.encode() for piece in pieces)
+            yield f"{form}/{name_file(found, form)}", (piece.encode() for piece in pieces)
     workspace = workspace_for(user.pk)
     for entry in workspace.entries():
         yield f"workspace/{entry.path}", _read(workspace, entry.path)

@@ -22,8 +22,8 @@ from conversations.files import attachments as services
 from conversations.files import attachments_shown as queries
 from conversations.files.attachments import AttachmentError
 from conversations.files.words import megabytes
-from conversations.web.library.page_shell import frame, notice
-from conversations.web.responses import person
+from conversations.web.page_shell import add_notice, build_page_context
+from conversations.web.responses import get_user
 
 CAREFUL = {
     "X-Content-Type-Options": "nosniff",
@@ -39,13 +39,13 @@ def files(request: HttpRequest) -> HttpResponse:
     """The page of the user's files; a POST keeps one and gives it as it waits in the composer."""
     if request.method == "POST":
         return _taken(request)
-    page = queries.files(person(request), request.GET.get("after", ""))
-    context = frame(request) | {"page": page, "is_later": "after" in request.GET}
+    page = queries.files(get_user(request), request.GET.get("after", ""))
+    context = build_page_context(request) | {"page": page, "is_later": "after" in request.GET}
     return render(request, "conversations/files.html", context)
 
 
 def _taken(request: HttpRequest) -> HttpResponse:
-    user = person(request)
+    user = get_user(request)
     file = request.FILES.get("file")
     if file is None:
         return _refused(request, _("Choose a file first."), 400)
@@ -80,7 +80,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
             ids.append(UUID(text))
         except ValueError:
             continue  # A draft of this browser: what it names and we do not know is not shown.
-    context = {"files": queries.unsent(person(request), ids)}
+    context = {"files": queries.unsent(get_user(request), ids)}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
@@ -88,7 +88,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Give the bytes of one of the user's own files."""
-    found = queries.attachment_for(person(request), file_id)
+    found = queries.attachment_for(get_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
     response = HttpResponse(queries.data_of(found), content_type=kind, headers=CAREFUL)
@@ -101,12 +101,12 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Remove a file that was not sent."""
-    found = queries.attachment_for(person(request), file_id)
+    found = queries.attachment_for(get_user(request), file_id)
     is_gone = services.drop_attachment(attachment=found)
     if request.POST.get("page") != "files":
         return HttpResponse(status=204 if is_gone else 409)
     if is_gone:
-        notice(request, _("The file was removed."))
+        add_notice(request, _("The file was removed."))
     else:
-        notice(request, _("This file was sent; it goes with its chat."))
+        add_notice(request, _("This file was sent; it goes with its chat."))
     return redirect("files")

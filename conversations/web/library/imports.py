@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST
 from conversations.conf import conf
 from conversations.transfer.unpacking import UploadError
 from conversations.transfer.uploads import import_upload
-from conversations.web.library.data import shown
-from conversations.web.responses import person
+from conversations.web.library.data import render_data_page
+from conversations.web.responses import get_user
 
 
 @login_required
@@ -20,11 +20,11 @@ def upload(request: HttpRequest) -> HttpResponse:
     """Import the conversations of a file; what was imported before is left as it is."""
     file = request.FILES.get("file")
     if file is None or file.file is None:
-        return shown(request, {"import_error": _("Choose a file first.")}, 400)
+        return render_data_page(request, {"import_error": _("Choose a file first.")}, 400)
     try:
         report = import_upload(
-            user=person(request), file=file.file, size=file.size or 0, model=conf.model
+            user=get_user(request), file=file.file, size=file.size or 0, model=conf.model
         )
     except UploadError as error:
-        return shown(request, {"import_error": error.text}, 400)
-    return shown(request, {"report": report})
+        return render_data_page(request, {"import_error": error.text}, 400)
+    return render_data_page(request, {"report": report})

@@ -11,16 +11,16 @@ from django.views.decorators.http import require_safe
 
 from conversations.library.access import get_conversation
 from conversations.reductions.largest_blocks import list_largest_blocks
-from conversations.web.library.page_shell import frame
-from conversations.web.responses import person
+from conversations.web.page_shell import build_page_context
+from conversations.web.responses import get_user
 
 
 @login_required
 @require_safe
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """List it: a page, or with htmx the list alone."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     context = {"conversation": conversation, "rows": list_largest_blocks(conversation)}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/largest.html", context)
-    return render(request, "conversations/largest.html", frame(request) | context)
+    return render(request, "conversations/largest.html", build_page_context(request) | context)

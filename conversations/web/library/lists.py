@@ -13,8 +13,8 @@ from conversations.library.conversations import empty_trash
 from conversations.library.erase import erase_due_conversations
 from conversations.library.sidebar import count_conversations, read_sidebar
 from conversations.library.sidebar import list_trash as trash_of
-from conversations.web.library.page_shell import current, frame, notice
-from conversations.web.responses import person
+from conversations.web.page_shell import add_notice, build_page_context, find_current
+from conversations.web.responses import get_user
 
 
 @login_required
@@ -23,29 +23,29 @@ def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the list; with htmx its rows alone, to go on with."""
     archived = request.GET.get("archived") == "1"
     after = request.GET.get("after", "")
-    rows = read_sidebar(person(request), current(request), archived=archived, after=after)
+    rows = read_sidebar(get_user(request), find_current(request), archived=archived, after=after)
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/rows.html", {"rows": rows})
     context = {"rows": rows, "archived": archived, "is_later": bool(after)}
-    return render(request, "conversations/list.html", frame(request) | context)
+    return render(request, "conversations/list.html", build_page_context(request) | context)
 
 
 @login_required
 @require_safe
 def trash(request: HttpRequest) -> HttpResponse:
-    context = {"rows": trash_of(person(request)), "trash_days": conf.trash_days}
-    return render(request, "conversations/trash.html", frame(request) | context)
+    context = {"rows": trash_of(get_user(request)), "trash_days": conf.trash_days}
+    return render(request, "conversations/trash.html", build_page_context(request) | context)
 
 
 @login_required
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
     """Erase everything in the trash now."""
-    user = person(request)
+    user = get_user(request)
     empty_trash(owner_id=user.pk)
     count = erase_due_conversations(owner_id=user.pk)
     said = _("%d conversations were erased.") % count
     if count_conversations(user).trash:
         said += " " + _("What is still answering follows as soon as it has stopped.")
-    notice(request, said)
+    add_notice(request, said)
     return redirect("trash")

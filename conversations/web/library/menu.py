@@ -18,8 +18,13 @@ from conversations.library.access import get_conversation, is_stored
 from conversations.library.erase import erase_due_conversations
 from conversations.library.sidebar import build_row, get_deleted_conversation
 from conversations.runtime import dispatch
-from conversations.web.library.page_shell import answered, frame, notice, still_there
-from conversations.web.responses import person
+from conversations.web.page_shell import (
+    add_notice,
+    answer_change,
+    build_page_context,
+    not_found_if_erased,
+)
+from conversations.web.responses import get_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
 @require_safe
 def menu(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show what can be done: a page, or with htmx the content of a dialog."""
-    return _menu(request, get_conversation(person(request), public_id))
+    return _menu(request, get_conversation(get_user(request), public_id))
 
 
 def _menu(
@@ -43,69 +48,71 @@ def _menu(
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/menu.html", context)
-    return render(request, "conversations/menu.html", frame(request) | context, status=status)
+    return render(
+        request, "conversations/menu.html", build_page_context(request) | context, status=status
+    )
 
 
 @login_required
 @require_POST
-@still_there()
+@not_found_if_erased()
 def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     try:
         services.rename_conversation(conversation=conversation, title=request.POST.get("title", ""))
     except services.LibraryError as error:
         return _menu(request, conversation, error.text, 400)
-    notice(request, _("Renamed."))
-    return answered(request, conversation)
+    add_notice(request, _("Renamed."))
+    return answer_change(request, conversation)
 
 
 @login_required
 @require_POST
-@still_there()
+@not_found_if_erased()
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Pin it (`on=1`) or not (`on=0`)."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     is_pinned = request.POST.get("on", "1") == "1"
     services.pin_conversation(conversation=conversation, is_pinned=is_pinned)
-    notice(request, _("Pinned.") if is_pinned else _("Not pinned any more."))
-    return answered(request, conversation)
+    add_notice(request, _("Pinned.") if is_pinned else _("Not pinned any more."))
+    return answer_change(request, conversation)
 
 
 @login_required
 @require_POST
-@still_there()
+@not_found_if_erased()
 def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Archive it (`on=1`) or not (`on=0`)."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     is_archived = request.POST.get("on", "1") == "1"
     services.archive_conversation(conversation=conversation, is_archived=is_archived)
-    notice(request, _("Archived.") if is_archived else _("Back in the list."))
-    return answered(request, conversation)
+    add_notice(request, _("Archived.") if is_archived else _("Back in the list."))
+    return answer_change(request, conversation)
 
 
 @login_required
 @require_POST
-@still_there()
+@not_found_if_erased()
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Throw it away, with a way back."""
-    conversation = get_conversation(person(request), public_id)
+    conversation = get_conversation(get_user(request), public_id)
     turn = services.delete_conversation(conversation=conversation)
     if turn is not None:
         dispatch.stop_turn(turn)
-    notice(
+    add_notice(
         request,
         _("“%s” was deleted.") % build_row(conversation).title,
         undo=reverse("bring_back", args=[public_id]),
     )
-    return answered(request, conversation, gone=True)
+    return answer_change(request, conversation, gone=True)
 
 
 @login_required
 @require_POST
-@still_there()
+@not_found_if_erased()
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take it out of the trash and open it."""
-    conversation = get_deleted_conversation(person(request), public_id)
+    conversation = get_deleted_conversation(get_user(request), public_id)
     services.restore_conversation(conversation=conversation)
     return redirect("chat", public_id)
 
@@ -114,13 +121,13 @@ def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Erase one conversation of the trash now."""
-    user = person(request)
+    user = get_user(request)
     conversation = get_deleted_conversation(user, public_id)
     services.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
     erase_due_conversations(owner_id=user.pk)
     title = build_row(conversation).title
     if is_stored(conversation):
-        notice(request, _("“%s” will be erased as soon as its answer has stopped.") % title)
+        add_notice(request, _("“%s” will be erased as soon as its answer has stopped.") % title)
     else:
-        notice(request, _("“%s” was erased.") % title)
+        add_notice(request, _("“%s” was erased.") % title)
     return redirect("trash")

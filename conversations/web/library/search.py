@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 
 from conversations.library.search import search_messages
 from conversations.log.search_terms import MOST_ASKED_CHARS
-from conversations.web.library.page_shell import frame
-from conversations.web.responses import person
+from conversations.web.page_shell import build_page_context
+from conversations.web.responses import get_user
 
 
 @login_required
@@ -20,9 +20,9 @@ def search(request: HttpRequest) -> HttpResponse:
     question = request.GET.get("q", "")[:MOST_ASKED_CHARS]
     archived = request.GET.get("archived") == "1"
     page = search_messages(
-        person(request), question, archived=archived, after=request.GET.get("after", "")
+        get_user(request), question, archived=archived, after=request.GET.get("after", "")
     )
     context = {"question": question, "archived": archived, "page": page}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/found.html", context)
-    return render(request, "conversations/search.html", frame(request) | context)
+    return render(request, "conversations/search.html", build_page_context(request) | context)

@@ -25,8 +25,8 @@ from conversations.files import workspace as services
 from conversations.files.words import display_name
 from conversations.files.workspace import browse as queries
 from conversations.web.library.files import CAREFUL
-from conversations.web.library.page_shell import frame, notice
-from conversations.web.responses import person
+from conversations.web.page_shell import add_notice, build_page_context
+from conversations.web.responses import get_user
 from tools.documents import has_parts, text_of
 from tools.documents.plain import plain_text
 from tools.framework.errors import ToolError
@@ -49,20 +49,24 @@ def page(request: HttpRequest) -> HttpResponse:
         path = "/".join(split(path))
     except ToolError as error:
         return _shown(request, "", [str(error)], 404)
-    file = queries.live_file(person(request).pk, path) if path else None
+    file = queries.live_file(get_user(request).pk, path) if path else None
     if file is not None:
         return redirect("workspace_file", file.public_id)
     return _shown(request, path, [])
 
 
 def _shown(request: HttpRequest, path: str, errors: list[str], status: int = 200) -> HttpResponse:
-    user, quota = person(request), services.quota()
+    user, quota = get_user(request), services.quota()
     folder = queries.folder_page(user, path, quota)
     if folder is None:
         gone = _("There is no file or folder “%s” any more; it was moved or deleted.") % path
         errors, status = [*errors, gone], 404
         folder = queries.folder_page(user, "", quota)
-    context = frame(request) | {"page": folder, "errors": errors, "trash_days": conf.trash_days}
+    context = build_page_context(request) | {
+        "page": folder,
+        "errors": errors,
+        "trash_days": conf.trash_days,
+    }
     context["most_uploads"] = MOST_UPLOADS
     return render(request, "conversations/workspace.html", context, status=status)
 
@@ -78,13 +82,13 @@ def _uploaded(request: HttpRequest) -> HttpResponse:
     taken, errors = 0, []
     for file in files:
         try:
-            _store(person(request).pk, folder, file, replaces)
+            _store(get_user(request).pk, folder, file, replaces)
             taken += 1
         except ToolError as error:
             errors.append(f"{display_name(file.name or '', 'application/file')}: {error}")
     if taken:
         said = ngettext("%d file was added.", "%d files were added.", taken) % taken
-        notice(request, said)
+        add_notice(request, said)
     if errors:
         return _shown(request, _clean(folder), errors, 400)
     return _to_folder(folder)
@@ -109,7 +113,7 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 
 
 def _file(request: HttpRequest, file_id: UUID, error: str, status: int = 200) -> HttpResponse:
-    found = queries.file_for(person(request), file_id)
+    found = queries.file_for(get_user(request), file_id)
     text, reason = "", ""
     try:
         text = _text(found.path, services.read_object(found))
@@ -118,7 +122,7 @@ def _file(request: HttpRequest, file_id: UUID, error: str, status: int = 200) ->
     except ToolError as refused:
         reason = str(refused)
     names = found.path.split("/")
-    context = frame(request) | {
+    context = build_page_context(request) | {
         "file": found,
         "name": names[-1],
         "above": [("/".join(names[: at + 1]), name) for at, name in enumerate(names[:-1])],
@@ -139,7 +143,7 @@ def _text(path: str, data: bytes) -> str:
 @require_safe
 def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Give the bytes of one of the user's own files, to be kept and never shown."""
-    found = queries.file_for(person(request), file_id)
+    found = queries.file_for(get_user(request), file_id)
     try:
         data = services.read_object(found)
     except (FileNotFoundError, ToolError) as error:
@@ -156,7 +160,7 @@ def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
 def move(request: HttpRequest) -> HttpResponse:
     """Give a file or a folder another path."""
     path, to = request.POST.get("path", ""), request.POST.get("to", "").strip()
-    user = person(request)
+    user = get_user(request)
     try:
         services.move_files(owner_id=user.pk, path=path, to=to)
     except ToolError as error:
@@ -164,7 +168,7 @@ def move(request: HttpRequest) -> HttpResponse:
         if found is not None:
             return _file(request, found.public_id, str(error), 400)
         return _shown(request, _clean(path), [str(error)], 400)
-    notice(request, _("Moved to “%s”.") % _clean(to))
+    add_notice(request, _("Moved to “%s”.") % _clean(to))
     return _to_folder(_clean(to))
 
 
@@ -175,12 +179,12 @@ def delete(request: HttpRequest) -> HttpResponse:
     path = _clean(request.POST.get("path", ""))
     folder = path.rpartition("/")[0]
     try:
-        batch = services.delete_files(owner_id=person(request).pk, path=path, is_folder=True)
+        batch = services.delete_files(owner_id=get_user(request).pk, path=path, is_folder=True)
     except ToolError as error:
         return _shown(request, "", [str(error)], 404)
     undo = reverse("restore_files", args=[batch])
-    notice(request, _("“%s” was deleted.") % path, undo=undo)
-    is_left = queries.folder_page(person(request), folder, services.quota()) is not None
+    add_notice(request, _("“%s” was deleted.") % path, undo=undo)
+    is_left = queries.folder_page(get_user(request), folder, services.quota()) is not None
     return _to_folder(folder if is_left else "")
 
 
@@ -188,11 +192,11 @@ def delete(request: HttpRequest) -> HttpResponse:
 @require_POST
 def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
     """Bring back what was deleted together."""
-    back = services.restore_files(owner_id=person(request).pk, batch=batch)
+    back = services.restore_files(owner_id=get_user(request).pk, batch=batch)
     if not back:
         raise Http404("nothing of it is in the trash")
     said = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
-    notice(request, said % {"path": back[0], "count": len(back)})
+    add_notice(request, said % {"path": back[0], "count": len(back)})
     return _to_folder(back[0].rpartition("/")[0])
 
 
@@ -200,8 +204,8 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
     """Erase what is in the trash of files."""
-    services.empty_file_trash(owner_id=person(request).pk)
-    notice(request, _("The deleted files were erased."))
+    services.empty_file_trash(owner_id=get_user(request).pk)
+    add_notice(request, _("The deleted files were erased."))
     return redirect("workspace")
 
 

@@ -32,7 +32,7 @@ class TooManyDownloads(Exception):
     code = "too_many_downloads"
 
 
-def download(
+def stream_download(
     request: HttpRequest, pieces: Iterator[bytes], name: str, content_type: str
 ) -> HttpResponseBase:
     """Send pieces as a file to keep, never as a page of this site; 429 when too many are sent."""
@@ -40,15 +40,15 @@ def download(
     if _running[key] >= MOST_AT_ONCE:
         words = _("Other downloads of yours are still on their way. Try again when they are done.")
         return render(request, "429.html", {"words": words}, status=429)
-    lumps = _placed(key, _lumps(pieces))
-    content = _awaited(lumps) if isinstance(request, ASGIRequest) else lumps
+    lumps = _hold_slot(key, _buffer(pieces))
+    content = _iterate(lumps) if isinstance(request, ASGIRequest) else lumps
     response = StreamingHttpResponse(content, content_type=content_type)
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     response["Cache-Control"] = "no-store"
     return response
 
 
-def _placed(key: int, lumps: Iterator[bytes]) -> Iterator[bytes]:
+def _hold_slot(key: int, lumps: Iterator[bytes]) -> Iterator[bytes]:
     """Hold one of a person's places from the first piece to the last, or until nobody reads on."""
     with _lock:
         if _running[key] >= MOST_AT_ONCE:
@@ -63,7 +63,7 @@ def _placed(key: int, lumps: Iterator[bytes]) -> Iterator[bytes]:
                 del _running[key]
 
 
-def _lumps(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _buffer(pieces: Iterator[bytes]) -> Iterator[bytes]:
     found = bytearray()
     for piece in pieces:
         found += piece
@@ -74,7 +74,7 @@ def _lumps(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield bytes(found)
 
 
-async def _awaited(lumps: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _iterate(lumps: Iterator[bytes]) -> AsyncIterator[bytes]:
     # Django would otherwise read everything before it sends the first byte.
     while lump := await sync_to_async(lambda: next(lumps, b""))():
         yield lump

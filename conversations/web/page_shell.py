@@ -22,7 +22,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from conversations.library.access import get_conversation
 from conversations.library.sidebar import read_sidebar
-from conversations.web.responses import person
+from conversations.web.responses import get_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 _CHAT = re.compile(r"/c/([0-9a-f-]{36})/")
 
 
-def frame(request: HttpRequest) -> dict[str, object]:
-    return {"sidebar": read_sidebar(person(request))}
+def build_page_context(request: HttpRequest) -> dict[str, object]:
+    return {"sidebar": read_sidebar(get_user(request))}
 
 
-def current(request: HttpRequest) -> Conversation | None:
+def find_current(request: HttpRequest) -> Conversation | None:
     """Give the conversation whose chat the request came from, if it is still to be seen."""
     match = _CHAT.fullmatch(_came_from(request))
     try:
-        return get_conversation(person(request), UUID(match[1])) if match else None
+        return get_conversation(get_user(request), UUID(match[1])) if match else None
     except (Http404, ValueError):
         return None
 
 
 @contextmanager
-def still_there() -> Iterator[None]:
+def not_found_if_erased() -> Iterator[None]:
     """Answer that a conversation is not found when it was erased since it was looked up."""
     try:
         yield
@@ -52,12 +52,12 @@ def still_there() -> Iterator[None]:
         raise Http404("erased") from error
 
 
-def notice(request: HttpRequest, text: str, *, undo: str = "") -> None:
+def add_notice(request: HttpRequest, text: str, *, undo: str = "") -> None:
     """Say on the next page what was done; `undo` is the address that takes it back."""
     messages.success(request, text, extra_tags=undo)
 
 
-def answered(
+def answer_change(
     request: HttpRequest, conversation: Conversation, *, gone: bool = False
 ) -> HttpResponse:
     """Answer a form that changed the conversation; `gone`: it is no more among the others."""
@@ -73,8 +73,8 @@ def answered(
         return _sent_on(reverse("new_chat" if path == chat else "list"))
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return _sent_on("")
-    here = current(request)
-    context = {"sidebar": read_sidebar(person(request), here), "conversation": here}
+    here = find_current(request)
+    context = {"sidebar": read_sidebar(get_user(request), here), "conversation": here}
     response = render(request, "conversations/_partials/list_changed.html", context)
     response["HX-Trigger"] = "kept"
     return response
