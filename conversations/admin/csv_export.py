@@ -65,8 +65,8 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
     for row in _each(rows):
         budget, call = row.window.budget, row.call
         yield (
-            row.pk, _at(row.created_at), row.kind, format_amount(row.amount, budget.unit), budget.unit,
-            budget.pk, budget.period, _at(row.window.starts_at),
+            row.pk, _at(row.created_at), row.kind,
+            format_amount(row.amount, budget.unit), budget.unit, budget.pk, budget.period, _at(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",
             call.purpose if call else "", call.model if call else "", call.pk if call else None,

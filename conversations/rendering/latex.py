@@ -1,8 +1,9 @@
-"""A formula in LaTeX as MathML, or the refusal to make one.
+"""Convert a formula in LaTeX to MathML, or refuse it.
 
-latex2mathml reads LaTeX into a tree, which `mathml` writes anew. A macro can grow without bound, so a formula that defines one is refused like one that the parser does not know: it is shown as it was
-written. A converter in native code was faster and ended the whole process on a deep formula; here
-depth is an exception.
+latex2mathml parses LaTeX into a tree, which the module `mathml` writes out again. Macros can grow
+without bound, so a formula that defines one is refused, like one the parser does not know: its
+source is shown instead. A converter in native code was faster, but a deeply nested formula ended
+the whole process; here too much depth is an exception.
 """
 
 from __future__ import annotations

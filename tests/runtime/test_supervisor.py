@@ -293,7 +293,7 @@ def broken(*_: Any, **__: Any) -> None:
 @pytest.mark.parametrize(
     ("where", "name", "prompt"),
     [
-        (running_module, "job", "Hello"),
+        (running_module, "build_job", "Hello"),
         (calls, "open_call", "Hello"),
         (calls, "close_call", "Answer in 200 words emulator:pace=0.003"),
         (tool_calls, "finish_tool", "List my files"),
