@@ -63,7 +63,7 @@ class ReadOnly(ModelAdmin):
         return super().get_queryset(request).defer(*self.heavy)
 
     def review(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Give what the page shows besides the fields."""
+        """Return what the page shows besides the fields."""
         return {}
 
     def render_change_form(
@@ -131,7 +131,7 @@ def format_step(before: int, after: int) -> str:
 
 
 def is_key(value: str) -> bool:
-    """Say whether a text can be the key of a row."""
+    """Return whether a text can be the key of a row."""
     return value.isdecimal() and len(value) < 19
 
 

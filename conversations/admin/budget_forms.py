@@ -111,7 +111,7 @@ class TurnCapInline(_CapInline):
 
 
 def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
-    """Give the limit as a field, or in words to those who may only look."""
+    """Return the limit as a field, or in words to those who may only look."""
     return names if may_change else tuple("amount" if n == "limit" else n for n in names)
 
 

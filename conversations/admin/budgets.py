@@ -132,7 +132,7 @@ class BudgetAdmin(Choosing):
         ]
 
     def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Give the budgets of the list as CSV, in the form in which they are taken in."""
+        """Return the budgets of the list as CSV, in the form in which they are taken in."""
         return export_rows(self, request, write_budgets, "agentweb-budgets.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -151,7 +151,7 @@ class BudgetAdmin(Choosing):
 
 
 def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
-    """Give what the page of a budget shows besides its fields."""
+    """Return what the page of a budget shows besides its fields."""
     if budget is None:
         return {}
     grants = running().filter(budget=budget).select_related("user", "actor").order_by("-pk")

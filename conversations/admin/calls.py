@@ -126,7 +126,7 @@ class ApiCallAdmin(OfConversation):
         return [path("<path:object_id>/body/", view, name="apicall_body"), *super().get_urls()]
 
     def body(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Give the rebuilt request as text."""
+        """Return the rebuilt request as text."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             raise Http404("no such call")
@@ -146,7 +146,7 @@ class ApiCallAdmin(OfConversation):
 
 
 def find_result(row: ApiCall) -> ApiResult | None:
-    """Give the call's result; None while it is in doubt."""
+    """Return the call's result; None while it is in doubt."""
     return getattr(row, "result", None)
 
 

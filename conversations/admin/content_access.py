@@ -14,7 +14,7 @@ def may_read(request: HttpRequest, conversation: Conversation) -> bool:
 
 
 def open_content(request: HttpRequest, conversation: Conversation, what: str) -> bool:
-    """Say whether the content may be shown now; if it is another person's, that is recorded."""
+    """Return whether the content may be shown now; if it is another person's, that is recorded."""
     if not may_read(request, conversation):
         return False
     reader = request.user

@@ -29,7 +29,7 @@ _LEDGER = (
 
 
 def build_csv_link(request: HttpRequest, name: str, label: str) -> tuple[str, str]:
-    """Give the label and the address of a file of the list as it is filtered."""
+    """Return the label and the address of a file of the list as it is filtered."""
     query = request.GET.urlencode()
     return label, reverse(name) + (f"?{query}" if query else "")
 
@@ -66,7 +66,8 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
         budget, call = row.window.budget, row.call
         yield (
             row.pk, _at(row.created_at), row.kind,
-            format_amount(row.amount, budget.unit), budget.unit, budget.pk, budget.period, _at(row.window.starts_at),
+            format_amount(row.amount, budget.unit), budget.unit,
+            budget.pk, budget.period, _at(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",
             call.purpose if call else "", call.model if call else "", call.pk if call else None,
@@ -84,7 +85,7 @@ def _at(moment: datetime) -> str:
 
 
 def _each(rows: QuerySet[Any]) -> Iterator[Any]:
-    """Give rows page by page, the newest first, up to a number that a file can have."""
+    """Yield rows page by page, the newest first, up to a number that a file can have."""
     ordered, last, given = rows.order_by("-pk"), None, 0
     while given < MOST_ROWS:
         page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])

@@ -189,7 +189,7 @@ class LedgerEntryAdmin(Movement):
         return [path("export.csv", view, name="ledger_export"), *super().get_urls()]
 
     def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Give the entries of the list as CSV."""
+        """Return the entries of the list as CSV."""
         return export_rows(self, request, write_ledger, "agentweb-ledger.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -44,7 +44,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def table(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Give one of the tables as CSV."""
+    """Return one of the tables as CSV."""
     if not may_see(request):
         raise PermissionDenied
     if name not in SHEETS:
@@ -61,7 +61,7 @@ def _span(request: HttpRequest) -> days.Span:
 
 
 def _split(found: Site, by: str) -> dict[str, Any]:
-    """Give the money of each day split as it was asked for."""
+    """Return the money of each day split as it was asked for."""
     return {
         "by": by,
         "ways": WAYS,

@@ -18,7 +18,7 @@ from conversations.rendering.numbers import dollars
 
 
 def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
-    """Give the budgets that count, what was granted and corrected, and what a turn may use.
+    """Return the budgets that count, what was granted and corrected, and what a turn may use.
 
     Nothing to those who may see people but no budgets.
     """
@@ -46,7 +46,7 @@ def _shown(cap: Cap) -> str:
 
 
 def build_policy_context(form: Any, user: User) -> dict[str, Any]:
-    """Give the table of the policy's numbers."""
+    """Return the table of the policy's numbers."""
     return {
         "policy_rows": policy_form.build_rows(form, user),
         "policy_problem": policy_form.describe_problem(user),

@@ -44,7 +44,7 @@ _OF_WINDOW = (
 
 
 def is_of_policy(name: str) -> bool:
-    """Say whether a field of the form is one of these."""
+    """Return whether a field of the form is one of these."""
     return name.startswith((OWN, LEAST, MOST, FIX))
 
 
@@ -93,7 +93,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def validate_policy(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Give the policy and its limits as they are stored, errors at their fields."""
+    """Return the policy and its limits as they are stored, errors at their fields."""
     policy, limits = dict(_numbers(form)), dict(_limits(form))
     try:
         policy_of(policy)
@@ -143,7 +143,7 @@ def _demand_reachable(policy: Mapping[str, Any]) -> None:
 
 
 def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
-    """Give the table: the preset first, then every number with what counts now."""
+    """Return the table: the preset first, then every number with what counts now."""
     found = {number.name: number for number in list_numbers_or_problem(user)[0]}
     words = "Where the numbers start that are not set."
     table = [Row("Preset", words, None, form[OWN + PRESET])]

@@ -196,7 +196,7 @@ class TransformationAdmin(OfConversation):
 
 
 def _call_after(row: Transformation) -> int | None:
-    """Give the inspector's number of the reply call that was first sent with it, in its turn."""
+    """Return the inspector's number of the reply call that was first sent with it, in its turn."""
     calls = ApiCall.objects.filter(turn=row.turn_id, purpose="reply", tip__gte=row.seq)
     call = calls.order_by("number").first()
     return None if call is None else find_call_number(call)

@@ -61,7 +61,7 @@ def _label_own(block: Block) -> str:
 
 
 def choose_icon(kind: Kind, block: Block) -> str:
-    """Name the icon of a block."""
+    """Return the icon of a block."""
     icons = {
         "summary": "archive", "thinking": "thought", "results": "tools", "attachments": "file",
         "answers": "send", "prompts": "pen",
@@ -70,13 +70,13 @@ def choose_icon(kind: Kind, block: Block) -> str:
 
 
 def shorten_block(block: Block) -> str:
-    """Give the beginning of a block on one line."""
+    """Return the beginning of a block on one line."""
     line = " ".join(format_block(block)[: 4 * BRIEF].split())
     return line if len(line) <= BRIEF else line[: BRIEF - 1] + "…"
 
 
 def format_block(block: Block) -> str:
-    """Give a whole block as text; data that nobody reads is named by its length."""
+    """Return a whole block as text; data that nobody reads is named by its length."""
     value = block.value
     if block.type in ("image", "document", "container_upload", "search_result"):
         return _describe_attachment(value)
@@ -92,7 +92,7 @@ def format_block(block: Block) -> str:
 
 
 def cut_text(text: str, most: int = SHOWN) -> tuple[str, int]:
-    """Give a text within a length, and how many characters are left out."""
+    """Return a text within a length, and how many characters are left out."""
     return (text, 0) if len(text) <= most else (text[:most], len(text) - most)
 
 

@@ -185,7 +185,7 @@ def _differs(one: Sent) -> bool:
 
 
 def _describe_state(one: Sent, *, is_own: bool) -> tuple[str, str]:
-    """Give the state of a block as a name for the page's style and in words."""
+    """Return the state of a block as a name for the page's style and in words."""
     if is_own:
         return "own", _("written for this call")
     match one.state:

@@ -111,7 +111,7 @@ class CallIndex:
         return self.calls[n - 1] if 0 < n <= len(self.calls) else None
 
     def before(self, call: CallRow) -> CallRow | None:
-        """Give the reply call before another one, on the way that led to it."""
+        """Return the reply call before another one, on the way that led to it."""
         way, _ = _walk_path(self.parents, call.tip)
         earlier = (one for one in reversed(self.calls[: call.n - 1]) if one.is_reply)
         return next((one for one in earlier if _lies_on(way, one.tip, one.answer)), None)
@@ -176,13 +176,13 @@ def _build_call(n: int, row: tuple[Any, ...], path: frozenset[int]) -> CallRow:
 
 
 def find_call_of_answer(conversation: Conversation, seq: int) -> int | None:
-    """Give the number of the call that gave an answer."""
+    """Return the number of the call that gave an answer."""
     calls = ApiCall.objects.filter(conversation=conversation)
     key = calls.filter(result__answer__seq=seq).values_list("pk", flat=True).first()
     return None if key is None else calls.filter(pk__lte=key).count()
 
 
 def find_change_key(conversation: Conversation, seq: int) -> int | None:
-    """Give the key of a transformation's row."""
+    """Return the key of a transformation's row."""
     rows = conversation.transformations.filter(seq=seq)
     return rows.values_list("pk", flat=True).first()

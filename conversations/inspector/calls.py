@@ -37,7 +37,7 @@ class Prefix:
 
     @property
     def is_whole(self) -> bool:
-        """Say whether nothing of the request before was changed."""
+        """Return whether nothing of the request before was changed."""
         return self.kept is not None and self.kept.blocks >= self.blocks
 
 
@@ -72,7 +72,7 @@ class CallPage:
 
 
 def read_call(conversation: Conversation, found: CallIndex, n: int) -> ApiCall | None:
-    """Give the row of the call with that number; None when there is none."""
+    """Return the row of the call with that number; None when there is none."""
     named = found.call(n)
     if named is None:
         return None
@@ -85,7 +85,7 @@ def read_call(conversation: Conversation, found: CallIndex, n: int) -> ApiCall |
 
 
 def read_window(model: str) -> int:
-    """Give the window of a model."""
+    """Return the window of a model."""
     window = ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
     return window or WINDOW
 

@@ -109,7 +109,7 @@ def _build_labels(calls: Iterable[CallRow]) -> list[str]:
 
 
 def _build_limits(shown: Sequence[CallRow], ahead: Forecast | None) -> list[Limit]:
-    """Give the thresholds that are near enough to be drawn."""
+    """Return the thresholds that are near enough to be drawn."""
     most = max((call.tokens_in or 0 for call in shown), default=0)
     steps = ahead.steps if ahead else ()
     return [

@@ -75,7 +75,7 @@ def name_parts() -> dict[Part, str]:
 
 
 def weigh_parts(view: View, overhead: int) -> Counter[Part]:
-    """Give the parts of a request in estimated tokens."""
+    """Return the parts of a request in estimated tokens."""
     parts = Scales().messages(view.messages)
     parts["system"] += overhead
     return parts

@@ -55,5 +55,5 @@ def read_forecast(conversation: Conversation) -> Forecast | None:
 
 
 def read_entries(conversation: Conversation) -> list[Message | Change]:
-    """Give the entries of the path that is shown; raises one of DAMAGE."""
+    """Return the entries of the path that is shown; raises one of DAMAGE."""
     return path(conversation)

@@ -67,7 +67,7 @@ def read_full_block(
 def list_removed_blocks(
     found: Provenance, step: int, fate: str, turns: Mapping[int, int | None], start: int
 ) -> tuple[list[RemovedBlock], int | None]:
-    """Give a page of the originals that a step took, and the place of the next."""
+    """Return a page of the originals that a step took, and the place of the next."""
     every = [one.original for one in found.gone if group_key(one) == (step, fate)]
     names = map_names(found)
     page = [_build_removed(one, names, turns) for one in every[start : start + PAGE]]

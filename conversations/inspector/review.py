@@ -34,7 +34,7 @@ class ReviewedMessage:
 
 
 def list_messages(conversation: Conversation, after: int) -> list[ReviewedMessage]:
-    """Give a page of messages behind a number."""
+    """Return a page of messages behind a number."""
     rows = conversation.messages.filter(seq__gt=after).order_by("seq")[:PAGE]
     return [
         ReviewedMessage(
@@ -67,7 +67,7 @@ def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
 
 
 def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...]:
-    """Give content blocks as text, of a prompt with its files; what is damaged as it stands."""
+    """Return content blocks as text, of a prompt with its files; what is damaged as it stands."""
     try:
         blocks = wire.decode(content) if prompted is None else spelled(prompted, content)
         return tuple(Part(block["type"], format_block_text(block)) for block in blocks)
@@ -76,5 +76,5 @@ def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Par
 
 
 def find_call_number(call: ApiCall) -> int:
-    """Give the number by which the inspector names a call: its place among the conversation's."""
+    """Return the number by which the inspector names a call: its place among the conversation's."""
     return ApiCall.objects.filter(conversation=call.conversation_id, pk__lte=call.pk).count()

@@ -42,7 +42,7 @@ class Proof:
 
 
 def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
-    """Give what is read, or the problem with the rows it is read from."""
+    """Return what is read, or the problem with the rows it is read from."""
     try:
         return read(), ""
     except DAMAGE as error:
@@ -50,7 +50,7 @@ def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def list_steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
-    """Give the entries that count; what was rejected or vetoed changed nothing."""
+    """Return the entries that count; what was rejected or vetoed changed nothing."""
     found: list[Message | Step] = []
     for entry in entries:
         if isinstance(entry, Message):

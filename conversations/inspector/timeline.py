@@ -74,7 +74,7 @@ class Timeline:
 def build_timeline(
     found: CallIndex, *, before: int | None = None, is_all: bool = False
 ) -> Timeline:
-    """Give the page of the newest calls, or of those before one."""
+    """Return the page of the newest calls, or of those before one."""
     calls = [call for call in found.calls if is_all or call.is_on_path]
     changes = [change for change in found.changes if is_all or change.is_on_path]
     older = [call for call in calls if before is None or call.n < before]
@@ -112,7 +112,7 @@ def sum_totals(calls: list[CallRow], changes: list[ChangeRow]) -> Totals:
 def _list_between(
     changes: list[ChangeRow], calls: list[CallRow], shown: list[CallRow], is_all: bool
 ) -> list[ChangeRow]:
-    """Give the changes that stand on the page of these calls: behind the calls before it."""
+    """Return the changes that stand on the page of these calls: behind the calls before it."""
     if not shown:
         return changes if not calls else []
     is_first, is_last = shown[0] is calls[0], shown[-1] is calls[-1]

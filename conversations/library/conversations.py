@@ -33,7 +33,7 @@ class LibraryError(Exception):
 
 @transaction.atomic
 def rename_conversation(*, conversation: Conversation, title: str) -> str:
-    """Give it another title, on one line; give the title as it was stored."""
+    """Return it another title, on one line; return the title as it was stored."""
     title = " ".join(storable(title).split())
     if not title:
         raise LibraryError("empty", "Write a title first.")
@@ -63,7 +63,7 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 
 
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
-    """Throw it away, for now; gives the running turn, which is asked to stop."""
+    """Throw it away, for now; returns the running turn, which is asked to stop."""
     with transaction.atomic():
         row = locked(conversation.pk)
         if row.deleted_at is None:

@@ -49,7 +49,7 @@ MOST = 1_000
 
 
 def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None = None) -> int:
-    """Erase what is due, each in a transaction of its own; give how many went.
+    """Erase what is due, each in a transaction of its own; return how many went.
 
     One that cannot be erased is logged and stands in nobody's way; the next run tries it again.
     """

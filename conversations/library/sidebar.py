@@ -29,7 +29,7 @@ MOST_PINNED = 100
 def read_sidebar(
     user: User, current: Conversation | None = None, *, archived: bool = False, after: str = ""
 ) -> Sidebar:
-    """Give a page of the user's conversations, the newest or those after a place."""
+    """Return a page of the user's conversations, the newest or those after a place."""
     place = Place.read(after)
     rows = annotate_rows(list_owned(user).filter(archived_at__isnull=not archived))
     newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
@@ -90,13 +90,13 @@ def count_conversations(user: User) -> Counts:
 
 
 def get_deleted_conversation(user: User, public_id: UUID) -> Conversation:
-    """Give one of the user's in the trash; any other is not found."""
+    """Return one of the user's in the trash; any other is not found."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return get_object_or_404(rows, public_id=public_id)
 
 
 def list_trash(user: User) -> tuple[ConversationRow, ...]:
-    """Give what is in the trash, the last thrown away first."""
+    """Return what is in the trash, the last thrown away first."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return tuple(build_row(row) for row in annotate_rows(rows).order_by("-deleted_at", "-id")[:500])
 
@@ -116,7 +116,7 @@ def build_row(row: Conversation, current: Conversation | None = None) -> Convers
 
 
 def name_period(at: datetime, now: datetime) -> str:
-    """Name the time of a conversation: days near by, then months."""
+    """Return the time of a conversation: days near by, then months."""
     days = (timezone.localdate(now) - timezone.localdate(at)) / timedelta(days=1)
     if days < 1:
         return _("Today")

@@ -57,7 +57,7 @@ class Explanation:
 
 
 def explain_change(conversation: Conversation, row: Transformation) -> Explanation:
-    """Give what is known of a change besides its own numbers."""
+    """Return what is known of a change besides its own numbers."""
     snapshot = json.loads(row.policy)
     made = Explanation(
         actor=row.actor.get_username() if row.actor else "",

@@ -31,7 +31,7 @@ class LargeBlock:
 
 
 def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
-    """Give the largest blocks that the next request would have, the largest first."""
+    """Return the largest blocks that the next request would have, the largest first."""
     view = state(conversation, conversation.model).view
     found = [
         (block.tokens, message, block)

@@ -151,7 +151,7 @@ def _read_log(conversation: Conversation) -> list[Message]:
 
 
 def _has_pinned(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> bool:
-    """Say whether something of what is wanted is pinned, itself or as part of a whole."""
+    """Return whether something of what is wanted is pinned, itself or as part of a whole."""
     for message in view.messages:
         ids = {message.seq, *(result.id for result in message.shape.results)}
         if message.seq in wanted and ids & held:

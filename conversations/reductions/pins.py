@@ -102,7 +102,7 @@ def demand_pin_room(conversation: Conversation, log: list[Message], wanted: Iter
 
 
 def limit_pinned_tokens(window: int) -> int:
-    """Give how many tokens pinned originals may fill."""
+    """Return how many tokens pinned originals may fill."""
     return window * conf.pinned_percent // 100
 
 
@@ -120,12 +120,12 @@ def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pin
 
 
 def list_pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
-    """Give the targets whose latest row, or latest until then, says that they are pinned."""
+    """Return the targets whose latest row, or latest until then, says that they are pinned."""
     return list_pins_by_id(conversation.pk, until)
 
 
 def list_pins_by_id(conversation_id: int, until: datetime | None = None) -> frozenset[Pin]:
-    """Give the same of a conversation that was not read."""
+    """Return the same of a conversation that was not read."""
     kept = models.Pin.objects.filter(conversation_id=conversation_id)
     if until is not None:
         kept = kept.filter(created_at__lte=until)

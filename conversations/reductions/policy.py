@@ -30,12 +30,12 @@ PRESET, RULES = "preset", "tool_policies"
 
 
 def list_tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
-    """Give the rules that the tools declare, also those that may not be used any more."""
+    """Return the rules that the tools declare, also those that may not be used any more."""
     return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
 
 def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = None) -> Policy:
-    """Give the policy a turn of the conversation runs with; raises PolicyError.
+    """Return the policy a turn of the conversation runs with; raises PolicyError.
 
     `tools` are those that it knows, where they were read already.
     """
@@ -47,19 +47,19 @@ def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = 
 
 
 def effective_numbers(conversation: Conversation) -> Policy:
-    """Give the policy without the rules of other tools than ours; raises PolicyError."""
+    """Return the policy without the rules of other tools than ours; raises PolicyError."""
     owner = conversation.owner
     policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
     return within(policy, policy_of(owner.policy), allowed) if allowed.ranges else policy
 
 
 def allowed_of(owner: User) -> Allowed:
-    """Give what the person's conversations may set; raises PolicyError."""
+    """Return what the person's conversations may set; raises PolicyError."""
     return allowed_from(owner.policy_limits)
 
 
 def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
-    """Give the site's policy with these overrides; `preset` counts before all that they name."""
+    """Return the site's policy with these overrides; `preset` counts before all that they name."""
     levels = [site_overrides(), *overrides]
     if not all(isinstance(level, Mapping) for level in levels):
         raise PolicyError("policy", "must be an object")
@@ -75,7 +75,7 @@ def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
 
 
 def preset_of(*overrides: Mapping[str, Any]) -> str:
-    """Give the preset that the last of the overrides names, or the site's."""
+    """Return the preset that the last of the overrides names, or the site's."""
     named = [level[PRESET] for level in overrides if PRESET in level]
     name = named[-1] if named else conf.policy
     if not isinstance(name, str) or name not in PRESETS:
@@ -105,7 +105,7 @@ class Number:
 
 
 def list_numbers(user: User) -> list[Number]:
-    """Give every number; raises PolicyError where the user's do not fit the site's."""
+    """Return every number; raises PolicyError where the user's do not fit the site's."""
     overrides, allowed = site_overrides(), allowed_of(user)
     site, policy = policy_of(), policy_of(user.policy)
     return [
@@ -122,7 +122,7 @@ def list_numbers(user: User) -> list[Number]:
 
 
 def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
-    """Give every number, or why what is stored does not count."""
+    """Return every number, or why what is stored does not count."""
     try:
         return list_numbers(user), ""
     except PolicyError as error:
@@ -138,12 +138,12 @@ def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
 
 
 def list_offered_presets() -> list[str]:
-    """Give the presets that people may choose."""
+    """Return the presets that people may choose."""
     return [name for name in PRESETS if not conf.offered_policies or name in conf.offered_policies]
 
 
 def inherited_policy(conversation: Conversation) -> Policy:
-    """Give the policy as it would be without the conversation's own numbers."""
+    """Return the policy as it would be without the conversation's own numbers."""
     owner = conversation.owner
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
     preset = {name: own[name] for name in own if name == PRESET}
@@ -154,7 +154,7 @@ def inherited_policy(conversation: Conversation) -> Policy:
 
 
 def first_valid_policy(*choices: tuple[Mapping[str, Any], ...]) -> Policy:
-    """Give the policy of the first overrides that fit: a page may show it while others do not."""
+    """Return the policy of the first overrides that fit: a page may show it while others do not."""
     *others, last = choices
     for overrides in others:
         try:

@@ -97,7 +97,7 @@ class Offer:
 
 
 def build_offer(conversation: Conversation, wanted: str) -> Offer:
-    """Give what one choice would do to the conversation as it stands."""
+    """Return what one choice would do to the conversation as it stands."""
     try:
         desk = build_desk(conversation, effective_policy(conversation))
     except ContextError as error:

@@ -79,7 +79,7 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
 
 
 def read_request(*, proposal_id: int) -> SummaryRequest | None:
-    """Give what is to be asked; None when it was decided on meanwhile."""
+    """Return what is to be asked; None when it was decided on meanwhile."""
     proposal = Proposal.objects.select_related("conversation").filter(pk=proposal_id).first()
     if proposal is None or not proposal.is_asking:
         return None

@@ -38,7 +38,7 @@ def demand_same_body(change: Change, digest: str) -> None:
 
 
 def demand_policy(conversation: Conversation) -> Policy:
-    """Give the policy in force, or refuse with its problem."""
+    """Return the policy in force, or refuse with its problem."""
     try:
         return effective_policy(conversation)
     except ContextError as error:

@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def get_transformation(conversation: Conversation, seq: int) -> Transformation:
-    """Give the row with that number; raises Http404."""
+    """Return the row with that number; raises Http404."""
     rows = Transformation.objects.select_related(
         "turn", "summary_call", "summary_call__result", "actor"
     )
@@ -48,7 +48,7 @@ def get_transformation(conversation: Conversation, seq: int) -> Transformation:
 
 
 def read_reduction(conversation: Conversation, seq: int) -> Reduction:
-    """Give the transformation with that number as a page; raises Http404."""
+    """Return the transformation with that number as a page; raises Http404."""
     row = get_transformation(conversation, seq)
     call = row.summary_call
     result = getattr(call, "result", None)
@@ -109,7 +109,7 @@ def list_changes(
 
 
 def _keep(message: Message, held: frozenset[Pin]) -> PinState | None:
-    """Give the original of a message; what the API compacted stands in one that has none."""
+    """Return the original of a message; what the API compacted stands in one that has none."""
     if message.seq == NUMBER:
         return None
     return PinState(message_id(message.seq), message.seq in held)
@@ -138,7 +138,7 @@ def _text(blocks: tuple[Block, ...]) -> str:
 
 
 def format_block_text(block: dict[str, Any]) -> str:
-    """Give a content block as text for people; images and documents by name."""
+    """Return a content block as text for people; images and documents by name."""
     match block["type"]:
         case "text":
             return str(block["text"])

@@ -23,13 +23,13 @@ UNDO = "undo"
 
 
 def can_restore(row: Transformation) -> bool:
-    """Say whether what the change took can be asked for again."""
+    """Return whether what the change took can be asked for again."""
     is_taking = row.kind in _TAKING and row.setting not in (EDIT, REBUILD)
     return row.outcome == "applied" and is_taking
 
 
 def is_manual(row: Transformation) -> bool:
-    """Say whether a person made the change, and it changed something."""
+    """Return whether a person made the change, and it changed something."""
     if row.outcome != "applied" or row.actor_id is None or row.setting == UNDO:
         return False
     # Entries from before the setting was written tell a restore taken back by its size.
@@ -37,7 +37,7 @@ def is_manual(row: Transformation) -> bool:
 
 
 def can_undo(conversation: Conversation, row: Transformation) -> bool:
-    """Say whether a person's change can be taken back: nothing came behind it."""
+    """Return whether a person's change can be taken back: nothing came behind it."""
     return is_manual(row) and conversation.tip == row.seq
 
 
@@ -80,7 +80,7 @@ def _list_named(edits: Iterable[Edit]) -> Iterator[str]:
 
 
 def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
-    """Name the originals that a change took, as recall names them."""
+    """Return the originals that a change took, as recall names them."""
     if not can_restore(row):
         return []
     log = [entry.seq for entry in path(conversation, row.parent) if isinstance(entry, Message)]
@@ -94,7 +94,7 @@ def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
 
 
 def name_original(seq: int, put: Block, kind: str) -> str:
-    """Name the original in whose place a block was put; "" for what the engine added itself."""
+    """Return the original in whose place a block was put; "" for what the engine added itself."""
     if kind in OURS:
         return ""
     return put.id if put.type == "tool_result" else message_id(seq)

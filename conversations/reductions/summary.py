@@ -68,7 +68,7 @@ class SummaryCard:
 
 
 def build_summary_card(conversation: Conversation, row: Transformation) -> SummaryCard | None:
-    """Give the card of a summary that was applied; None for another change."""
+    """Return the card of a summary that was applied; None for another change."""
     if row.kind != "summary" or row.outcome != "applied" or row.edits == "[]":
         return None
     block = _block(row)
@@ -113,7 +113,7 @@ def split_sections(text: str) -> tuple[Section, ...]:
 
 
 def _block(row: Transformation) -> Block | None:
-    """Give the text block that a summary put in the first message."""
+    """Return the text block that a summary put in the first message."""
     for edit in load(row.edits):
         if isinstance(edit, SpliceBlocks) and edit.blocks:
             return Block(edit.blocks[0])
@@ -124,7 +124,7 @@ def _block(row: Transformation) -> Block | None:
 
 
 def _covered(conversation: Conversation, row: Transformation, log: list[int]) -> list[int]:
-    """Name the messages a version stands for: those that the first wording of it replaced."""
+    """Return the messages a version stands for: those that the first wording of it replaced."""
     edits = load(row.edits)
     if row.setting in (EDIT, REBUILD):
         found = find_summary(conversation, row.seq)
@@ -134,7 +134,7 @@ def _covered(conversation: Conversation, row: Transformation, log: list[int]) ->
 
 
 def _calls(row: Transformation) -> list[ApiCall]:
-    """Give the calls that asked for these words: the attempts and the parts, in order."""
+    """Return the calls that asked for these words: the attempts and the parts, in order."""
     call = row.summary_call
     if call is None:
         return []
@@ -150,7 +150,7 @@ def _read(call: ApiCall) -> int:
 
 
 def _versions(conversation: Conversation, row: Transformation) -> tuple[Version, ...]:
-    """Give every wording up to the newest, oldest first, each compared with the one before it."""
+    """Return every wording up to the newest, oldest first, each compared with the one before it."""
     on_path = path(conversation)
     seqs = {entry.seq for entry in on_path} | {row.seq}
     rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)

@@ -97,7 +97,7 @@ def build_record(conversation: Conversation) -> Record:
 
 
 def build_subject(conversation: Conversation) -> Subject:
-    """Give everything a trial needs, so that it needs no database; raises TrialError."""
+    """Return everything a trial needs, so that it needs no database; raises TrialError."""
     record = build_record(conversation)
     model = ApiModel.objects.filter(pk=conversation.model).first()
     if model is None:
@@ -134,21 +134,21 @@ def build_subject(conversation: Conversation) -> Subject:
 
 
 def _policies(own: Policy) -> list[Policy]:
-    """Give the conversation's own policy first, then the other presets as such."""
+    """Return the conversation's own policy first, then the other presets as such."""
     # Presets are compared as such, without the numbers of the site, but with the tools' rules.
     rules = {"tool_policies": list_tool_rules()}
     return [own, *(policy_from(name, rules) for name in PRESETS if name != own.name)]
 
 
 def _results(conversation: Conversation) -> list[ApiResult]:
-    """Give the replies that were answered, oldest first."""
+    """Return the replies that were answered, oldest first."""
     rows = ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
     rows = rows.exclude(answer=None).select_related("call", "call__envelope", "answer")
     return list(rows.defer("answer__content", "usage").order_by("call_id"))
 
 
 def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
-    """Give system prompt and tools as they were last sent."""
+    """Return system prompt and tools as they were last sent."""
     if call is None:
         return conversation.instructions, tuple(build_toolset(conversation).definitions())
     sent = wire.decode(call.envelope.text)
@@ -161,7 +161,7 @@ def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[
 
 
 def _readings(messages: tuple[Message, ...], by_seq: dict[int, ApiResult]) -> list[Reading]:
-    """Give what was counted of requests that nothing had been taken from."""
+    """Return what was counted of requests that nothing had been taken from."""
     found = []
     for at, message in enumerate(messages):
         result = by_seq.get(message.seq)
@@ -173,7 +173,7 @@ def _readings(messages: tuple[Message, ...], by_seq: dict[int, ApiResult]) -> li
 def _times(
     conversation: Conversation, messages: tuple[Message, ...], by_seq: dict[int, ApiResult]
 ) -> tuple[float, ...]:
-    """Give when each message came, an answer when it was asked for; nothing for imported ones."""
+    """Return when each message came, an answer when it was asked for; nothing for imported ones."""
     if not by_seq:
         return ()
     rows = MessageRow.objects.filter(conversation=conversation).values_list("seq", "created_at")

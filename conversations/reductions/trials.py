@@ -52,7 +52,7 @@ class Trials:
         self._found: OrderedDict[int, Trial] = OrderedDict()
 
     def of(self, user_id: int, conversation_id: int) -> Trial | None:
-        """Give the person's trial of this conversation."""
+        """Return the person's trial of this conversation."""
         with self._lock:
             trial = self._found.get(user_id)
         return trial if trial is not None and trial.conversation_id == conversation_id else None

@@ -37,7 +37,7 @@ class DiffBudget:
 
 
 def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ...] | None:
-    """Give the pieces of both texts in order; None when they are too long and too different."""
+    """Return the pieces of both texts in order; None when they are too long and too different."""
     start = _common(before, after)
     # Not from within a word on.
     start = start if before == after else before.rfind(" ", 0, start) + 1

@@ -25,7 +25,7 @@ _WINDOW = 200_000
 
 
 def build_desk(conversation: Conversation, policy: Policy) -> Desk:
-    """Give the view at the tip with what is known of it; what is pinned may not be touched."""
+    """Return the view at the tip with what is known of it; what is pinned may not be touched."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()
     loaded = state(conversation, conversation.model)
@@ -62,7 +62,7 @@ class CurrentSummary:
 
 
 def find_summary(conversation: Conversation, seq: int = 0) -> CurrentSummary | None:
-    """Give the last summary of the path, or the one that entry `seq` is a version of."""
+    """Return the last summary of the path, or the one that entry `seq` is a version of."""
     view = View()
     found: CurrentSummary | None = None
     for entry in path(conversation):

@@ -29,7 +29,7 @@ CACHED_CHARS = 32_000
 
 
 def render_markdown(source: str) -> SafeString:
-    """Give the safe HTML of a whole text."""
+    """Return the safe HTML of a whole text."""
     return _render_cached(source) if len(source) <= CACHED_CHARS else _render(source)
 
 

@@ -20,7 +20,7 @@ def style_text(text: str, style: str) -> str:
 
 @lru_cache(maxsize=512)
 def _style_character(character: str, style: str) -> str:
-    """Give a character in a style; some have been there longer, under other names."""
+    """Return a character in a style; some have been there longer, under other names."""
     name = unicodedata.name(character, "")
     for word in ("LATIN ", "GREEK ", "LETTER "):
         name = name.replace(word, "")

@@ -83,7 +83,7 @@ def _load_lexer(name: str) -> Lexer:
 
 
 def highlight_code(code: str, language: str, allowance: HighlightTime) -> str:
-    """Give the escaped code with its coloured spans, or without when that is too much."""
+    """Return the escaped code with its coloured spans, or without when that is too much."""
     lexer = LANGUAGES.get(language, "text")
     is_wide = any(len(line) > MAX_LINE for line in code.split("\n"))
     if lexer == "text" or len(code) > MAX_CHARS or is_wide or allowance.left <= 0:

@@ -131,7 +131,7 @@ def _parse_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 def _render_formula(
     renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any
 ) -> str:
-    """Give a formula as MathML, or its source as code."""
+    """Return a formula as MathML, or its source as code."""
     token = tokens[at]
     is_block, is_display = token.type == "formula_block", token.markup in {"$$", "\\["}
     source = f"{token.markup}{token.content}{_ENDS[token.markup]}{token.info}"

@@ -138,7 +138,7 @@ def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:
 
 
 def _is_open(tokens: list[Token], lines: list[str]) -> bool:
-    """Say whether a text is one code block that goes on."""
+    """Return whether a text is one code block that goes on."""
     return bool(tokens) and tokens[0].type == "fence" and not _is_closed(tokens[0], lines)
 
 
@@ -148,7 +148,7 @@ def _is_closed(block: Token, lines: list[str]) -> bool:
 
 
 def _open_fence(block: Token, lines: list[str]) -> str:
-    """Give what an open code block goes on with: its opening line and the line being written."""
+    """Return what an open code block goes on with: its opening line and the line being written."""
     return "" if _is_closed(block, lines) or len(lines) < 3 else lines[0] + lines[-1]
 
 

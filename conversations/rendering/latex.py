@@ -36,7 +36,7 @@ _UNSEEN = re.compile(r"\\label\s*\{[^}]*\}|\\(?:nonumber|notag|displaylimits)(?!
 
 @lru_cache(maxsize=512)
 def convert_latex(source: str, *, is_display: bool) -> str:
-    """Give the MathML of a formula; raises NotMath."""
+    """Return the MathML of a formula; raises NotMath."""
     if len(source) > MAX_FORMULA or _REFUSED.search(source):
         raise NotMath
     try:

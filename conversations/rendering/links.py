@@ -20,7 +20,7 @@ _BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 
 def read_host(url: str) -> str:
-    """Name the host a URL leads to; empty when it leads nowhere."""
+    """Return the host a URL leads to; empty when it leads nowhere."""
     try:
         return (urlsplit(url).hostname or "").removeprefix("www.")
     except ValueError:
@@ -28,7 +28,7 @@ def read_host(url: str) -> str:
 
 
 def is_allowed(url: str) -> bool:
-    """Say whether a link may be made of this address."""
+    """Return whether a link may be made of this address."""
     scheme, _, rest = url.strip().partition(":")
     match scheme.lower():
         case "http" | "https":
@@ -83,7 +83,7 @@ def _link_image(image: Token, *, is_inside: bool) -> list[Token]:
 
 
 def _note_host(url: str, words: str) -> list[Token]:
-    """Name the true host of a link whose words name another."""
+    """Return the true host of a link whose words name another."""
     claim = _HOST.match(words.strip()[:200])
     true = read_host(url)
     if not claim or not true:

@@ -126,7 +126,7 @@ def render_tokens(tokens: list[Token], env: MutableMapping[str, Any]) -> str:
 
 
 def convert_markdown(source: str) -> str:
-    """Give the HTML of a whole text, not yet cleaned."""
+    """Return the HTML of a whole text, not yet cleaned."""
     text = replace_controls(source)
     try:
         return render_tokens(*parse_markdown(text))

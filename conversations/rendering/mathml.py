@@ -202,7 +202,7 @@ def _token(node: Element) -> str:
 
 
 def _text(node: Element) -> str:
-    """Give a token's text: the parser writes characters as references."""
+    """Return a token's text: the parser writes characters as references."""
     if node.tag not in _TOKENS:
         return ""
     text = _CHARACTER.sub(lambda found: chr(min(int(found[1], 16), 0x10FFFF)), node.text or "")
@@ -217,7 +217,7 @@ def _has_limits(base: Element) -> bool:
 
 
 def _is_function(node: Element) -> bool:
-    """Say whether a node is the name of a function, with its scripts."""
+    """Return whether a node is the name of a function, with its scripts."""
     while node.tag in _ARITY and node.tag != "mfrac" and len(node):
         node = node[0]
     text = _text(node)
@@ -231,7 +231,7 @@ def _first(node: Element) -> str:
 
 
 def _space(width: str) -> str:
-    """Give the nearest of the widths that are known."""
+    """Return the nearest of the widths that are known."""
     found = _LENGTH.fullmatch(width)
     size = _NAMED_SPACES.get(width, 0.0)
     if found and found[1].strip("+-."):

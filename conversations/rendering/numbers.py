@@ -29,7 +29,7 @@ def worth(amount: int | None, unit: str) -> str:
 
 
 def budget_name(period: str) -> str:
-    """Name the budget of a period."""
+    """Return the budget of a period."""
     names = {
         "hour": _("this hour's budget"),
         "day": _("today's budget"),

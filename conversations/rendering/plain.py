@@ -16,5 +16,5 @@ def replace_controls(text: str) -> str:
 
 
 def render_plain(text: str) -> SafeString:
-    """Give a person's own words, or what could not be rendered, as one paragraph."""
+    """Return a person's own words, or what could not be rendered, as one paragraph."""
     return mark_safe(f'<p class="plain">{escape(replace_controls(text))}</p>')  # noqa: S308 - escaped

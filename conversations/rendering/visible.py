@@ -14,7 +14,7 @@ _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 
 
 def reveal_hidden(text: str) -> str:
-    """Give the text with each hidden character as its number in angle brackets."""
+    """Return the text with each hidden character as its number in angle brackets."""
     return "".join(f"⟨U+{ord(char):04X}⟩" if _is_hidden(char) else char for char in text)
 
 

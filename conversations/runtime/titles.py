@@ -35,7 +35,7 @@ class TitleCalls(SideCallPorts):
 
 
 async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
-    """Name the conversation of an ended turn, if nobody has."""
+    """Return the conversation of an ended turn, if nobody has."""
     try:
         found = await db(opening, lease.turn_id)
         if found is None:

@@ -67,7 +67,7 @@ def prose(html: str) -> SafeString:
 
 @register.filter
 def share(part: int, whole: int) -> int:
-    """Give a part as whole percent, between 0 and 100."""
+    """Return a part as whole percent, between 0 and 100."""
     return max(0, min(100, part * 100 // whole)) if whole else 0
 
 

@@ -13,7 +13,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def inspected(context: Context, name: str, *args: Any) -> str:
-    """Give the address of a page of the inspector, for its owner or for review."""
+    """Return the address of a page of the inspector, for its owner or for review."""
     return str(context["subject"].address(name, *args))
 
 

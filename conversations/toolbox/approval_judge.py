@@ -141,7 +141,7 @@ def _read_known(conversation: Conversation) -> Known:
 
 
 def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
-    """Give the hosts of the URLs in what the person wrote."""
+    """Yield the hosts of the URLs in what the person wrote."""
     # What goes on from a cut answer has a prompt of ours.
     theirs = Q(turn=None) | Q(turn__continues=None)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")

@@ -68,7 +68,7 @@ def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
 def decide_approval(
     *, conversation: Conversation, approval_id: int, digest: str, verdict: str, actor_id: int
 ) -> Turn:
-    """Decide a question of the conversation, once; gives its turn. Raises ApprovalError."""
+    """Decide a question of the conversation, once; returns its turn. Raises ApprovalError."""
     rows = Approval.objects.filter(pk=approval_id, conversation=conversation)
     turn = _lock_turn(rows.values_list("call__turn", flat=True).first())
     question = rows.select_related("call").first()
@@ -104,7 +104,7 @@ def expire_approvals(*, turn_id: int) -> Turn | None:
 
 
 def list_turns_with_late_questions() -> list[int]:
-    """Name the turns that have waited for a person long enough."""
+    """Return the turns that have waited for a person long enough."""
     late = Approval.objects.filter(
         decision=None, expires_at__lte=Now(), call__turn__state="approval_wait"
     )

@@ -98,7 +98,7 @@ def seal_mail_secret(row: MailAccount, secret: str) -> str:
 
 
 def open_mail_secret(row: MailAccount) -> str:
-    """Give an account's secret. Raises SecretUnreadable."""
+    """Return an account's secret. Raises SecretUnreadable."""
     place, _, secret = unseal(row.sealed_secret).partition("\n")
     if place != str(row.public_id):
         raise SecretUnreadable("A stored secret belongs to another account; enter it anew.")
@@ -112,7 +112,7 @@ def list_mail_accounts(owner_id: int) -> list[MailAccount]:
 
 
 def read_mail_account(owner_id: int, public_id: UUID) -> Account | None:
-    """Give an account by its id, with no secret where it cannot be opened any more."""
+    """Return an account by its id, with no secret where it cannot be opened any more."""
     row = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).first()
     if row is None:
         return None
@@ -123,7 +123,7 @@ def read_mail_account(owner_id: int, public_id: UUID) -> Account | None:
 
 
 def read_mail_account_by_name(owner_id: int, name: str) -> Account | None:
-    """Give an account with its secret, by its name. Raises SecretUnreadable."""
+    """Return an account with its secret, by its name. Raises SecretUnreadable."""
     row = MailAccount.objects.filter(owner_id=owner_id, name=name).first()
     return None if row is None else _build_account(row, open_mail_secret(row))
 

@@ -52,7 +52,7 @@ class Mailboxes:
 
 
 def build_mail_access() -> MailAccess:
-    """Give what the site's settings let mail reach."""
+    """Return what the site's settings let mail reach."""
     return MailAccess(
         allowed_private=frozenset(conf.mail_private),
         tls=_build_tls_context(conf.mail_authorities) if conf.mail_authorities else None,

@@ -33,7 +33,7 @@ def seal(text: str) -> str:
 
 
 def unseal(sealed: str) -> str:
-    """Give a secret back. Raises SecretUnreadable."""
+    """Return a secret back. Raises SecretUnreadable."""
     if not sealed:
         return ""
     try:

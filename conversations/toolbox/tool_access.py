@@ -42,7 +42,7 @@ class Access:
     switched_off: frozenset[str]
 
     def bar(self, name: str, *, has_needs: bool = True) -> Denial | None:
-        """Give what speaks against a tool, None when nothing does."""
+        """Return what speaks against a tool, None when nothing does."""
         if name in self.site:
             return "site"
         if not self.rules.get(name, True):

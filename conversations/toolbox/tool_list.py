@@ -58,12 +58,12 @@ class SearchChoice:
 
 
 def list_tools(conversation: Conversation) -> list[ToolRow]:
-    """Give every tool in the order the model is told of them; web search has words of its own."""
+    """Return every tool in the order the model is told of them; web search has words of its own."""
     return [_build_row(each) for each in list_offered(conversation) if each.name != NAME]
 
 
 def read_search_choice(conversation: Conversation) -> SearchChoice:
-    """Give what the person chose about searching the web, and whether it can be chosen."""
+    """Return what the person chose about searching the web, and whether it can be chosen."""
     bar = read_access(conversation).bar(NAME)
     chosen = conversation.web_search
     if bar in _FINAL:
@@ -75,7 +75,7 @@ def read_search_choice(conversation: Conversation) -> SearchChoice:
 
 
 def list_usable_tools(owner_id: int) -> list[tuple[str, str | Promise]]:
-    """Give name and description of what a person has in a new conversation."""
+    """Return name and description of what a person has in a new conversation."""
     rows = list_tools(Conversation(owner_id=owner_id, model=conf.model))
     return [(row.name, row.description) for row in rows if row.is_on and not row.why]
 

@@ -46,7 +46,7 @@ class Offered:
 
 
 def list_offered(conversation: Conversation, known: Supply | None = None) -> list[Offered]:
-    """Give every tool there is for the conversation, in the order the model is told of them.
+    """Return every tool there is for the conversation, in the order the model is told of them.
 
     A conversation that is not saved stands for a new one of its owner. `known` are the tools that
     are run here, where they were read already.
@@ -63,7 +63,7 @@ def list_offered(conversation: Conversation, known: Supply | None = None) -> lis
 
 
 def build_toolset(conversation: Conversation, known: Supply | None = None) -> Toolset:
-    """Give what the conversation's agent has from its next turn on."""
+    """Return what the conversation's agent has from its next turn on."""
     known = known or list_known_tools(conversation)
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []
@@ -97,7 +97,7 @@ def _deny(each: Offered, bar: Denial) -> Offered:
 
 
 def list_known_tools(conversation: Conversation) -> Supply:
-    """Give the tools that are run here, whether they may be used or not."""
+    """Return the tools that are run here, whether they may be used or not."""
     others = [source(conversation) for source in SOURCES]
     rest = {tool.name: tool for other in others for tool in other.tools if tool.name not in TOOLS}
     missing = {name: why for other in others for name, why in other.missing.items()}
@@ -105,7 +105,7 @@ def list_known_tools(conversation: Conversation) -> Supply:
 
 
 def _limit_tool(tool: Tool) -> Tool:
-    """Give the tool within the site's limits, which its own are never above."""
+    """Return the tool within the site's limits, which its own are never above."""
     return replace(
         tool,
         timeout=min(tool.timeout, conf.max_tool_seconds),

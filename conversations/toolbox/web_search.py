@@ -29,13 +29,13 @@ IMPORTED = "imported results"
 
 
 def list_search_tools(conversation: Conversation) -> Iterator[Mapping[str, Any]]:
-    """Give the definition of web search where the conversation has it turned on."""
+    """Yield the definition of web search where the conversation has it turned on."""
     if conversation.web_search and is_search_possible(conversation):
         yield build_definition()
 
 
 def is_search_possible(conversation: Conversation) -> bool:
-    """Say whether this site and this model have web search at all."""
+    """Return whether this site and this model have web search at all."""
     at = timezone.now()
     return (
         conf.web_search
@@ -45,7 +45,7 @@ def is_search_possible(conversation: Conversation) -> bool:
 
 
 def has_read_privately(conversation: Conversation) -> bool:
-    """Say whether a tool gave something private on the shown path."""
+    """Return whether a tool gave something private on the shown path."""
     return not conversation._state.adding and bool(list_private_sources(conversation))
 
 

@@ -15,7 +15,7 @@ from conversations.transcript.shapes import Meter, Tick
 
 
 def read_meter(conversation: Conversation) -> Meter:
-    """Give how full the context is, and what the conversation has cost; two statements at most.
+    """Return how full the context is, and what the conversation has cost; two statements at most.
 
     The figure is that of the last reply, moved by what was appended and reduced since; where no
     call has measured anything (imported, or at its first answer), it is estimated.

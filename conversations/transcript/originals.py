@@ -20,12 +20,12 @@ from conversations.models import Conversation, Message, ToolCall
 
 
 def read_original(conversation_id: int, id: str) -> str | None:
-    """Give a tool result by its tool_use id, or a message by its number; None when unknown."""
+    """Return a tool result by its tool_use id, or a message by its number; None when unknown."""
     return _find(_Rows.of(conversation_id), id)
 
 
 def recall_original(conversation: Conversation, id: str) -> str | None:
-    """Give the same of the shown path alone."""
+    """Return the same of the shown path alone."""
     rows, path = _Rows.of(conversation.pk), on_path("turn", conversation)
     return _find(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
 
@@ -57,7 +57,7 @@ def _find(rows: _Rows, id: str) -> str | None:
 
 
 def list_original_images(conversation_id: int, id: str) -> list[str]:
-    """Give the images of a tool result, as data URLs."""
+    """Return the images of a tool result, as data URLs."""
     if "\0" in id:
         return []
     return result_images(_read_output(_Rows.of(conversation_id).calls, id))

@@ -25,7 +25,7 @@ MARK = 12
 
 
 def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
-    """Give the turns that an address asks for; None when it asks for none, or for nothing."""
+    """Return the turns that an address asks for; None when it asks for none, or for nothing."""
     pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
         "before": transcript.read_transcript,
         "after": read_page_after,
@@ -39,7 +39,7 @@ def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -
 
 
 def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
-    """Give the turns around that of a message; None when there is no such message."""
+    """Return the turns around that of a message; None when there is no such message."""
     found = Message.objects.filter(conversation=conversation, seq=seq)
     number = found.values_list("turn__number", flat=True).first()
     if number is None:
@@ -57,7 +57,7 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
 
 
 def read_page_after(conversation: Conversation, after: int) -> Transcript:
-    """Give the page of ended turns behind one; running ones have a place of their own."""
+    """Return the page of ended turns behind one; running ones have a place of their own."""
     end = end_of(conversation, after)
     rows = path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
     page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
@@ -100,7 +100,7 @@ def split_running(
 
 
 def read_bookmark(conversation: Conversation, after: int) -> Bookmark:
-    """Give the bookmark of an ended turn: a link of its chain stands for all before it.
+    """Return the bookmark of an ended turn: a link of its chain stands for all before it.
 
     What was reduced by hand belongs to its turn, too: a page that did not hear of it is another.
     """
@@ -125,7 +125,7 @@ def parse_bookmark(query: bytes) -> Bookmark:
 
 
 def is_same_history(conversation: Conversation, found: Bookmark) -> bool:
-    """Say whether this is the history that a page was made of."""
+    """Return whether this is the history that a page was made of."""
     return not found.after or found == read_bookmark(conversation, found.after)
 
 
@@ -151,7 +151,7 @@ class EditablePrompt:
 
 
 def read_editable_prompt(turn: Turn) -> EditablePrompt | None:
-    """Give what there is to edit; None where a person has written nothing."""
+    """Return what there is to edit; None where a person has written nothing."""
     prompt = turn.messages.filter(kind="prompt").first()
     if prompt is None or turn.continues_id is not None:
         return None

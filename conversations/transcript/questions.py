@@ -28,7 +28,7 @@ class Question:
 
 
 def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:
-    """Give the open questions of turns that wait, by turn."""
+    """Return the open questions of turns that wait, by turn."""
     waiting = [turn.pk for turn in turns if turn.state == "approval_wait"]
     found: dict[int, tuple[Question, ...]] = {}
     if not waiting:
@@ -41,7 +41,7 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
 
 
 def waits_for_person(conversation: Conversation) -> bool:
-    """Say whether the conversation's turn waits for a decision."""
+    """Return whether the conversation's turn waits for a decision."""
     return conversation.turns.filter(state="approval_wait").exists()
 
 

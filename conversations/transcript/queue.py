@@ -26,7 +26,7 @@ class Queue:
 
 
 def read_queue(conversation: Conversation) -> Queue:
-    """Give what waits in a conversation; one query where nothing does, else two."""
+    """Return what waits in a conversation; one query where nothing does, else two."""
     rows = conversation.queued_prompts.values_list("client_id", "content")
     found = tuple(_build_waiting(str(client_id), content) for client_id, content in rows)
     return Queue(found, bool(found) and conversation.turns.filter(state__in=LIVE).exists())

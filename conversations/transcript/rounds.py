@@ -22,7 +22,7 @@ def build_rounds(
     tools: dict[str, ToolCall],
     results: list[ApiResult],
 ) -> list[Round]:
-    """Give the rounds of a turn, each with what was reduced before it."""
+    """Return the rounds of a turn, each with what was reduced before it."""
     answers = [m for m in messages if m.kind == "answer"]
     outputs = _map_outputs(messages)
     paid = {result.answer_id: result for result in results}
@@ -67,7 +67,7 @@ def _build_round(
 
 
 def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
-    """Give the running answer: as the hub has it, else as the last checkpoint has it."""
+    """Return the running answer: as the hub has it, else as the last checkpoint has it."""
     if live is not None:
         return live
     draft = getattr(row, "draft", None)
@@ -87,7 +87,7 @@ def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
 
 
 def join_text(content: str) -> str:
-    """Give what is said in a message, without its other blocks."""
+    """Return what is said in a message, without its other blocks."""
     return join_cited_text(wire.decode(content)).text
 
 

@@ -29,7 +29,7 @@ _WRONG = {
 
 
 def build_server_cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
-    """Give the calls of tools that the API ran, with what came of them."""
+    """Return the calls of tools that the API ran, with what came of them."""
     results = {block.get("tool_use_id"): block for block in blocks if answers_server(block["type"])}
     return [
         _build_card(block, results.get(block.get("id")))
@@ -56,7 +56,7 @@ def _build_card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
 
 
 def _format_output(content: Any) -> tuple[str, bool]:
-    """Give what a call found as text, and whether it is an error."""
+    """Return what a call found as text, and whether it is an error."""
     if isinstance(content, dict) and "error_code" in content:
         code = str(content["error_code"])
         return _WRONG.get(code, f"It failed: {code[:80]}."), True

@@ -47,7 +47,7 @@ def build_tool_card(
 
 
 def _find_file(name: str, call: ToolCall | None) -> str:
-    """Give the path of the file that a call was about and that it left there."""
+    """Return the path of the file that a call was about and that it left there."""
     details = call.details if call is not None and name in FILE_TOOLS else None
     path = details.get("path") if isinstance(details, dict) else None
     return path if isinstance(path, str) else ""
@@ -66,7 +66,7 @@ def mark_round_excluded(row: Round, out: frozenset[str]) -> Round:
 
 
 def shorten_input(value: dict[str, Any]) -> str:
-    """Give the main input on one line."""
+    """Return the main input on one line."""
     words = [str(item) for item in value.values() if isinstance(item, str | int | float)]
     line = " ".join(words[0].split()) if words else ""
     return line if len(line) <= BRIEF else line[: BRIEF - 1] + "…"

@@ -61,7 +61,7 @@ def read_transcript(
 def list_turns_after(
     conversation: Conversation, after: int, live: Live | None
 ) -> list[Turn] | None:
-    """Give the turns behind one, with the text of the running answer as the hub has it.
+    """Return the turns behind one, with the text of the running answer as the hub has it.
 
     None when that turn is not on the shown path, or too far back.
     """
@@ -76,13 +76,13 @@ def list_turns_after(
 
 
 def read_turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
-    """Give a turn; one that only begins is its prompt: its rounds are told behind it."""
+    """Return a turn; one that only begins is its prompt: its rounds are told behind it."""
     rows = conversation.turns.filter(number=number).select_related("draft")
     return build_turns(conversation, list(rows), None, is_begun=is_begun)[0]
 
 
 def read_round(conversation: Conversation, turn: int, number: int) -> Round:
-    """Give one round of a turn without those around it, of which an agent's turn has many.
+    """Return one round of a turn without those around it, of which an agent's turn has many.
 
     One that has no answer yet has what was reduced before it.
     """

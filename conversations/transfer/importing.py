@@ -49,7 +49,7 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
 
 
 def _is_exported(user: User, recording: Recording) -> bool:
-    """Say whether the record is the export of a conversation that the user has."""
+    """Return whether the record is the export of a conversation that the user has."""
     try:
         public_id = UUID(recording.id)
     except ValueError:

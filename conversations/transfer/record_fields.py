@@ -21,7 +21,7 @@ _HEAD = 64
 
 
 def clean_text(text: str) -> str:
-    """Give text that every database takes: no NUL, no lone surrogate."""
+    """Return text that every database takes: no NUL, no lone surrogate."""
     return wire.clean(text.replace("\0", ""))
 
 
@@ -42,7 +42,7 @@ def parse_time(value: object) -> datetime | None:
 
 
 def is_image(source: Any) -> bool:
-    """Say whether the bytes of an image are what they are called, where there are any."""
+    """Return whether the bytes of an image are what they are called, where there are any."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True
     data = source.get("data")

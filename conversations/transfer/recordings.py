@@ -143,7 +143,7 @@ def _opening(entry: Entry) -> str:
 
 
 def _entries(messages: object) -> Iterator[Entry]:
-    """Give the messages, run by run of one role."""
+    """Yield the messages, run by run of one role."""
     if not isinstance(messages, list) or not messages:
         raise RecordError('"messages" must be a list with at least one message')
     numbered = [_message(at, message) for at, message in enumerate(messages)]
@@ -163,7 +163,7 @@ def _entries(messages: object) -> Iterator[Entry]:
 
 
 def _user_run(contents: list[list[dict[str, Any]]], open_calls: list[str]) -> Iterator[Entry]:
-    """Give one results message for all open calls, then the prompts."""
+    """Yield one results message for all open calls, then the prompts."""
     results = [block for blocks in contents for block in blocks if block["type"] == "tool_result"]
     answered = {block.get("tool_use_id") for block in results}
     missing = [_missing(call) for call in open_calls if call not in answered]
@@ -186,7 +186,7 @@ def _missing(id: str) -> dict[str, Any]:
 
 
 def _message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
-    """Give role and cleaned blocks; an emptied message has none."""
+    """Return role and cleaned blocks; an emptied message has none."""
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or role not in ("user", "assistant"):
         raise RecordError(f'messages.{at}: "role" must be user or assistant')

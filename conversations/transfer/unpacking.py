@@ -86,7 +86,7 @@ class _Sparing:
 
 
 def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
-    """Give each JSON object of a file, an archive or a packed file; raises UploadError."""
+    """Yield each JSON object of a file, an archive or a packed file; raises UploadError."""
     allowance = Allowance(most)
     try:
         for found in _read_objects(file, allowance, most_each):
@@ -135,7 +135,7 @@ def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
 
 
 def _split_values(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Give the objects of JSON lines, or of whatever else holds objects."""
+    """Yield the objects of JSON lines, or of whatever else holds objects."""
     first = next(portions, b"")
     line = first.lstrip()[: first.find(b"\n") + 1 or None].strip()
     read = _split_lines if line.startswith(b"{") and line.endswith(b"}") else _split_braces
@@ -151,7 +151,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _split_lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Give each line, so that a bad one spoils no other."""
+    """Yield each line, so that a bad one spoils no other."""
     held = bytearray()
     for portion in portions:
         held += portion
@@ -165,7 +165,7 @@ def _split_lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
 
 
 def _split_braces(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Give each outermost object, found by its braces; what is outside of objects is passed over.
+    """Yield each outermost object, found by its braces; what is outside of objects is passed over.
 
     A run of texts is one match: nothing that is written inside of them takes a step here.
     """

@@ -35,7 +35,7 @@ def live(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Say whether requests can be served: 503 while the database does not answer."""
+    """Return whether requests can be served: 503 while the database does not answer."""
     try:
         words = _look.begin().result(LOOK_SECONDS)
     except TimeoutError:
@@ -87,7 +87,7 @@ def list_problems() -> tuple[str, ...]:
 
 
 def has_redis(url: str) -> bool:
-    """Say whether the server answers, within a second."""
+    """Return whether the server answers, within a second."""
     limits = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
     try:
         with redis.Redis.from_url(url, **limits) as one:

@@ -18,7 +18,7 @@ _Answer = TypeVar("_Answer", bound=HttpResponse)
 
 
 def set_throttle_status(response: _Answer) -> _Answer:
-    """Give the page of a log-in its status, once attempts must wait."""
+    """Return the page of a log-in its status, once attempts must wait."""
     form = (getattr(response, "context_data", None) or {}).get("form")
     if isinstance(form, CountedForm) and form.wait:
         response.status_code = 429

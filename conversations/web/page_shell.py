@@ -35,7 +35,7 @@ def build_page_context(request: HttpRequest) -> dict[str, object]:
 
 
 def find_current(request: HttpRequest) -> Conversation | None:
-    """Give the conversation whose chat the request came from, if it is still to be seen."""
+    """Return the conversation whose chat the request came from, if it is still to be seen."""
     match = _CHAT.fullmatch(_came_from(request))
     try:
         return get_conversation(get_user(request), UUID(match[1])) if match else None
@@ -91,7 +91,7 @@ def _came_from(request: HttpRequest) -> str:
 
 
 def _next(request: HttpRequest) -> str:
-    """Give the page the form stood on, if it is one of ours."""
+    """Return the page the form stood on, if it is one of ours."""
     wanted = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
     return wanted if is_ours and wanted.startswith("/") else ""

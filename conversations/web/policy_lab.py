@@ -42,7 +42,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def start_trial(user_id: int, conversation: Conversation) -> str:
-    """Begin a trial; give what stands against it, "" when it runs."""
+    """Begin a trial; return what stands against it, "" when it runs."""
     try:
         # Before anything is built: many requests at once must not each hold a long conversation.
         trials.admit(user_id, count_bytes(conversation))
@@ -54,7 +54,7 @@ def start_trial(user_id: int, conversation: Conversation) -> str:
 
 
 def build_context(user_id: int, conversation: Conversation) -> dict[str, Any]:
-    """Give what the page shows of the person's trial."""
+    """Return what the page shows of the person's trial."""
     trial = trials.of(user_id, conversation.pk)
     if trial is None:
         return {"conversation": conversation, "trial": None}

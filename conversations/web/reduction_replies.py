@@ -90,7 +90,7 @@ def refuse_change(
 
 
 def read_next_page(request: HttpRequest, conversation: Conversation) -> str:
-    """Give the page the form stood on, if it is one of ours."""
+    """Return the page the form stood on, if it is one of ours."""
     wanted = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) and wanted.startswith("/"):
         return wanted

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def get_user(request: HttpRequest) -> User:
-    """Give the logged-in user of a view that requires one."""
+    """Return the logged-in user of a view that requires one."""
     user = request.user
     assert not isinstance(user, AnonymousUser)  # noqa: S101
     return user

@@ -31,7 +31,7 @@ def _path() -> Path:
 
 
 def read_setup_token() -> str | None:
-    """Give the token of the set-up link, made at the start; None once it is not needed."""
+    """Return the token of the set-up link, made at the start; None once it is not needed."""
     if has_administrator():
         _path().unlink(missing_ok=True)
         return None

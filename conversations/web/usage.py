@@ -47,7 +47,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def calls(request: HttpRequest) -> HttpResponseBase:
-    """Give the calls of the span as CSV, written while it is read."""
+    """Return the calls of the span as CSV, written while it is read."""
     span = read_span(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"
     lines = csv_lines(statement(get_user(request), span))
@@ -57,7 +57,7 @@ def calls(request: HttpRequest) -> HttpResponseBase:
 @login_required
 @require_safe
 def notices(request: HttpRequest) -> HttpResponse:
-    """Give what a page says of budgets, or nothing when it says so (`seen`) already.
+    """Return what a page says of budgets, or nothing when it says so (`seen`) already.
 
     Pages that say something ask now and then: what is granted, changed or begun anew in another
     process comes so to them.
@@ -85,7 +85,7 @@ def put_away(request: HttpRequest) -> HttpResponse:
 
 
 def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
-    """Give what the page that asks says: that of a conversation, else of a new one."""
+    """Return what the page that asks says: that of a conversation, else of a new one."""
     user, name = get_user(request), request.GET.get("chat", "")
     away = preferences(user.preferences)
     if not name:
@@ -111,7 +111,7 @@ def read_span(request: HttpRequest) -> days.Span:
 
 
 def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
-    """Give what a page about a person's spending shows."""
+    """Return what a page about a person's spending shows."""
     usage = usage_of(user, span, is_named=is_named)
     return {
         "span": span,

@@ -57,7 +57,7 @@ def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
-    """Give the form for other words, in place or as a page; send them as a new version."""
+    """Return the form for other words, in place or as a page; send them as a new version."""
     turn = get_turn(get_user(request), public_id, number)
     found = read_editable_prompt(turn)
     if found is None:
@@ -117,7 +117,7 @@ def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) 
 
 
 def _address(turn: Turn) -> str:
-    """Give the page of a turn, at its prompt."""
+    """Return the page of a turn, at its prompt."""
     chat = reverse("chat", args=[turn.conversation.public_id])
     prompt = turn.messages.filter(kind="prompt").values_list("seq", flat=True).first()
     return f"{chat}?m={prompt}#m-{prompt}" if prompt else chat

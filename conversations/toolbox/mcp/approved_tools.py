@@ -44,7 +44,7 @@ def tool_status(tool: McpTool) -> Status:
 
 
 def supply_approved_tools(_conversation: Conversation) -> Supply:
-    """Give the approved tools of the enabled servers: those that are offered, and why others not.
+    """Return the approved tools of the enabled servers: those that are offered, and why others not.
 
     One query.
     """
@@ -54,7 +54,7 @@ def supply_approved_tools(_conversation: Conversation) -> Supply:
 
 
 def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
-    """Give the enabled servers, and of those that cannot be used the reason by name."""
+    """Return the enabled servers, and of those that cannot be used the reason by name."""
     found: list[Server] = []
     refused: dict[str, str] = {}
     for row in McpServer.objects.filter(is_enabled=True):
@@ -71,7 +71,7 @@ def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
 
 
 def list_requested_checks() -> list[tuple[int, str]]:
-    """Give the servers that somebody wants to be looked at."""
+    """Return the servers that somebody wants to be looked at."""
     rows = McpServer.objects.filter(is_enabled=True).exclude(check_asked_at=None)
     return list(rows.values_list("pk", "name"))
 
@@ -82,7 +82,7 @@ def open_values(sealed: str) -> dict[str, str]:
 
 
 def detect_image_type(data: bytes) -> str:
-    """Name the type of an image that the API takes; "" for all else."""
+    """Return the type of an image that the API takes; "" for all else."""
     try:
         found = look(data).media_type
     except ContextError:

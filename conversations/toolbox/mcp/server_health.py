@@ -49,7 +49,7 @@ class ToolReview:
 
 
 def list_server_health() -> list[ServerHealth]:
-    """Give every server's figures."""
+    """Return every server's figures."""
     return [measure_server(row) for row in McpServer.objects.prefetch_related("tools")]
 
 
@@ -73,7 +73,7 @@ def measure_server(server: McpServer) -> ServerHealth:
 
 
 def list_tool_reviews(server: McpServer) -> list[ToolReview]:
-    """Give a server's tools, those that wait for a decision first."""
+    """Return a server's tools, those that wait for a decision first."""
     found = [_build_review(tool) for tool in server.tools.all()]
     return sorted(found, key=lambda each: (ORDER.index(each.status), each.tool.name))
 

@@ -35,7 +35,7 @@ FORMS = {
 
 
 def list_exported(user: User) -> Iterator[Conversation]:
-    """Give the user's conversations, the first one first."""
+    """Yield the user's conversations, the first one first."""
     keys = list(list_owned(user).order_by("created_at", "pk").values_list("pk", flat=True))
     for key in keys:
         found = list_owned(user).filter(pk=key).first()

@@ -19,7 +19,7 @@ from conversations.models import Conversation, Message, Transformation
 
 
 def write_markdown(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
-    """Give the document in pieces."""
+    """Yield the document in pieces."""
     yield f"# {_flatten(conversation.title) or 'New chat'}\n\n"
     yield f"{conversation.created_at:%Y-%m-%d %H:%M} UTC · {_flatten(conversation.model)}\n"
     if conversation.instructions:

@@ -21,7 +21,7 @@ from conversations.transcript.shapes import Turn
 
 
 def write_page(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
-    """Give the document in pieces."""
+    """Yield the document in pieces."""
     context: dict[str, object] = {"conversation": conversation}
     yield render_to_string("conversations/exports/head.html", context)
     keys = list(path_turns(conversation).order_by("number").values_list("pk", flat=True))

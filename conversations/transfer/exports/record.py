@@ -18,7 +18,7 @@ from conversations.models import Conversation, Message, Transformation
 
 
 def write_record(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
-    """Give the line in pieces, its line break last."""
+    """Yield the line in pieces, its line break last."""
     head = {
         "id": str(conversation.public_id),
         "title": conversation.title,

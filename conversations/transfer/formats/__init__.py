@@ -22,7 +22,7 @@ FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
 
 
 def convert_to_record(found: Record) -> Record:
-    """Give an exported conversation as a record; raises RecordError."""
+    """Return an exported conversation as a record; raises RecordError."""
     for name, reader in FORMATS:
         if name in found:
             return reader(found)

@@ -13,7 +13,7 @@ ROLES = ("user", "assistant")
 
 
 def convert_chatgpt(found: dict[str, Any]) -> dict[str, Any]:
-    """Give a conversation as a record; raises RecordError."""
+    """Return a conversation as a record; raises RecordError."""
     return {
         "id": build_record_id("chatgpt", found, "conversation_id", "id"),
         "title": found.get("title"),

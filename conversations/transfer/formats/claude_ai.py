@@ -16,7 +16,7 @@ ROLES = {"human": "user", "assistant": "assistant"}
 
 
 def convert_claude_ai(found: dict[str, Any]) -> dict[str, Any]:
-    """Give a conversation as a record; raises RecordError."""
+    """Return a conversation as a record; raises RecordError."""
     return {
         "id": build_record_id("claude", found, "uuid"),
         "title": found.get("name"),
@@ -34,7 +34,7 @@ def _list_texts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _text(message: dict[str, Any]) -> str:
-    """Give the text of the blocks; older exports have it beside them."""
+    """Return the text of the blocks; older exports have it beside them."""
     blocks = list_objects(message.get("content"))
     found = join_texts(block.get("text") for block in blocks if block.get("type") == "text")
     return found or str(message.get("text") or "")

@@ -33,5 +33,5 @@ def join_texts(parts: Iterable[Any]) -> str:
 
 
 def list_objects(value: object) -> list[dict[str, Any]]:
-    """Give the objects of a list, if it is one."""
+    """Return the objects of a list, if it is one."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -86,7 +86,7 @@ class EditForm(forms.Form):
 
 
 def describe_error(form: forms.Form) -> str:
-    """Give the first thing that is wrong with a form."""
+    """Return the first thing that is wrong with a form."""
     return str(next(iter(form.errors.values()))[0])
 
 

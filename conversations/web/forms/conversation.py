@@ -165,12 +165,12 @@ def build_number_field(name: str, value: Any) -> forms.Field:
 
 
 def is_filled(value: Any) -> bool:
-    """Say whether a field was filled in."""
+    """Return whether a field was filled in."""
     return value is not None and value != ""
 
 
 def parse_value(value: Any) -> Any:
-    """Give a cleaned value as the policy takes it."""
+    """Return a cleaned value as the policy takes it."""
     match value:
         case "yes" | "no":
             return value == "yes"
@@ -181,7 +181,7 @@ def parse_value(value: Any) -> Any:
 
 
 def format_value(value: Any) -> Any:
-    """Give a stored value as the form shows it."""
+    """Return a stored value as the form shows it."""
     match value:
         case bool():
             return "yes" if value else "no"

@@ -18,7 +18,7 @@ from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgiv
 
 
 def read_peer(request: HttpRequest) -> str:
-    """Give the address that counts: what the server says of the connection."""
+    """Return the address that counts: what the server says of the connection."""
     return str(request.META.get("REMOTE_ADDR") or "")
 
 

@@ -91,7 +91,7 @@ class MailAccountForm(_Named):
         return _host(self.cleaned_data.get("smtp_host") or "", is_needed=False)
 
     def account(self) -> Account:
-        """Give what was typed as an account."""
+        """Return what was typed as an account."""
         data = self.cleaned_data
         auth, _space, provider = data["auth"].partition(" ")
         smtp = Server(data["smtp_host"], data.get("smtp_port") or 465, data["smtp_security"])

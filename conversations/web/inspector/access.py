@@ -25,7 +25,7 @@ class Subject:
     is_review: bool = False
 
     def address(self, name: str, *args: Any) -> str:
-        """Give the address of a page of the inspector, on the side it is read from."""
+        """Return the address of a page of the inspector, on the side it is read from."""
         prefix = "review_" if self.is_review else ""
         names = {"change": f"{prefix}reduction", "timeline": f"{prefix}inspect"}
         route = names.get(name, f"{prefix}inspect_{name}")

@@ -113,7 +113,7 @@ def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
 
 
 def _part(request: HttpRequest, name: str) -> str:
-    """Name the fragment, or the page around it."""
+    """Return the fragment, or the page around it."""
     return f"_{name}" if request.htmx else name  # type: ignore[attr-defined]
 
 

@@ -32,7 +32,7 @@ logger = logging.getLogger("agentweb.exports")
 @login_required
 @require_safe
 def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """Give one conversation as `md`, `html` or `json`, with context events if `events=1`."""
+    """Return one conversation as `md`, `html` or `json`, with context events if `events=1`."""
     found = get_conversation(get_user(request), public_id)
     if form not in FORMS:
         raise Http404("no such form")
@@ -45,7 +45,7 @@ def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpRespon
 @login_required
 @require_safe
 def everything(request: HttpRequest) -> HttpResponseBase:
-    """Give all of the user's conversations and files as one archive."""
+    """Return all of the user's conversations and files as one archive."""
     user = get_user(request)
     with_events = request.GET.get("events") == "1"
     pieces = _zipped(_files(user, with_events))
@@ -87,7 +87,7 @@ def _account(user: User) -> bytes:
 
 
 def _read(workspace: Workspace, path: str) -> Content:
-    """Give a file; one that went or changed since it was listed is replaced by a note."""
+    """Yield a file; one that went or changed since it was listed is replaced by a note."""
     try:
         yield workspace.read(path)
     except (ToolError, OSError) as error:
@@ -116,7 +116,7 @@ class _Sink(io.RawIOBase):
 
 
 def _zipped(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
-    """Give an archive while it is written, one file after the other."""
+    """Yield an archive while it is written, one file after the other."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:
         for name, content in files:

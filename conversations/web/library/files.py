@@ -73,7 +73,7 @@ def _refused(request: HttpRequest, text: str, status: int) -> HttpResponse:
 @login_required
 @require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
-    """Give those of the files asked for that still wait to be sent."""
+    """Return those of the files asked for that still wait to be sent."""
     ids = []
     for text in request.GET.getlist("id")[: queries.PAGE]:
         try:
@@ -87,7 +87,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
-    """Give the bytes of one of the user's own files."""
+    """Return the bytes of one of the user's own files."""
     found = queries.attachment_for(get_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type

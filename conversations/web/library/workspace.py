@@ -142,7 +142,7 @@ def _text(path: str, data: bytes) -> str:
 @login_required
 @require_safe
 def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
-    """Give the bytes of one of the user's own files, to be kept and never shown."""
+    """Return the bytes of one of the user's own files, to be kept and never shown."""
     found = queries.file_for(get_user(request), file_id)
     try:
         data = services.read_object(found)
@@ -158,7 +158,7 @@ def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def move(request: HttpRequest) -> HttpResponse:
-    """Give a file or a folder another path."""
+    """Return a file or a folder another path."""
     path, to = request.POST.get("path", ""), request.POST.get("to", "").strip()
     user = get_user(request)
     try:
@@ -210,7 +210,7 @@ def empty(request: HttpRequest) -> HttpResponse:
 
 
 def _clean(path: str) -> str:
-    """Give a path as it is kept, or the workspace itself for one that cannot be."""
+    """Return a path as it is kept, or the workspace itself for one that cannot be."""
     try:
         return "/".join(split(path))
     except ToolError:
