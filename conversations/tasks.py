@@ -6,8 +6,8 @@ import logging
 
 from celery import shared_task
 
-from conversations.audit import verify as audit
 from conversations.audit.anchors import anchor_due
+from conversations.audit.verify import Tally, verify_everything
 from conversations.runtime.process import process, run_maintenance
 from conversations.runtime.supervisor import supervisor
 
@@ -47,5 +47,5 @@ def anchor() -> None:
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]
 def verify() -> None:
     """Verify everything; what is wrong goes to the log."""
-    for problem in audit.verify_everything(audit.Tally()):
+    for problem in verify_everything(Tally()):
         logger.error("%s", problem)

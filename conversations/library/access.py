@@ -1,4 +1,4 @@
-"""The only door to a conversation: by its owner, by staff for review, or by a turn's own id."""
+"""Access to a conversation: by its owner, by staff for review, or by a turn's own id."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from conversations.models import LIVE, ApiModel, Conversation, QueuedPrompt, Tur
 
 
 def get_conversation(user: User, public_id: UUID | str) -> Conversation:
-    """Return the user's own conversation; anyone else's is not found."""
+    """Return the user's own conversation; raises Http404 for anyone else's."""
     return get_object_or_404(list_owned(user), public_id=public_id)
 
 
 def list_owned(user: User) -> QuerySet[Conversation]:
-    """Return what is the user's and not in the trash."""
+    """Return the user's conversations that are not in the trash."""
     return Conversation.objects.filter(owner=user, deleted_at=None)
 
 
 def get_any_conversation(public_id: UUID | str) -> Conversation:
-    """Return a conversation for review; the caller has the reader's permission."""
+    """Return any conversation, for review; the caller has checked the permission."""
     return get_object_or_404(Conversation, public_id=public_id)
 
 
 def load_conversation(conversation_id: int) -> Conversation:
-    """Return the conversation of a turn that is already authorised, with its owner."""
+    """Return the conversation of an authorised turn, with its owner."""
     return Conversation.objects.select_related("owner").get(pk=conversation_id)
 
 
 def is_stored(conversation: Conversation) -> bool:
-    """Return whether it is still there, in the trash or not."""
+    """Return whether the conversation still exists, in the trash or not."""
     return Conversation.objects.filter(pk=conversation.pk).exists()
 
 
@@ -45,12 +45,12 @@ def find_live_turn(conversation: Conversation) -> Turn | None:
 
 
 def is_over(turn_id: int) -> bool:
-    """Return whether a turn that is still there has ended."""
+    """Return whether a turn that exists has ended."""
     return Turn.objects.filter(pk=turn_id).exclude(state__in=LIVE).exists()
 
 
 def was_sent(user: User, client_id: UUID) -> bool:
-    """Return whether a message of that id was taken already: sent again it is the same."""
+    """Return whether a message with that id was already accepted, so sending it again is safe."""
     mine = {"conversation__owner": user, "client_id": client_id}
     return Turn.objects.filter(**mine).exists() or QueuedPrompt.objects.filter(**mine).exists()
 

@@ -1,8 +1,8 @@
-"""Keeping conversations: named, pinned, archived, thrown away, brought back.
+"""What people do with conversations: rename, pin, archive, delete, restore.
 
-None of it counts as news: the place in the list is that of the last message. What is thrown away is
-gone from every page, list and search at once; the log is untouched until its time in the trash is
-over (library/erase.py).
+None of it changes the place in the list, which is that of the last message. A deleted conversation
+is gone from every page, list and search at once; its log is untouched until its time in the trash
+is over (library/erase.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TITLE_CHARS = 200
 
 
 class LibraryError(Exception):
-    """It was not done; the text is for the person who asked."""
+    """The action is refused; `text` is for the person who asked."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -33,7 +33,7 @@ class LibraryError(Exception):
 
 @transaction.atomic
 def rename_conversation(*, conversation: Conversation, title: str) -> str:
-    """Return it another title, on one line; return the title as it was stored."""
+    """Store another title on one line and return it as stored; raises LibraryError."""
     title = " ".join(storable(title).split())
     if not title:
         raise LibraryError("empty", "Write a title first.")
@@ -47,13 +47,13 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
 
 
 def pin_conversation(*, conversation: Conversation, is_pinned: bool) -> None:
-    """Put it at the top of the list, or back among the others."""
+    """Pin it to the top of the list, or unpin it."""
     at = (conversation.pinned_at or timezone.now()) if is_pinned else None
     _update(conversation, pinned_at=at)
 
 
 def archive_conversation(*, conversation: Conversation, is_archived: bool) -> None:
-    """Take it out of the list, or back in; what is archived is not pinned."""
+    """Archive it, which unpins it too, or put it back into the list."""
     if is_archived:
         _update(
             conversation, archived_at=conversation.archived_at or timezone.now(), pinned_at=None
@@ -63,13 +63,13 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 
 
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
-    """Throw it away, for now; returns the running turn, which is asked to stop."""
+    """Move it to the trash; returns the running turn, which is asked to stop."""
     with transaction.atomic():
         row = locked(conversation.pk)
         if row.deleted_at is None:
             now = timezone.now()
             _update(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
-    # Behind the lock: a worker locks its turn first, and then the conversation.
+    # Outside the lock: a worker locks its turn first, and then the conversation.
     turn = row.turns.filter(state__in=LIVE).first()
     if turn is not None:
         request_stop(turn=turn)
@@ -78,13 +78,13 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 
 @transaction.atomic
 def restore_conversation(*, conversation: Conversation) -> None:
-    """Take it out of the trash, as it was."""
+    """Take it out of the trash, unchanged."""
     _update(locked(conversation.pk), deleted_at=None, erase_at=None)
 
 
 @transaction.atomic
 def empty_trash(*, owner_id: int, public_id: UUID | None = None) -> None:
-    """Let what is in the owner's trash be erased from now on: all of it, or one conversation."""
+    """Make the owner's trash, or one conversation in it, due for erasure now."""
     rows = Conversation.objects.filter(owner_id=owner_id).exclude(deleted_at=None)
     if public_id is not None:
         rows = rows.filter(public_id=public_id)
@@ -92,7 +92,7 @@ def empty_trash(*, owner_id: int, public_id: UUID | None = None) -> None:
 
 
 def delete_everything(*, owner_id: int) -> list[Turn]:
-    """Throw away all of the owner's conversations, to be erased from now on; gives what runs."""
+    """Make all of the owner's conversations due for erasure now; returns the running turns."""
     now = timezone.now()
     rows = Conversation.objects.filter(owner_id=owner_id)
     with transaction.atomic():
@@ -105,6 +105,6 @@ def delete_everything(*, owner_id: int) -> list[Turn]:
 
 
 def _update(conversation: Conversation, **values: object) -> None:
-    # An update and not a save: `updated_at` says when something was said last.
+    # An update and not a save: `updated_at` is the time of the last message.
     if not Conversation.objects.filter(pk=conversation.pk).update(**values):
         raise Conversation.DoesNotExist("it was erased")

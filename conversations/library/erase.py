@@ -1,11 +1,11 @@
-"""Erasing: the one way by which rows of the log go, in one transaction with the row that says so.
+"""Erasure: the only way to delete rows of the log, in one transaction with the row that records it.
 
-A conversation is erased whole: its log, calls, drafts, pins and index, and the texts that nothing
-else names. The row that says so is a link of the site's chain and keeps the end of the chain that
-went, so that what was anchored of it is accounted for. The money stays: what its calls cost becomes
-one correcting entry in each window, so that every window still says what its entries say, and the
-erasure keeps the cost by day and model. What is in the trash is erased when its time is over; a
-running turn and a call in doubt are waited for.
+A conversation is erased completely: log, calls, drafts, pins, search index, and the texts that
+nothing else references. The row that records it is a link of the site's chain and keeps the end of
+the erased chain, so that anchors of it stay accounted for. The money stays: the cost of its calls
+becomes one correcting entry in each budget window, so that windows still equal the sum of their
+entries, and the erasure keeps the cost by day and model. Conversations in the trash are erased when
+their time is over; running turns and calls in doubt are waited for.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from conversations.models import (
 logger = logging.getLogger("agentweb.erase")
 
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-#: Conversations that one run erases.
+#: Conversations that one run erases at most.
 MOST = 1_000
 
 
 def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None = None) -> int:
-    """Erase what is due, each in a transaction of its own; return how many went.
+    """Erase what is due, each in its own transaction; return how many were erased.
 
-    One that cannot be erased is logged and stands in nobody's way; the next run tries it again.
+    One that cannot be erased is logged and does not block the others; the next run tries again.
     """
     rows = _list_due(now or timezone.now())
     if owner_id is not None:
@@ -76,7 +76,7 @@ def _list_due(now: datetime) -> QuerySet[Conversation]:
 
 
 def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:
-    """Erase a conversation that is due, and record it; None when it is not, or not there."""
+    """Erase a conversation that is due and record it; None when it is not due or not there."""
     with transaction.atomic():
         locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
         if locked is None or not _list_due(now or timezone.now()).filter(pk=locked.pk).exists():
@@ -99,7 +99,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
 
 
 def _list_rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[QuerySet[Any]]]:
-    """Give what belongs to a conversation and is no part of its log: to go before it, and after."""
+    """Return the rows outside the log, split into those to delete before it and after it."""
     turns = Turn.objects.filter(conversation=conversation)
     beside: list[QuerySet[Any]] = [
         SearchText.objects.filter(conversation=conversation),
@@ -114,12 +114,13 @@ def _list_rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[Qu
 
 
 def _drop(rows: QuerySet[Any]) -> None:
-    # `delete` would load them all to ask what they protect; the order above answers that.
+    # `delete` would load all rows to check protected relations; the order above makes that
+    # unnecessary.
     rows._raw_delete(rows.db)
 
 
 def _build_record(conversation: Conversation) -> Erasure:
-    """Say what goes, in numbers."""
+    """Build the row that records the erasure, with the figures of what is erased."""
     assert conversation.deleted_at is not None  # noqa: S101 - it is due
     assert conversation.erase_at is not None  # noqa: S101
     calls = ApiCall.objects.filter(conversation=conversation)
@@ -147,9 +148,9 @@ def _build_record(conversation: Conversation) -> Erasure:
 
 
 def close_reservations(*, conversation: Conversation) -> list[LedgerEntry]:
-    """Close what its calls hold; give a correction for each window, which replaces their entries.
+    """Settle open reservations and return one correction for each window they are in.
 
-    The corrections are still to be entered, and the entries to be erased.
+    The corrections replace the conversation's entries: the caller appends them and erases those.
     """
     mine = Reservation.objects.filter(call__conversation=conversation)
     keys = mine.order_by("window_id").values_list("window_id", flat=True).distinct()
@@ -165,7 +166,7 @@ def _close_window(window: BudgetWindow, conversation: Conversation) -> LedgerEnt
     total = held = over = 0
     rows = Reservation.objects.filter(window=window, call__conversation=conversation)
     for call_id, amount, is_open in rows.values_list("call_id", "amount", "is_open"):
-        # A call in doubt: what it held stays spent.
+        # A call in doubt: its hold stays spent.
         cost = amount if is_open else costs.get(call_id, 0)
         total += cost
         held += amount if is_open else 0

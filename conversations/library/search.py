@@ -1,6 +1,6 @@
-"""What a search finds: the user's own messages and titles, newest first, with marked excerpts.
+"""Full-text search in the user's own messages and titles, newest first, with marked excerpts.
 
-A page costs one query. Pages go by place and not by number: what is said meanwhile moves nothing.
+A page costs one query. Pages go by cursor and not by number, so new messages shift nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXCERPT, BEFORE = 280, 70
 
 @dataclass(frozen=True, slots=True)
 class ExcerptPiece:
-    """A run of an excerpt."""
+    """A run of an excerpt's text."""
 
     text: str
     is_hit: bool = False
@@ -45,7 +45,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """`after` is the place of the last row when there are more; `is_asked`: there was a word."""
+    """`after` is the cursor of the next page; `is_asked` is false for a query without words."""
 
     rows: tuple[SearchResult, ...] = ()
     after: str = ""
@@ -55,7 +55,7 @@ class SearchPage:
 def search_messages(
     user: User, question: str, *, archived: bool = False, after: str = ""
 ) -> SearchPage:
-    """Search the user's conversations, the archived ones too if they are wanted."""
+    """Search the user's conversations, with archived ones if requested."""
     wanted = search_terms.asked(question)
     if not wanted:
         return SearchPage()
@@ -93,7 +93,7 @@ def _build_result(row: SearchText, wanted: tuple[search_terms.Asked, ...]) -> Se
 
 
 def cut_excerpt(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[ExcerptPiece]:
-    """Cut an excerpt around the first hit, the hits apart; plain text, for a template to escape."""
+    """Yield an excerpt around the first hit, split at the hits; plain text, to be escaped."""
     places = search_terms.hits(text, wanted)
     hit = next(places, None)
     first = hit[0] if hit else 0
@@ -119,5 +119,5 @@ def cut_excerpt(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[E
 
 
 def _flatten(text: str) -> str:
-    """Show a piece on one line, its outer spaces kept."""
+    """Put a piece on one line, keeping its outer spaces."""
     return " ".join(replace_controls(text).replace("\n", " ").split(" "))

@@ -1,6 +1,6 @@
-"""The list of conversations: pinned first, then by the day of their last message; archived apart.
+"""The list of conversations: pinned first, then by day of the last message; archived apart.
 
-A page costs one query, the first one two. The next page goes on under the heading where this one
+A page costs one query, the first one two. The next page continues under the heading where this one
 ended.
 """
 
@@ -22,14 +22,14 @@ from conversations.models.cursor import Place, place_of
 from conversations.transcript.shapes import ConversationRow, Sidebar
 
 PAGE = 40
-#: Pinned conversations are all on the first page; so many at most.
+#: Pinned conversations are all on the first page, up to this many.
 MOST_PINNED = 100
 
 
 def read_sidebar(
     user: User, current: Conversation | None = None, *, archived: bool = False, after: str = ""
 ) -> Sidebar:
-    """Return a page of the user's conversations, the newest or those after a place."""
+    """Return a page of the user's conversations: the newest, or those after a cursor."""
     place = Place.read(after)
     rows = annotate_rows(list_owned(user).filter(archived_at__isnull=not archived))
     newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
@@ -55,7 +55,7 @@ def read_sidebar(
 
 
 def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Load what a row of a list shows, and whether it is answering."""
+    """Load the columns a list row shows, and whether a turn is running or waiting."""
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     waiting = live.filter(state="approval_wait")
     fields = (
@@ -72,7 +72,7 @@ def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many conversations the user has: in the list, archived, in the trash."""
+    """The user's conversations: in the list, archived, in the trash."""
 
     listed: int
     archived: int
@@ -90,13 +90,13 @@ def count_conversations(user: User) -> Counts:
 
 
 def get_deleted_conversation(user: User, public_id: UUID) -> Conversation:
-    """Return one of the user's in the trash; any other is not found."""
+    """Return one of the user's conversations in the trash; raises Http404 for any other."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return get_object_or_404(rows, public_id=public_id)
 
 
 def list_trash(user: User) -> tuple[ConversationRow, ...]:
-    """Return what is in the trash, the last thrown away first."""
+    """Return what is in the trash, last deleted first; at most 500."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return tuple(build_row(row) for row in annotate_rows(rows).order_by("-deleted_at", "-id")[:500])
 
@@ -116,7 +116,7 @@ def build_row(row: Conversation, current: Conversation | None = None) -> Convers
 
 
 def name_period(at: datetime, now: datetime) -> str:
-    """Return the time of a conversation: days near by, then months."""
+    """Return the heading for a time: days if recent, then months."""
     days = (timezone.localdate(now) - timezone.localdate(at)) / timedelta(days=1)
     if days < 1:
         return _("Today")

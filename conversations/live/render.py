@@ -36,8 +36,8 @@ from conversations.agent.events import (
 from conversations.budgets.notices import limits_of
 from conversations.library.access import find_live_turn, load_conversation
 from conversations.templatetags.agentweb import prose
-from conversations.transcript import meter as meters
 from conversations.transcript import paging, queue, transcript
+from conversations.transcript.meter import read_meter
 from conversations.transcript.shapes import Bookmark, Live, Round
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
 
 def _standing(conversation: Conversation, away: str) -> dict[str, object]:
     """Give how full the context is and what is said of budgets, which goes by it."""
-    meter = meters.read_meter(conversation)
+    meter = read_meter(conversation)
     limits = limits_of(conversation, tokens=lambda: meter.tokens, put_away=away)
     return {"meter": meter, "limits": limits}
 

@@ -1,1 +1,1 @@
-"""People and the context: the policy in force, previews, changes by hand, pins, trials."""
+"""People and the context: the policy in force, previews, manual changes, pins, policy trials."""

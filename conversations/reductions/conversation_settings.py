@@ -1,4 +1,4 @@
-"""What a turn runs with: its model's facts, the effective policy, the instructions, the tools."""
+"""What a conversation's turns run with: model, effective policy, instructions, tools, limits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class JobFacts:
 
 
 def read_job_facts(conversation_id: int) -> JobFacts:
-    """Read them; raises ModelUnknown or PolicyError with words for the person."""
+    """Read what a turn runs with; raises ModelUnknown or PolicyError with a text for people."""
     conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
     model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
     if model is None:
@@ -74,10 +74,10 @@ def read_job_facts(conversation_id: int) -> JobFacts:
 def change_settings(
     *, conversation_id: int, model: str, instructions: str, policy: Mapping[str, Any]
 ) -> Conversation:
-    """Set what the next turns run with; raises HandError when the pins do not fit the model.
+    """Store what the next turns run with; raises ManualChangeError when pins exceed the model.
 
-    A turn that is on its way keeps what it began with. Every call records its model and parameters,
-    every transformation its policy, so what counted at any moment stays known.
+    A running turn keeps what it began with. Every call records its model and parameters, every
+    transformation its policy, so what was in force at any moment stays known.
     """
     conversation = locked(conversation_id)
     held = list_pins(conversation) if model != conversation.model else frozenset()

@@ -1,7 +1,7 @@
-"""Why a change was made, how well its figure was known, and what it has cost and saved since.
+"""Why a change was made, how accurate its estimate was, and what it has cost and saved since.
 
-What it saved is an estimate: the tokens it took, at the price of reading them from the cache, for
-each call that was made since without them.
+Savings are an estimate: the removed tokens, at the price of reading them from the cache, for each
+call made since without them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class PolicyNumber:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`version` names the policy's numbers as a whole: the same numbers have the same one.
+    """Facts about a change; `version` is a short digest of the policy's numbers.
 
-    `counted` is what the provider counted at the next call, where `estimated` was expected, and
-    `error` the difference in percent. Money is in micro-dollars.
+    `counted` is what the API reported for the next call where `estimated` was expected, and `error`
+    the difference in percent. Money is in micro-dollars.
     """
 
     actor: str
@@ -57,7 +57,7 @@ class Explanation:
 
 
 def explain_change(conversation: Conversation, row: Transformation) -> Explanation:
-    """Return what is known of a change besides its own numbers."""
+    """Return what is known of a change besides its own figures."""
     snapshot = json.loads(row.policy)
     made = Explanation(
         actor=row.actor.get_username() if row.actor else "",
@@ -122,7 +122,7 @@ def _add_figures(
 
 
 def _read_cache_cost(decision: str) -> int | None:
-    """Give what a person's change made the prompt cache cost; others say it with their reasons."""
+    """Return what a person's change cost in cache writes; for others the decision says it."""
     found = json.loads(decision) if decision else {}
     return found["cost"] if found.get("why") == "asked" and found["saved_each"] else None
 
@@ -130,7 +130,7 @@ def _read_cache_cost(decision: str) -> int | None:
 def _list_policy(
     conversation: Conversation, snapshot: dict[str, Any], setting: str
 ) -> list[PolicyNumber]:
-    """Say of each number where it came from; one set elsewhere by now says that it has changed."""
+    """Return each number with its origin; one set differently by now is "changed since"."""
     owner = User.objects.only("policy").get(pk=conversation.owner_id)
     levels = (
         (conversation.policy, _("this chat")),

@@ -1,4 +1,4 @@
-"""What takes the most room of a request: the largest blocks in view, each with what it is."""
+"""The largest blocks of the next request, each with what it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WORDS = 60
 
 @dataclass(frozen=True, slots=True)
 class LargeBlock:
-    """A block; `keep` names what can be pinned or left out, None where that is not possible."""
+    """A block; `keep` is its original's pin state, None where it cannot be pinned or excluded."""
 
     what: str
     tokens: int
@@ -31,7 +31,7 @@ class LargeBlock:
 
 
 def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
-    """Return the largest blocks that the next request would have, the largest first."""
+    """Return the largest blocks that the next request would contain, largest first."""
     view = state(conversation, conversation.model).view
     found = [
         (block.tokens, message, block)

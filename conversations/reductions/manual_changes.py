@@ -1,9 +1,9 @@
-"""Reducing, leaving out, rewording, and taking back: what a person does to the context.
+"""Manual changes of the context: compact now, exclude, include, edit a summary, undo.
 
-Each is one transformation with its actor, by the steps and edits of the engine. What was previewed
-is applied as it was shown or not at all. Taking back is a branch: an entry without edits whose
-parent is the entry before the change, so the view is the earlier one to the byte, thinking
-included; it works as long as nothing came behind.
+Each is one transformation with its actor, made by the engine's steps and edits. What was previewed
+is applied exactly or not at all. An undo is a branch: an entry without edits whose parent is the
+entry before the change, so the view is the earlier one to the byte, thinking included. It works as
+long as nothing followed the change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _INSTEAD = {
 def compact_now(
     *, conversation_id: int, actor_id: int, wanted: Literal["results", "turns"], digest: str
 ) -> Transformation:
-    """Reduce now, exactly as it was previewed; raises HandError."""
+    """Compact now, exactly as previewed; raises ManualChangeError."""
     conversation = locked(conversation_id)
     demand_idle(conversation)
     change = _STEPS[wanted](build_desk(conversation, demand_policy(conversation)))
@@ -64,7 +64,7 @@ def compact_now(
 
 @transaction.atomic
 def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
-    """Put a notice in the place of originals; raises HandError."""
+    """Replace originals by a notice; raises ManualChangeError."""
     conversation = locked(conversation_id)
     wanted = parse_targets(_read_log(conversation), ids)
     demand_idle(conversation)
@@ -87,7 +87,7 @@ def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]
 def include_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
-    """Put originals back that were left out, without pinning them; None when they are there."""
+    """Put excluded originals back without pinning them; None when they are already in view."""
     conversation = locked(conversation_id)
     demand_idle(conversation)
     return restore_originals(conversation, parse_targets(_read_log(conversation), ids), actor_id)
@@ -97,7 +97,7 @@ def include_originals(
 def edit_summary(
     *, conversation_id: int, actor_id: int, seq: int, text: str
 ) -> Transformation | None:
-    """Put a person's words in a summary; None when they are the same. Raises HandError."""
+    """Store a person's wording of a summary; None when unchanged. Raises ManualChangeError."""
     conversation = locked(conversation_id)
     demand_idle(conversation)
     change = build_rewording(conversation, seq, text, EDIT)
@@ -105,7 +105,7 @@ def edit_summary(
 
 
 def build_rewording(conversation: Conversation, seq: int, text: str, setting: str) -> Change | None:
-    """Make the change that puts other words in the summary whose newest version is `seq`."""
+    """Build the change that rewords the summary whose newest version is entry `seq`."""
     found = find_summary(conversation)
     if found is None or found.current != seq:
         raise ManualChangeError("replaced", "This is not the newest version of the summary in use.")
@@ -125,7 +125,7 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
 
 @transaction.atomic
 def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
-    """Go back to the view before a person's change, as long as nothing came behind it."""
+    """Return to the view before a person's change, as long as nothing followed it."""
     conversation = locked(conversation_id)
     rows = conversation.transformations.filter(seq=seq, outcome="applied").exclude(actor=None)
     row = rows.exclude(edits="[]").first()
@@ -151,7 +151,7 @@ def _read_log(conversation: Conversation) -> list[Message]:
 
 
 def _has_pinned(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> bool:
-    """Return whether something of what is wanted is pinned, itself or as part of a whole."""
+    """Return whether a target is pinned, itself or as part of its message."""
     for message in view.messages:
         ids = {message.seq, *(result.id for result in message.shape.results)}
         if message.seq in wanted and ids & held:
@@ -169,7 +169,7 @@ def _replay_to(conversation: Conversation, tip: int) -> View:
 
 
 def _list_restored(row: Transformation) -> frozenset[Target]:
-    """Name what a restore put back."""
+    """Return the targets that a restore put back."""
     found: set[Target] = set()
     for edit in edits.load(row.edits):
         match edit:

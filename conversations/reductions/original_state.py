@@ -1,4 +1,4 @@
-"""How an original stands now: sent in full, shortened or not at all, and whether it is pinned."""
+"""The present state of an original: sent in full, shortened or not at all, and whether pinned."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from conversations.reductions.shapes import PinState
 @dataclass(frozen=True, slots=True)
 class OriginalState:
     keep: PinState
-    #: Whether the model is sent less than the original now.
+    #: Whether the model now gets less than the original.
     is_reduced: bool
     text: str
 
 
 def read_original_state(conversation: Conversation, id: str) -> OriginalState | None:
-    """Say how an original stands; None when the shown path holds nothing of that id."""
+    """Return the state of an original; None when the shown path holds nothing with that id."""
     entries = path(conversation)
     log = [entry for entry in entries if isinstance(entry, Message)]
     pin = pin_of(log, id)

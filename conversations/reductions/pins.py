@@ -1,9 +1,9 @@
-"""Keeping originals in full: what a person pins is brought back, if need be, and stays.
+"""Pins: originals that a person wants sent in full, restored if need be and kept.
 
-One transaction puts the originals back into view (a `restore` with its actor) and pins them, for
-what is not pinned the next reduction may take again. Putting back waits until no answer is on its
-way: a running turn works on the view it has read, and a change that it does not know would part
-what is recorded from what is sent.
+One transaction restores the originals (a `restore` with its actor) and pins them, because the next
+reduction may take what is not pinned. Restoring is refused while an answer is running: a running
+turn works on the view it has read, and a change it does not know would make the sent request differ
+from the record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from conversations.log.path import path, step
 from conversations.models import ApiModel, Conversation, Transformation
 from conversations.reductions.record_change import ManualChangeError, record_change
 
-#: What one request may name at most.
+#: Targets that one request may name at most.
 MOST_AT_ONCE = 1_000
 
 
@@ -32,7 +32,7 @@ MOST_AT_ONCE = 1_000
 def pin_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
-    """Pin originals, and put back those that are not in view as they were; raises HandError."""
+    """Pin originals and restore those that are not in view; raises ManualChangeError."""
     conversation = locked(conversation_id)
     log = [entry for entry in path(conversation) if isinstance(entry, Message)]
     wanted = parse_targets(log, ids)
@@ -47,7 +47,7 @@ def pin_originals(
 def restore_originals(
     conversation: Conversation, wanted: frozenset[Pin], actor_id: int
 ) -> Transformation | None:
-    """Bring originals back into view; None when they are there. Raises HandError."""
+    """Restore originals; None when they are in view already. Raises ManualChangeError."""
     entries = path(conversation)
     view = View()
     for entry in entries:
@@ -64,7 +64,7 @@ def restore_originals(
 
 @transaction.atomic
 def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
-    """Unpin originals; what is not pinned stays as it is."""
+    """Unpin originals; the view does not change."""
     conversation = locked(conversation_id)
     held = list_pins(conversation)
     for name in ids:
@@ -77,7 +77,7 @@ def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) 
 
 
 def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
-    """Read what a request names; raises HandError for what the log does not hold."""
+    """Parse the ids of a request; raises ManualChangeError for ids that the log does not hold."""
     if not ids or len(ids) > MOST_AT_ONCE:
         raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
     found = [pin_of(log, name) for name in ids]
@@ -88,7 +88,7 @@ def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
 
 
 def demand_pin_room(conversation: Conversation, log: list[Message], wanted: Iterable[Pin]) -> None:
-    """Refuse more than a share of the window: what cannot be reduced must not fill it."""
+    """Raise ManualChangeError when pins would fill more than their share of the window."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     most = limit_pinned_tokens(model.window) if model else 0
     tokens = weight(log, wanted)
@@ -102,12 +102,12 @@ def demand_pin_room(conversation: Conversation, log: list[Message], wanted: Iter
 
 
 def limit_pinned_tokens(window: int) -> int:
-    """Return how many tokens pinned originals may fill."""
+    """Return how many tokens pinned originals may fill in a window of that size."""
     return window * conf.pinned_percent // 100
 
 
 def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pinned: bool) -> None:
-    """Say from now on that a target is pinned, or that it is not."""
+    """Append a row that says whether a target is pinned from now on."""
     is_number = isinstance(target, int)
     row = models.Pin(
         conversation=conversation,
@@ -120,12 +120,12 @@ def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pin
 
 
 def list_pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
-    """Return the targets whose latest row, or latest until then, says that they are pinned."""
+    """Return the targets that are pinned, now or at an earlier moment."""
     return list_pins_by_id(conversation.pk, until)
 
 
 def list_pins_by_id(conversation_id: int, until: datetime | None = None) -> frozenset[Pin]:
-    """Return the same of a conversation that was not read."""
+    """Return the pinned targets of a conversation by its key."""
     kept = models.Pin.objects.filter(conversation_id=conversation_id)
     if until is not None:
         kept = kept.filter(created_at__lte=until)

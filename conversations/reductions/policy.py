@@ -1,8 +1,8 @@
-"""The context policy that counts: the site's, with the owner's and the conversation's on top.
+"""The effective context policy: the site's, overridden by the owner's and the conversation's.
 
-How a tool's results are handled is declared with the tool; a rule of the site, of a person or of a
-conversation replaces it tool by tool. A person and a conversation may start from another preset
-than the site (`preset`); what was set explicitly counts whatever the preset.
+Each tool declares how its results are treated; a rule of the site, of a person or of a conversation
+replaces that tool by tool. A person and a conversation may start from another preset than the
+site's (`preset`); numbers that were set explicitly count whatever the preset.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from conversations.toolbox.toolset import list_known_tools
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
 
-#: The key of overrides that names a preset, and the field of the rules that add up.
+#: The key of overrides that names a preset, and the field whose rules are merged.
 PRESET, RULES = "preset", "tool_policies"
 
 
 def list_tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
-    """Return the rules that the tools declare, also those that may not be used any more."""
+    """Return the rules that tools declare, including tools that may not be used any more."""
     return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
 
 def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = None) -> Policy:
-    """Return the policy a turn of the conversation runs with; raises PolicyError.
+    """Return the policy that a turn of the conversation runs with; raises PolicyError.
 
-    `tools` are those that it knows, where they were read already.
+    `tools` are the known tools of the conversation, if they were already read.
     """
     policy = effective_numbers(conversation)
     known = list_known_tools(conversation).tools if tools is None else tools
-    # Rules for tools that only this person has; what is said about them elsewhere counts.
+    # Rules for tools that only this person has; rules set by people override them.
     rules = _latest(list_tool_rules(known), policy.tool_policies)
     return replace(policy, tool_policies=rules)
 
 
 def effective_numbers(conversation: Conversation) -> Policy:
-    """Return the policy without the rules of other tools than ours; raises PolicyError."""
+    """Return the policy with rules for built-in tools only; raises PolicyError."""
     owner = conversation.owner
     policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
     return within(policy, policy_of(owner.policy), allowed) if allowed.ranges else policy
 
 
 def allowed_of(owner: User) -> Allowed:
-    """Return what the person's conversations may set; raises PolicyError."""
+    """Return the ranges that the owner's conversations may choose from; raises PolicyError."""
     return allowed_from(owner.policy_limits)
 
 
 def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
-    """Return the site's policy with these overrides; `preset` counts before all that they name."""
+    """Return the site's policy with these overrides; `preset` replaces the preset they name."""
     levels = [site_overrides(), *overrides]
     if not all(isinstance(level, Mapping) for level in levels):
         raise PolicyError("policy", "must be an object")
@@ -93,13 +93,13 @@ def _latest(*levels: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number of a person's policy: what the site gives, what counts, and where it is from."""
+    """One number of a person's policy: the site's value, the effective value and its source."""
 
     name: str
     value: Any
     source: str
     site: Any
-    #: What a chat may choose; None: it is no number, or fixed.
+    #: The range a chat may choose from; None when it is not a number, or fixed.
     limits: tuple[int, int] | None
     is_fixed: bool
 
@@ -122,7 +122,7 @@ def list_numbers(user: User) -> list[Number]:
 
 
 def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
-    """Return every number, or why what is stored does not count."""
+    """Return every number, or none and the reason why the stored policy is invalid."""
     try:
         return list_numbers(user), ""
     except PolicyError as error:
@@ -154,7 +154,7 @@ def inherited_policy(conversation: Conversation) -> Policy:
 
 
 def first_valid_policy(*choices: tuple[Mapping[str, Any], ...]) -> Policy:
-    """Return the policy of the first overrides that fit: a page may show it while others do not."""
+    """Return the policy of the first valid overrides, so a page can show one in any case."""
     *others, last = choices
     for overrides in others:
         try:

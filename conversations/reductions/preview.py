@@ -1,7 +1,7 @@
-"""What reducing now would do, before anything is done: figures, changed blocks, costs, the digest.
+"""Previews of a manual reduction: figures, changed blocks, costs, and the digest to confirm.
 
-Nothing is asked of the model for a preview. A summary's words cannot be known, so there the price
-of asking is shown first; what the model then wrote is previewed like everything else.
+No preview calls the model. The text of a summary cannot be known beforehand, so its price is shown
+first; the text that the model then wrote is previewed like any other change.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from conversations.rendering.numbers import dollars
 #: Changed blocks that a preview shows, and characters of each.
 MOST, SHOWN = 40, 800
 WANTED = ("results", "turns", "summary")
-#: What a summary writes, about, in tokens, and what an estimate may be too low by, in percent.
+#: Tokens that a summary has, roughly, and by how many percent an estimate may be too low.
 _WRITTEN, _MARGIN = 1_000, 25
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """One change that would be made; tokens are those of the whole context, about."""
+    """One change that would be made; token counts are estimates of the whole context."""
 
     note: str
     tokens_before: int
@@ -58,7 +58,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What asking for a summary takes; money as text, "" where the model has no price."""
+    """What requesting a summary costs; money as text, "" where the model has no price."""
 
     model: str
     calls: int
@@ -70,9 +70,9 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Words that were asked for: on their way, refused for a reason, or to be decided on.
+    """A requested summary: being written, refused with a reason, or waiting for a decision.
 
-    `pieces` compares them with the words in use, None where those are too far apart.
+    `pieces` compares it with the summary in use, None where the two differ too much.
     """
 
     is_asking: bool
@@ -87,7 +87,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The page: what was chosen, and what can be done about it; `problem` says why nothing can."""
+    """One choice and what it would do; `problem` says why it cannot be done."""
 
     wanted: str
     problem: str = ""
@@ -97,7 +97,7 @@ class Offer:
 
 
 def build_offer(conversation: Conversation, wanted: str) -> Offer:
-    """Return what one choice would do to the conversation as it stands."""
+    """Return what a choice would do to the conversation in its present state."""
     try:
         desk = build_desk(conversation, effective_policy(conversation))
     except ContextError as error:
@@ -126,7 +126,7 @@ def _offer_change(made: Offer, desk: Desk, change: Transformation | None, nothin
 
 
 def build_preview(desk: Desk, change: Transformation) -> Preview:
-    """Show a change that is not made yet."""
+    """Build the preview of a change that was not made yet."""
     shown = list_changes(desk.view, change.edits)
     gauge = desk.gauge
     saved = (change.tokens_before - change.tokens_after) * gauge.permille // 1000
@@ -154,7 +154,7 @@ def _shorten(change: Change) -> Change:
 
 
 def _describe_costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str], ...]:
-    """Say what the change does to the prompt cache and to the price of the calls to come."""
+    """Return what the change means for the prompt cache and for the price of later calls."""
     found = change.decision
     if found is None:
         return ()
@@ -198,7 +198,7 @@ def _estimate_price(conversation: Conversation, desk: Desk, asked: list[SummaryW
     padded = reads * (100 + _MARGIN) // 100
     try:
         about = dollars(prices.worst(reads, min(writes, _WRITTEN * len(asked))))
-        # One that is not accepted is asked for once more.
+        # A rejected summary is requested once more.
         most = dollars(2 * prices.worst(padded, writes))
     except PriceMissing:
         about = most = ""
@@ -207,7 +207,7 @@ def _estimate_price(conversation: Conversation, desk: Desk, asked: list[SummaryW
 
 
 def show_proposal(conversation: Conversation, desk: Desk, known: Proposal) -> Proposed:
-    """Show what was asked for; words that came too late say so."""
+    """Return the requested summary for the page; one that came too late says so."""
     spent = ApiCall.objects.filter(
         conversation=conversation, purpose="summary", sent_at__gte=known.created_at
     )

@@ -1,9 +1,9 @@
-"""Summaries that a person asks for: the claim, the calls, and the word that applies or discards.
+"""Summaries that a person requests: the request, its calls, and the decision to apply or discard.
 
-The model is asked while the conversation is at rest, on a turn that is over, so no lease fences it.
-Nothing is applied before the person's word, and only at the very tip that was summarised: a prompt
-sent meanwhile is answered as ever, and the words then come too late. A rejection is recorded with
-its cost. What a dead process left is closed like any call in doubt.
+The model is called while no turn is running, on a turn that has ended, so no lease fences it.
+Nothing is applied before the person decides, and only at the very tip that was summarised: a prompt
+sent meanwhile is answered as usual, and the summary then comes too late. A rejection is recorded
+with its cost. Calls of a dead process are closed like any call in doubt.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DISCARDED = "Discarded: these words were not wanted"
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What is to be asked of the model, and for which ended turn."""
+    """What to ask of the model, and the ended turn it is recorded on."""
 
     proposal_id: int
     lease: Lease
@@ -55,10 +55,10 @@ class SummaryRequest:
 
 @transaction.atomic
 def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> tuple[int, bool]:
-    """Claim the conversation for a summary, or for new words of entry `target`.
+    """Record that a summary, or a new wording of entry `target`, is requested.
 
-    Gives the proposal, and whether it is new: what was asked for and not decided on is not asked
-    for again. Raises HandError.
+    Returns the key of the proposal and whether it is new: an undecided request is not made twice.
+    Raises ManualChangeError.
     """
     conversation = locked(conversation_id)
     demand_idle(conversation)
@@ -79,7 +79,7 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
 
 
 def read_request(*, proposal_id: int) -> SummaryRequest | None:
-    """Return what is to be asked; None when it was decided on meanwhile."""
+    """Return what to ask of the model; None when the request was withdrawn or is outdated."""
     proposal = Proposal.objects.select_related("conversation").filter(pk=proposal_id).first()
     if proposal is None or not proposal.is_asking:
         return None
@@ -94,13 +94,13 @@ def read_request(*, proposal_id: int) -> SummaryRequest | None:
 
 
 @transaction.atomic
-def open_summary_call(*, errand: SummaryRequest, sending: Sending) -> Sent:
-    """Record a call for it and hold what it can cost; raises Refused."""
-    lock_kept(errand.lease.conversation_id)
-    rows = Proposal.objects.filter(pk=errand.proposal_id, text="", reason="")
+def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
+    """Record a call for the request and hold what it can cost; raises Refused."""
+    lock_kept(request.lease.conversation_id)
+    rows = Proposal.objects.filter(pk=request.proposal_id, text="", reason="")
     if not rows.exists():
         raise Refused("deleted", "Nobody waits for it any more.")
-    sent = calls.admit(lease=errand.lease, sending=sending)
+    sent = calls.admit(lease=request.lease, sending=sending)
     rows.update(call=sent.call, asked_at=timezone.now())
     return sent
 
@@ -109,7 +109,7 @@ def open_summary_call(*, errand: SummaryRequest, sending: Sending) -> Sent:
 def store_answer(
     *, proposal_id: int, text: str = "", reason: str = "", change: Change | None
 ) -> None:
-    """Keep the accepted words for the person's word, or say why there are none."""
+    """Store the accepted text for the person's decision, or the reason why there is none."""
     proposal = Proposal.objects.filter(pk=proposal_id).first()
     if proposal is None:
         return
@@ -123,7 +123,7 @@ def store_answer(
 
 @transaction.atomic
 def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
-    """Apply the proposed words, exactly as they were shown; raises HandError."""
+    """Apply the proposed summary exactly as shown; raises ManualChangeError."""
     conversation = locked(conversation_id)
     demand_idle(conversation)
     proposal = _demand_ready(conversation)
@@ -136,7 +136,7 @@ def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Trans
 
 @transaction.atomic
 def discard_proposal(*, conversation_id: int) -> None:
-    """Drop what was proposed; accepted words that are not wanted are recorded as rejected."""
+    """Drop the proposal; an accepted text that is not wanted is recorded as rejected."""
     conversation = locked(conversation_id)
     proposal = Proposal.objects.filter(conversation=conversation).first()
     if proposal is None or (proposal.is_asking and not _is_expired(proposal)):
@@ -150,7 +150,7 @@ def discard_proposal(*, conversation_id: int) -> None:
 
 
 def build_change(conversation: Conversation, proposal: Proposal) -> Change:
-    """Make the change that these words would be; raises HandError when they came too late."""
+    """Build the change that the text would make; raises ManualChangeError if it is outdated."""
     if proposal.tip != conversation.tip:
         raise ManualChangeError("moved", "The conversation went on, so these words came too late.")
     if proposal.target:
@@ -170,7 +170,7 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
 
 
 def expire_proposals(*, everything: bool = False, now: datetime | None = None) -> int:
-    """Say of what a dead process was asking that it will not come; `everything`: of all."""
+    """Mark requests of dead processes as failed; with `everything`, all open ones."""
     rows = Proposal.objects.filter(text="", reason="")
     if not everything:
         rows = rows.filter(asked_at__lt=(now or timezone.now()) - _time_limit())
@@ -203,7 +203,7 @@ def _build_steps(conversation: Conversation, target: int) -> Summarising:
 
 
 def _record_rejection(conversation: Conversation, proposal: Proposal, change: Change) -> None:
-    """Record that words were asked for and not used; the view stays as it is."""
+    """Record that a summary was written and not used; the view stays as it is."""
     turns = conversation.turns.filter(number=conversation.leaf)
     try:
         policy = effective_policy(conversation)

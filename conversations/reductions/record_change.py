@@ -1,8 +1,8 @@
-"""Changes of the context by a person: recorded under the conversation's lock, while it is at rest.
+"""Recording manual changes: under the conversation's lock, while no turn is running.
 
-A running turn works on the view it has read, and a change that it does not know would part what is
-recorded from what is sent. So nothing is changed by hand while a turn is live, and what was shown
-before it was confirmed is compared by the digest of the body it makes.
+A running turn works on the view it has read, and a change it does not know would make the sent
+request differ from the record. So nothing is changed by hand while a turn is live, and what was
+previewed is compared by the digest of the body it makes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conversations.signals import veto_of
 
 
 class ManualChangeError(Exception):
-    """What was asked for is refused; the text is for the person who asked."""
+    """The change is refused; `text` is for the person who asked, `code` for the status."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -26,19 +26,19 @@ class ManualChangeError(Exception):
 
 
 def demand_idle(conversation: Conversation) -> None:
-    """Refuse while an answer is on its way; the conversation is locked."""
+    """Raise ManualChangeError while an answer is running; the conversation is locked."""
     if conversation.turns.filter(state__in=LIVE).exists():
         raise ManualChangeError("busy", "An answer is on its way; try again when it is done.")
 
 
 def demand_same_body(change: Change, digest: str) -> None:
-    """Refuse a change that does not make the body that the person was shown."""
+    """Raise ManualChangeError unless the change makes the body that was previewed."""
     if wire.digest(change.made.body) != digest:
         raise ManualChangeError("moved", "The conversation went on; here is the new preview.")
 
 
 def demand_policy(conversation: Conversation) -> Policy:
-    """Return the policy in force, or refuse with its problem."""
+    """Return the policy in force; raises ManualChangeError when it is invalid."""
     try:
         return effective_policy(conversation)
     except ContextError as error:

@@ -1,4 +1,4 @@
-"""One transformation for people: why it happened and each changed block before and after."""
+"""The page of one transformation: why it happened, and each changed block before and after."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.reductions.summary import build_summary_card
 from conversations.reductions.words import describe_decision, describe_kind
 
-#: What the page shows as it is stored.
+#: Fields of the row that the page shows as they are stored.
 COLUMNS = (
     "seq", "kind", "outcome", "note", "reason", "number", "threshold", "source", "setting",
     "tokens_before", "tokens_after", "bytes_before", "bytes_after", "created_at",
@@ -48,7 +48,7 @@ def get_transformation(conversation: Conversation, seq: int) -> Transformation:
 
 
 def read_reduction(conversation: Conversation, seq: int) -> Reduction:
-    """Return the transformation with that number as a page; raises Http404."""
+    """Return the page of the transformation with that number; raises Http404."""
     row = get_transformation(conversation, seq)
     call = row.summary_call
     result = getattr(call, "result", None)
@@ -87,7 +87,7 @@ def _view_before(conversation: Conversation, row: Transformation) -> View:
 def list_changes(
     view: View, edits: tuple[Edit, ...], kind: str = "", held: frozenset[Pin] = frozenset()
 ) -> tuple[Change, ...]:
-    """Put each edit's blocks side by side with what they replaced."""
+    """Return each edit's blocks beside those they replaced."""
     found: list[Change] = []
     messages = {message.seq: message for message in view.messages}
     for edit in edits:
@@ -109,7 +109,7 @@ def list_changes(
 
 
 def _keep(message: Message, held: frozenset[Pin]) -> PinState | None:
-    """Return the original of a message; what the API compacted stands in one that has none."""
+    """Return the pin state of a message; None for what the API compacted, which has no original."""
     if message.seq == NUMBER:
         return None
     return PinState(message_id(message.seq), message.seq in held)
@@ -138,7 +138,7 @@ def _text(blocks: tuple[Block, ...]) -> str:
 
 
 def format_block_text(block: dict[str, Any]) -> str:
-    """Return a content block as text for people; images and documents by name."""
+    """Format a content block as text for people; images and documents are described."""
     match block["type"]:
         case "text":
             return str(block["text"])

@@ -1,4 +1,4 @@
-"""What a change took from the view, and what a person may have sent in full again."""
+"""What a change removed from the view, and what a person may have sent in full again."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from conversations.log.path import path
 from conversations.log.tree import on_path
 from conversations.models import Conversation, Transformation
 
-#: Kinds of transformation that take something a person may want back.
+#: Kinds of transformation that remove something a person may want back.
 _TAKING = ("ingest", "compaction", "shrink", *OURS)
-#: What stands as the setting of an entry that takes another one back.
+#: The setting of an entry that undoes another one.
 UNDO = "undo"
 
 
 def can_restore(row: Transformation) -> bool:
-    """Return whether what the change took can be asked for again."""
+    """Return whether what the change removed can be restored."""
     is_taking = row.kind in _TAKING and row.setting not in (EDIT, REBUILD)
     return row.outcome == "applied" and is_taking
 
 
 def is_manual(row: Transformation) -> bool:
-    """Return whether a person made the change, and it changed something."""
+    """Return whether a person made the change and it changed something."""
     if row.outcome != "applied" or row.actor_id is None or row.setting == UNDO:
         return False
-    # Entries from before the setting was written tell a restore taken back by its size.
+    # Entries older than the setting: an undone restore is told by its size.
     return row.kind != "restore" or row.tokens_after > row.tokens_before
 
 
 def can_undo(conversation: Conversation, row: Transformation) -> bool:
-    """Return whether a person's change can be taken back: nothing came behind it."""
+    """Return whether a person's change can be undone: nothing followed it."""
     return is_manual(row) and conversation.tip == row.seq
 
 
 def list_undone(rows: Iterable[Transformation]) -> frozenset[int]:
-    """Name those of a turn's changes that were taken back again."""
+    """Return the numbers of those of a turn's changes that were undone."""
     kept = list(rows)
     undone = {(row.parent, row.seq) for row in kept if row.setting == UNDO}
     return frozenset(
@@ -53,7 +53,7 @@ def list_undone(rows: Iterable[Transformation]) -> frozenset[int]:
 
 
 def list_excluded(conversation: Conversation) -> frozenset[str]:
-    """Name what a person left out on the shown path; a query of its own, and one for the path."""
+    """Return the originals that a person excluded on the shown path; two queries."""
     rows = conversation.transformations.filter(on_path("turn", conversation), outcome="applied")
     rows = rows.filter(Q(setting=EXCLUDE) | Q(kind="restore")).order_by("-seq")
     found: dict[str, bool] = {}
@@ -62,7 +62,7 @@ def list_excluded(conversation: Conversation) -> frozenset[str]:
         if seq > bound:
             continue
         if edits == "[]":
-            # What came behind its parent was taken back.
+            # Everything after its parent was undone.
             bound = parent
         for name in _list_named(load(edits)):
             found.setdefault(name, kind != "restore")
@@ -80,7 +80,7 @@ def _list_named(edits: Iterable[Edit]) -> Iterator[str]:
 
 
 def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
-    """Return the originals that a change took, as recall names them."""
+    """Return the ids of the originals that a change removed, as the recall tool takes them."""
     if not can_restore(row):
         return []
     log = [entry.seq for entry in path(conversation, row.parent) if isinstance(entry, Message)]
@@ -94,7 +94,7 @@ def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
 
 
 def name_original(seq: int, put: Block, kind: str) -> str:
-    """Return the original in whose place a block was put; "" for what the engine added itself."""
+    """Return the id of the original that a block replaced; "" for blocks the engine added."""
     if kind in OURS:
         return ""
     return put.id if put.type == "tool_result" else message_id(seq)

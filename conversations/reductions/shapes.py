@@ -1,4 +1,4 @@
-"""A transformation as its page is given it: plain values, ready to show."""
+"""The values that the page of a transformation gets, ready to show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conversations.reductions.summary import SummaryCard
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One changed block, before and after; one of them is empty where it was dropped or put back.
+    """One changed block; `before` or `after` is "" where it was put back or dropped.
 
     `keep` is the original that can be sent in full again, if there is one.
     """
@@ -51,11 +51,11 @@ class Reduction:
     summary_text: str = ""
     policy_name: str = ""
     extra: tuple[tuple[str, str], ...] = field(default=())
-    #: Who asked for it, where a person did.
+    #: The user name, where a person made the change.
     actor: str = ""
     can_restore: bool = False
     can_undo: bool = False
-    #: Whether a person's change can no longer be taken back, since something came behind it.
+    #: A person's change that cannot be undone any more because something followed it.
     is_settled: bool = False
     why: Explanation | None = None
     summary: SummaryCard | None = None
@@ -63,7 +63,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class PinState:
-    """An original that can be pinned or left out, by the id that recall takes."""
+    """An original that can be pinned or excluded, by the id that the recall tool takes."""
 
     id: str
     is_pinned: bool = False

@@ -1,4 +1,4 @@
-"""A summary for people: its words in sections, what it stands for, what it cost, its versions."""
+"""The card of a summary: its text in sections, what it covers, what it cost, its versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conversations.models import LIVE, ApiCall, Conversation, Transformation
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 from conversations.reductions.working_view import find_summary
 
-#: A line that opens a section: a heading, or words in bold alone.
+#: A line that opens a section: a heading, or bold text alone.
 _HEADING = re.compile(r"(?:#{1,6}\s+(.+?)\s*#*|\*\*(.+?)\*\*:?|__(.+?)__:?)")
 #: Versions that are shown with what changed in them.
 MOST = 20
@@ -25,7 +25,7 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Words under a heading; "" for those before the first."""
+    """Text under a heading; `title` is "" for text before the first one."""
 
     title: str
     text: str
@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One wording; `pieces` compares it with the one before, None where they are too far apart."""
+    """One wording; `pieces` compares it with the previous one, None where they differ too much."""
 
     seq: int
     created_at: datetime
@@ -45,9 +45,9 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class SummaryCard:
-    """`first` and `last` are the numbers of the messages it stands for, of which there are `count`.
+    """A summary; `first`, `last` and `count` describe the messages it covers.
 
-    `accepted` says in how many attempts, 0: it is a person's or the API's and was not asked for.
+    `accepted` is the number of calls it took; 0 for a person's own wording or the API's.
     """
 
     sections: tuple[Section, ...]
@@ -68,7 +68,7 @@ class SummaryCard:
 
 
 def build_summary_card(conversation: Conversation, row: Transformation) -> SummaryCard | None:
-    """Return the card of a summary that was applied; None for another change."""
+    """Return the card of an applied summary; None for any other change."""
     if row.kind != "summary" or row.outcome != "applied" or row.edits == "[]":
         return None
     block = _block(row)
@@ -100,7 +100,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
 
 
 def split_sections(text: str) -> tuple[Section, ...]:
-    """Divide a text at its headings."""
+    """Split a text at its headings."""
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in text.splitlines():
         heading = _HEADING.fullmatch(line.strip())
@@ -113,7 +113,7 @@ def split_sections(text: str) -> tuple[Section, ...]:
 
 
 def _block(row: Transformation) -> Block | None:
-    """Return the text block that a summary put in the first message."""
+    """Return the text block that a summary put into the first message."""
     for edit in load(row.edits):
         if isinstance(edit, SpliceBlocks) and edit.blocks:
             return Block(edit.blocks[0])
@@ -124,7 +124,7 @@ def _block(row: Transformation) -> Block | None:
 
 
 def _covered(conversation: Conversation, row: Transformation, log: list[int]) -> list[int]:
-    """Return the messages a version stands for: those that the first wording of it replaced."""
+    """Return the numbers of the messages a version covers: those its first wording replaced."""
     edits = load(row.edits)
     if row.setting in (EDIT, REBUILD):
         found = find_summary(conversation, row.seq)
@@ -134,7 +134,7 @@ def _covered(conversation: Conversation, row: Transformation, log: list[int]) ->
 
 
 def _calls(row: Transformation) -> list[ApiCall]:
-    """Return the calls that asked for these words: the attempts and the parts, in order."""
+    """Return the calls that wrote this text: attempts and parts, in order."""
     call = row.summary_call
     if call is None:
         return []
@@ -150,7 +150,7 @@ def _read(call: ApiCall) -> int:
 
 
 def _versions(conversation: Conversation, row: Transformation) -> tuple[Version, ...]:
-    """Return every wording up to the newest, oldest first, each compared with the one before it."""
+    """Return the wordings, oldest first, each compared with the one before it."""
     on_path = path(conversation)
     seqs = {entry.seq for entry in on_path} | {row.seq}
     rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)

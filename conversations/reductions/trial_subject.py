@@ -1,8 +1,8 @@
-"""A conversation as the policy lab takes it: its messages as they were stored, and what happened.
+"""A conversation as input of the policy lab: its stored messages, and what really happened.
 
 The record holds the originals of the shown path, the system prompt and tools of its last call, the
-times of its calls and what the API counted. So a replay of the log is judged by the same numbers as
-one of a file.
+times of its calls and the token counts of the API, so a replay of the log is judged by the same
+numbers as one of a file.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from conversations.toolbox.toolset import build_toolset
 from tools.framework.registry import TOOLS
 from tools.framework.toolset import Toolset
 
-#: What a recorded agent may lack and ours always has.
+#: The tool that a recorded agent may lack and ours always has.
 RECALL = tuple(Toolset({"recall": TOOLS["recall"]}).definitions())
-#: Limits of the correction by what the API counted, in percent of the estimate.
+#: Limits of the correction by reported token counts, in percent of the estimate.
 _SCALES = (50, 300)
 
 
@@ -48,18 +48,18 @@ class TrialError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a trial replays: the record, the worlds, and what really happened."""
+    """What a trial replays: the record, one world for each policy, and what really happened."""
 
     record: Record
     worlds: tuple[World, ...]
     actual: Report | None
     size: int
-    #: The name of the policy that the conversation has.
+    #: The name of the conversation's own policy.
     own: str
 
 
 def count_bytes(conversation: Conversation) -> int:
-    """Count the characters of the shown path, the least bytes that a replay of it has."""
+    """Return a lower bound of a replay's bytes: the characters of the shown path and its files."""
     shown = tip_path(conversation)
     rows = MessageRow.objects.filter(conversation=conversation)
     lengths = rows.values_list("seq", Length("content"))
@@ -68,7 +68,7 @@ def count_bytes(conversation: Conversation) -> int:
 
 
 def build_record(conversation: Conversation) -> Record:
-    """Make the record of the shown path; raises TrialError when there is nothing to replay."""
+    """Build the record of the shown path; raises TrialError when there is nothing to replay."""
     entries = [entry for entry in path(conversation) if isinstance(entry, Message)]
     messages = tuple(entries)
     called = calls(messages)
@@ -97,7 +97,7 @@ def build_record(conversation: Conversation) -> Record:
 
 
 def build_subject(conversation: Conversation) -> Subject:
-    """Return everything a trial needs, so that it needs no database; raises TrialError."""
+    """Read everything a trial needs, so that it needs no database; raises TrialError."""
     record = build_record(conversation)
     model = ApiModel.objects.filter(pk=conversation.model).first()
     if model is None:
@@ -134,21 +134,21 @@ def build_subject(conversation: Conversation) -> Subject:
 
 
 def _policies(own: Policy) -> list[Policy]:
-    """Return the conversation's own policy first, then the other presets as such."""
-    # Presets are compared as such, without the numbers of the site, but with the tools' rules.
+    """Return the conversation's own policy, then the other presets."""
+    # Presets are compared without the site's numbers, but with the tools' rules.
     rules = {"tool_policies": list_tool_rules()}
     return [own, *(policy_from(name, rules) for name in PRESETS if name != own.name)]
 
 
 def _results(conversation: Conversation) -> list[ApiResult]:
-    """Return the replies that were answered, oldest first."""
+    """Return the results of answered replies, oldest first."""
     rows = ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
     rows = rows.exclude(answer=None).select_related("call", "call__envelope", "answer")
     return list(rows.defer("answer__content", "usage").order_by("call_id"))
 
 
 def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
-    """Return system prompt and tools as they were last sent."""
+    """Return the system prompt and the tools as they were last sent."""
     if call is None:
         return conversation.instructions, tuple(build_toolset(conversation).definitions())
     sent = wire.decode(call.envelope.text)
@@ -161,7 +161,7 @@ def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[
 
 
 def _readings(messages: tuple[Message, ...], by_seq: dict[int, ApiResult]) -> list[Reading]:
-    """Return what was counted of requests that nothing had been taken from."""
+    """Return the reported sizes of requests from which nothing had been removed."""
     found = []
     for at, message in enumerate(messages):
         result = by_seq.get(message.seq)
@@ -173,7 +173,7 @@ def _readings(messages: tuple[Message, ...], by_seq: dict[int, ApiResult]) -> li
 def _times(
     conversation: Conversation, messages: tuple[Message, ...], by_seq: dict[int, ApiResult]
 ) -> tuple[float, ...]:
-    """Return when each message came, an answer when it was asked for; nothing for imported ones."""
+    """Return the time of each message, for an answer that of its request; () for imports."""
     if not by_seq:
         return ()
     rows = MessageRow.objects.filter(conversation=conversation).values_list("seq", "created_at")
@@ -195,7 +195,7 @@ def _context(result: ApiResult) -> int:
 
 
 def _scale(results: list[ApiResult]) -> int:
-    """Say how the API counted this conversation, in percent of the engine's estimate."""
+    """Return the reported tokens of this conversation in percent of the estimate."""
     counted = estimated = 0
     for result in results:
         if result.input_tokens is not None:
@@ -206,7 +206,7 @@ def _scale(results: list[ApiResult]) -> int:
 
 
 def _actual(conversation: Conversation, prices: PriceList) -> Report:
-    """Sum up what happened, as a report like those of the lab."""
+    """Sum up what really happened, as a report like those of the lab."""
     report = Report("", conversations=1)
     rows = ApiResult.objects.filter(call__conversation=conversation).select_related("call")
     for result in rows.defer("usage").order_by("pk"):

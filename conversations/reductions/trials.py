@@ -1,9 +1,9 @@
 """Trials: what another policy would have done to a conversation, replayed in a thread.
 
 The subject is read in the request; the replay is arithmetic and needs no database. One thread of
-the process runs them, so that a trial never takes more than one core from the answers of others;
-each is bounded in bytes, in time and to one for each person. What was found is kept in this process
-until the person asks anew: it can be made again at any time and is nobody's record.
+the process runs all trials, so that they never take more than one core from answers. Each is
+bounded in bytes and time, and a person has one at a time. Results are kept in this process until
+the person starts another one: they can be computed again and are no record.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from conversations.reductions.trial_subject import Subject, TrialError
 
 logger = logging.getLogger("agentweb.trials")
 
-#: Bounds of one trial, and of what waits and is kept.
+#: Limits: bytes and seconds of one trial, trials that wait, trials that are kept.
 MOST_BYTES, MOST_SECONDS, MOST_WAITING, MOST_KEPT = 8_000_000, 120.0, 10, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One person's trial: how far it is, and the reports so far; `problem` says why it ended."""
+    """One person's trial with its reports so far; `problem` says why it ended early."""
 
     conversation_id: int
     head: int
@@ -58,7 +58,7 @@ class Trials:
         return trial if trial is not None and trial.conversation_id == conversation_id else None
 
     def admit(self, user_id: int, size: int) -> None:
-        """Raise TrialError when a trial of so many bytes would not begin now."""
+        """Raise TrialError when a trial of that many bytes cannot start now."""
         if size > MOST_BYTES:
             raise TrialError(
                 f"This conversation has {size:,} bytes; at most {MOST_BYTES:,} are"
@@ -70,7 +70,7 @@ class Trials:
     def start(
         self, user_id: int, conversation_id: int, head: int, subject: Subject
     ) -> Future[None]:
-        """Begin a trial; raises TrialError when one is running or too much is asked for."""
+        """Start a trial; raises TrialError when one is running or the limits are exceeded."""
         self.admit(user_id, subject.size)
         names = tuple(world.policy.name for world in subject.worlds)
         with self._lock:
@@ -90,7 +90,7 @@ class Trials:
         until = time.monotonic() + MOST_SECONDS
 
         def watch(step: Step) -> None:
-            # Lets go of the interpreter, so that an answer on its way is not held up.
+            # Releases the interpreter lock, so that running answers are not delayed.
             time.sleep(0.0005)
             if time.monotonic() > until:
                 raise _OverdueError

@@ -1,8 +1,7 @@
-"""Two texts word by word, in bounded time: what is too far apart is shown side by side.
+"""Word-by-word comparison of two texts in bounded time; texts too different give None.
 
-Most changed blocks were made shorter, so nearly all of both is one common beginning and end. What
-is left between is compared only while the work is small; a page has a purse of it for all its
-blocks together.
+Most changed blocks were shortened, so nearly all of both texts is a common beginning and end. The
+middle is compared only while the work is small; all blocks of a page share one `DiffBudget`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-#: Pairs of words that a page may compare in all, and of unchanged text what is shown at each side.
+#: Pairs of words that a page may compare in all; characters of unchanged text shown at each end.
 MAX_PAIRS, CONTEXT = 1_500_000, 160
 #: Characters of a removed or added piece that are shown.
 LONGEST = 4_000
@@ -21,7 +20,7 @@ _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of text; `cut` characters of it are not shown, where `tail` goes on behind them."""
+    """A run of text; `cut` of its characters are not shown, and `tail` follows them."""
 
     kind: Literal["same", "gone", "new"]
     text: str
@@ -31,7 +30,7 @@ class Piece:
 
 @dataclass(slots=True)
 class DiffBudget:
-    """The work that is left."""
+    """The number of word pairs that may still be compared."""
 
     left: int = MAX_PAIRS
 
@@ -39,7 +38,7 @@ class DiffBudget:
 def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ...] | None:
     """Return the pieces of both texts in order; None when they are too long and too different."""
     start = _common(before, after)
-    # Not from within a word on.
+    # Start at a word boundary.
     start = start if before == after else before.rfind(" ", 0, start) + 1
     end = _common(before[start:][::-1], after[start:][::-1])
     old, new = _middle(before, start, end), _middle(after, start, end)
@@ -60,7 +59,7 @@ def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ..
 
 
 def _common(one: str, other: str) -> int:
-    """Count the characters at the front that two texts have in common."""
+    """Return the length of the common beginning of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

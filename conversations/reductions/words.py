@@ -1,4 +1,4 @@
-"""Why a reduction was made, in words for people."""
+"""Texts about why a reduction was made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conversations.rendering.numbers import dollars
 
 
 def describe_kind(kind: str) -> str:
-    """Say what a kind of transformation does."""
+    """Return what a kind of transformation does."""
     words = {
         "ingest": _("shortened a tool result before it was first sent"),
         "compaction": _("shortened old tool results"),
@@ -26,7 +26,7 @@ def describe_kind(kind: str) -> str:
 
 
 def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
-    """Say by which numbers a reduction was decided, as names and values; () when by none."""
+    """Return the figures that decided a reduction, as names and values; () when there are none."""
     if not decision:
         return ()
     found = json.loads(decision)
@@ -38,7 +38,7 @@ def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
     }
     saved = _("about %(n)s tokens a call") % {"n": f"{found['saved_tokens']:,}"}
     if found["why"] == "asked":
-        # A person decided; what it cost stands with what was paid.
+        # A person decided; what it cost is shown with the payments.
         return ((_("Saves"), saved),) if found["saved_tokens"] else ()
     if not found["saved_each"]:
         return ((_("Decided because"), reasons[found["why"]]), (_("Saves"), saved))

@@ -1,4 +1,4 @@
-"""A conversation laid out for a person to work on: its view, its figures, what it may cost."""
+"""The view that manual changes work on: messages at the tip, figures, prices, pins."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from conversations.log.path import Change, path, state, step
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import list_pins
 
-#: A model that is not in the catalogue any more.
+#: The window of a model that is not in the catalogue any more.
 _WINDOW = 200_000
 
 
 def build_desk(conversation: Conversation, policy: Policy) -> Desk:
-    """Return the view at the tip with what is known of it; what is pinned may not be touched."""
+    """Return the view at the tip with its figures; pinned parts may not be changed."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()
     loaded = state(conversation, conversation.model)
@@ -33,7 +33,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> Desk:
     known = Situation(
         model=conversation.model,
         window=model.window if model else _WINDOW,
-        # System prompt and tools, as the last call had them.
+        # The size of system prompt and tools, as the last call had them.
         overhead=report.overhead if report else 0,
         report=report,
         bound_to="",
@@ -49,7 +49,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> Desk:
 class CurrentSummary:
     """The summary on the shown path: its versions, and what the first one replaced.
 
-    `before` is the view that one was made of; `zone` is None where it has no words of ours.
+    `before` is the view it was made of; `zone` is None where the API wrote the summary.
     """
 
     versions: tuple[Change, ...]

@@ -1,4 +1,4 @@
-"""The runner's ports over services, tools and the API client."""
+"""The runner's ports, implemented with the domain packages, the tools and the API client."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from tools.http.page_cache import Shelves
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
 
-#: Pages that people's turns have read in this process.
+#: Pages that people's turns have fetched in this process.
 PAGES = Shelves()
 
 
@@ -107,7 +107,7 @@ class TurnLog:
 
 
 class TurnCalls:
-    """The Calls and Model ports: one clock tells how long each call took."""
+    """The Calls and Model ports; one monotonic clock measures how long each call takes."""
 
     def __init__(self, lease: Lease, claude: Claude, tools: Toolset = NO_TOOLS) -> None:
         self._lease, self._claude, self._tools = lease, claude, tools
@@ -140,7 +140,7 @@ class TurnCalls:
     async def stream(
         self, body: str, headers: Headers = NO_HEADERS
     ) -> AsyncGenerator[Head | Piece, None]:
-        # Closed with this one, so that a stop ends the connection at once.
+        # Closed together with this generator, so that a stop ends the connection at once.
         async with aclosing(self._claude.stream(body, headers)) as stream:
             async for item in stream:
                 if self._first is None and isinstance(item, Piece):
@@ -163,13 +163,13 @@ class TurnCalls:
 
 
 class TurnTools:
-    """The Tools port: the conversation's toolset, given the user's own things."""
+    """The Tools port: the conversation's toolset, with the user's workspace, mail and web."""
 
     def __init__(
         self, lease: Lease, tools: Toolset, cancelled: partial[bool], progress: Progress
     ) -> None:
         self._lease, self._tools, self._progress = lease, tools, progress
-        #: The keys of the calls that have started.
+        #: Idempotency keys of the tool calls that have started.
         self._keys: dict[str, str] = {}
         self._context = ToolContext(
             user_id=str(lease.user_id),
@@ -213,7 +213,7 @@ class TurnTools:
         return ToolDone(content, state, result.details, is_wrong)
 
     async def _reach(self, tool: Tool | None) -> WebAccess:
-        """Hold a call to the host it was judged by, where it could carry away what is private."""
+        """Return web access for a call, limited to the approved host once private data was read."""
         if tool is None or tool.destination is None:
             return self._context.web
         return replace(self._context.web, is_held_to_host=await db(self._has_read_privately))

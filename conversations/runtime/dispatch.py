@@ -1,7 +1,7 @@
-"""Where work goes that somebody asked for: to this process, or to a worker.
+"""Where requested work is sent: to this process, or through the broker to a worker.
 
-The database has it already, so what is lost on the way is found by the next sweep; nobody waits for
-a broker that is away.
+The work is already recorded in the database, so the next sweep finds whatever is lost on the way,
+and no request waits for a broker that is down.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from conversations.models import Turn
 
 logger = logging.getLogger("agentweb.turns")
-#: One thread, so that tasks go in their order and a slow broker holds up no request.
+#: One thread, so that tasks keep their order and a slow broker delays no request.
 _post = ThreadPoolExecutor(1, thread_name_prefix="dispatch")
-#: Seconds in which nothing is tried with a broker that was away.
+#: Seconds without another attempt after the broker could not be reached.
 PAUSE = 2.0
-#: Seconds until a worker throws a task away that it comes to late: a sweep was quicker.
+#: Seconds after which a worker discards a task: a sweep has found the work by then.
 EXPIRES = 60
 
 
 def wake_turn(turn_id: int) -> None:
-    """Have a turn that waits started soon."""
+    """Have a waiting turn started soon."""
     if conf.run_turns_in == "web":
         supervisor.wake(turn_id)
     else:
@@ -43,7 +43,7 @@ def wake_turn(turn_id: int) -> None:
 
 
 def start_proposal(proposal_id: int) -> None:
-    """Have the model asked for a summary that a person wants."""
+    """Have the model asked for a summary that a person requested."""
     if conf.run_turns_in == "web":
         supervisor.propose(proposal_id)
     else:
@@ -51,7 +51,7 @@ def start_proposal(proposal_id: int) -> None:
 
 
 def stop_turn(turn: Turn) -> None:
-    """Wake a turn that was asked to stop, wherever it runs; show it where nobody ran it."""
+    """Signal a stop to whichever process runs the turn; publish its end if none does."""
     async_to_sync(_stop_turn)(turn)
 
 
@@ -63,12 +63,12 @@ async def _stop_turn(turn: Turn) -> None:
 
 
 def _send_task(name: str, *arguments: Any) -> None:
-    # With the ids and the trace of whoever asked.
+    # The context carries the log ids and the trace of the request.
     _post.submit(copy_context().run, _broker.send, name, *arguments)
 
 
 class _Broker:
-    """The way to the workers, used by one thread."""
+    """The connection to the workers, used by one thread."""
 
     def __init__(self) -> None:
         self._again_at = 0.0

@@ -1,4 +1,4 @@
-"""The job of a turn: what the runner is told of its model, its policy and its envelopes."""
+"""The job of a turn: the model, policy, envelopes and limits that the runner works with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SYSTEM = (
 
 
 def build_job(facts: JobFacts) -> Job:
-    """Make the job of a turn: its model, its policy, its envelopes."""
+    """Build the runner's job from what the conversation runs with."""
     system = f"{SYSTEM}\n\n{facts.instructions}".strip()
     adaptive = {"type": "adaptive", "display": "summarized"}
     most = min(conf.max_output_tokens, facts.max_output)

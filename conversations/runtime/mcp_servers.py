@@ -1,8 +1,8 @@
-"""The MCP servers of a process that runs turns: kept as the settings say, and reported on.
+"""The MCP connections of a process that runs turns, kept in step with the settings.
 
-The database is asked regularly and whenever an administrator changed something here, so another
-process's change arrives as well. What a connection tells is stored by the services; this module
-decides nothing.
+The database is polled every `SECONDS`, and at once after an administrator changed something in this
+process, so changes made in other processes arrive as well. What a connection reports is stored by
+`toolbox.mcp.servers`; this module decides nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Recorder:
 
 
 class PoolSynchronizer:
-    """Keeps the pool of this process in step with the database."""
+    """Keeps the connection pool of this process in step with the database."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -51,7 +51,7 @@ class PoolSynchronizer:
         self._recorder = _Recorder()
 
     async def start(self) -> None:
-        """Begin to connect; turns that are launched from now on know their servers."""
+        """Start connecting; turns launched after this returns know their servers."""
         if self._task is not None:
             return
         self._loop = asyncio.get_running_loop()
@@ -60,12 +60,12 @@ class PoolSynchronizer:
         self._task = asyncio.create_task(self._keep(), name="mcp-keeper")
 
     def wake(self) -> None:
-        """Look at the settings soon, from any thread."""
+        """Poll the settings soon. Callable from any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
 
     async def stop(self) -> None:
-        """Leave every server."""
+        """Close all connections."""
         self._loop = None
         if self._task is not None:
             self._task.cancel()

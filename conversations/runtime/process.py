@@ -1,7 +1,7 @@
-"""What a process does besides answering requests: it hears others, runs turns, and sweeps.
+"""What a process does besides answering requests: relay messages, run turns, sweep.
 
-Embedded, one process does everything. Scaled out, the web processes serve pages and the workers run
-turns; each of them takes what dead ones left, so it does not matter which is left alive.
+Embedded, one process does everything. Scaled out, web processes serve pages and workers run turns.
+Each of them takes over what dead processes left, so it does not matter which ones survive.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from conversations.runtime.sweep import sweep_turns
 from conversations.telemetry.event_loop_lag import pulse
 
 logger = logging.getLogger("agentweb.turns")
-#: Seconds between two sweeps; between two of what has time, where no beat does it.
+#: Seconds between two sweeps; sweeps between two rounds of maintenance where no beat schedules it.
 SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
-#: Seconds beyond the drain of the turns until a process goes in any case.
+#: Seconds beyond the drain of the turns after which the process exits in any case.
 GRACE = 15.0
 
 
 class Process:
-    """This process, from its start to its drain."""
+    """This process, from start to drain."""
 
     def __init__(self) -> None:
         self._sweeper: asyncio.Task[None] | None = None
@@ -44,7 +44,7 @@ class Process:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self, *, runs_turns: bool) -> None:
-        """Begin; comes back when turns can be run here, if they are to be."""
+        """Start; returns once turns can be run here, if this process runs any."""
         self._runs_turns, self._loop = runs_turns, asyncio.get_running_loop()
         pulse.start()
         await relay.start(_receive)
@@ -53,7 +53,7 @@ class Process:
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
 
     async def drain(self) -> None:
-        """Tell the pages, let turns end or go to others, leave; takes a bounded time."""
+        """Tell the pages, let turns end or pass to others, and shut down within a bounded time."""
         work = asyncio.create_task(self._drain(), name="drain")
         _, late = await asyncio.wait([work], timeout=conf.drain_seconds + GRACE)
         if late:
@@ -73,14 +73,14 @@ class Process:
         pulse.stop()
 
     def do(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do something on this process' loop and wait for it, in a thread of a worker."""
+        """Run a coroutine on this process' loop and wait for it, from a worker thread."""
         if self._loop is None:
             work.close()
             raise RuntimeError("this process is no worker: start one with manage.py worker")
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def sweep(self) -> None:
-        """Take the turns of dead processes; start those that wait, where turns run here."""
+        """Take over turns of dead processes; start waiting ones if turns run here."""
         if self._runs_turns:
             await supervisor.sweep()
         else:
@@ -100,7 +100,7 @@ class Process:
 
 
 async def run_maintenance() -> None:
-    """Do what has time: erase what is due, drop what nobody sent, anchor what has grown."""
+    """Do what is not urgent: erase what is due, drop unsent files, anchor the chains."""
     for work in (
         erase_due_conversations,
         sweep_unsent,

@@ -1,4 +1,4 @@
-"""Asking the model for a summary because a person wants one: an errand, outside of any turn."""
+"""Side calls that ask the model for a summary that a person requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.context.errors import ContextError
 from conversations.context.steps.protocol import SummaryReply
 from conversations.db import db
 from conversations.live.publish import announce
-from conversations.reductions import proposals as services
+from conversations.reductions import proposals
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.proposals import SummaryRequest
 from conversations.reductions.record_change import ManualChangeError
@@ -30,16 +30,16 @@ _FAILED = "Something went wrong on the server; it was logged."
 
 
 class ProposalCalls(SideCallPorts):
-    """`refused` says why there was no call."""
+    """The ports of the call; `refused` says why no call was made."""
 
-    def __init__(self, errand: SummaryRequest, claude: Claude) -> None:
-        super().__init__(errand.lease, claude)
-        self._errand = errand
+    def __init__(self, request: SummaryRequest, claude: Claude) -> None:
+        super().__init__(request.lease, claude)
+        self._request = request
         self.refused = ""
 
     async def open(self, sending: Sending) -> Sent:
         try:
-            sent = await db(services.open_summary_call, errand=self._errand, sending=sending)
+            sent = await db(proposals.open_summary_call, request=self._request, sending=sending)
         except Refused as error:
             self.refused = error.text
             raise
@@ -48,45 +48,45 @@ class ProposalCalls(SideCallPorts):
 
 
 async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> None:
-    """Ask for what a person wants, and write down what came of it."""
+    """Ask the model for the requested summary and store its text or the reason for failure."""
     try:
-        errand = await db(services.read_request, proposal_id=proposal_id)
-        if errand is None:
+        request = await db(proposals.read_request, proposal_id=proposal_id)
+        if request is None:
             text = "The conversation went on before it was asked for."
-            await db(services.store_answer, proposal_id=proposal_id, reason=text, change=None)
+            await db(proposals.store_answer, proposal_id=proposal_id, reason=text, change=None)
             return
-        work = build_job(await db(read_job_facts, errand.lease.conversation_id))
-        calls = ProposalCalls(errand, claude)
-        await _ask_model(errand, work, calls, switch)
-        await announce(errand.lease.conversation_id, TurnClosed(errand.lease.number))
+        work = build_job(await db(read_job_facts, request.lease.conversation_id))
+        calls = ProposalCalls(request, claude)
+        await _ask_model(request, work, calls, switch)
+        await announce(request.lease.conversation_id, TurnClosed(request.lease.number))
     except Stopped:
-        await db(services.store_answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
+        await db(proposals.store_answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
     except (ManualChangeError, ContextError) as error:
-        await db(services.store_answer, proposal_id=proposal_id, reason=str(error), change=None)
+        await db(proposals.store_answer, proposal_id=proposal_id, reason=str(error), change=None)
     except Exception:
         logger.exception("proposal %s failed", proposal_id)
-        await db(services.store_answer, proposal_id=proposal_id, reason=_FAILED, change=None)
+        await db(proposals.store_answer, proposal_id=proposal_id, reason=_FAILED, change=None)
 
 
 async def _ask_model(
-    errand: SummaryRequest, work: Job, calls: ProposalCalls, switch: Switch
+    request: SummaryRequest, work: Job, calls: ProposalCalls, switch: Switch
 ) -> None:
-    """Pass the questions on; the last words that were accepted are what is proposed."""
+    """Run the steps of the summary; the last accepted text becomes the proposal."""
     line = SideCallLine(calls, calls, switch)
     reply: SummaryReply | None = None
-    wanted = next(errand.steps)
+    wanted = next(request.steps)
     while True:
         envelope = work.summary_envelope(wanted.system, wanted.max_tokens)
         reply, _ = await ask_for_summary(line, envelope, wanted.text)
         try:
-            wanted = errand.steps.send(reply)
+            wanted = request.steps.send(reply)
         except StopIteration as stop:
             change = stop.value
             break
     if reply is not None and change is not None and change.outcome == "applied":
         await db(
-            services.store_answer, proposal_id=errand.proposal_id, text=reply.text, change=None
+            proposals.store_answer, proposal_id=request.proposal_id, text=reply.text, change=None
         )
         return
     reason = calls.refused or (change.reason if change is not None else _FAILED)
-    await db(services.store_answer, proposal_id=errand.proposal_id, reason=reason, change=change)
+    await db(proposals.store_answer, proposal_id=request.proposal_id, reason=reason, change=change)

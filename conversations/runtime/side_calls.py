@@ -1,7 +1,7 @@
-"""Errands: calls outside of any turn's run, which belong to the server as turns do.
+"""Side calls: calls outside of any turn. Like turns they belong to the server, not to a page.
 
-Nobody has to wait for one: its page may be closed, a stop of the server ends it, and the sweep
-closes what was not written down.
+Nothing depends on one: its page may be closed, a shutdown cancels it, and the sweep closes calls
+whose end was not recorded.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from conversations.db import db
 from conversations.runtime.adapters import TurnCalls
 from conversations.turns.side_calls import close_errand
 
-#: Seconds a stopped call has to write down how it ended.
+#: Seconds a stopped call has to record how it ended.
 LAST_SECONDS = 5
 
 
 class SideCallPorts(TurnCalls):
-    """The Calls and Model ports of a conversation at rest."""
+    """The Calls and Model ports of a conversation in which no turn runs."""
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
         await db(close_errand, call_id=sent.call, ending=ending, timing=self._timing())
@@ -31,7 +31,7 @@ class SideCallPorts(TurnCalls):
 
 @dataclass(frozen=True, slots=True)
 class SideCallLine:
-    """What a call needs."""
+    """The ports and the stop switch that one side call needs."""
 
     calls: SideCallPorts
     model: SideCallPorts
@@ -39,7 +39,7 @@ class SideCallLine:
 
 
 class SideCallTasks:
-    """Those on their way in this process."""
+    """The side calls that run in this process."""
 
     def __init__(self) -> None:
         self._running: dict[asyncio.Task[None], Switch] = {}
@@ -51,7 +51,7 @@ class SideCallTasks:
         task.add_done_callback(lambda done: self._running.pop(done, None))
 
     async def drain(self) -> None:
-        """Stop what is on its way."""
+        """Stop all running side calls and wait for them to record their end."""
         for switch in self._running.values():
             switch.request("shutdown")
         if self._running:

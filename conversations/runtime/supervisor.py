@@ -1,9 +1,9 @@
-"""Running turns: a turn belongs to the server, not to a socket or a tab.
+"""The supervisor runs the turns of a process. A turn belongs to the server, not to a socket or tab.
 
-Every turn is a task of the supervisor of some process, the one that serves the pages or a worker;
-the database's lease says which of them may write. A stop is a row first and a wake-up second. What
-becomes of a turn whose process died says turns/takeovers.py; one that is told to go leaves its
-turns to others where they stand between two calls.
+Every turn is a task of one process' supervisor, in a web process or a worker; the lease in the
+database says which of them may write. A stop is a row first and a wake-up second.
+turns/takeovers.py handles the turns of dead processes. A process that shuts down leaves its turns
+to others at the next point between two calls.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        #: Turns that wait until one of this process ends.
+        #: Turns that wait for a free slot in this process.
         self._waiting: deque[int] = deque()
         self._runs: dict[int, TurnRun] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._claude: Claude | None = None
-        self._errands = SideCallTasks()
+        self._side_calls = SideCallTasks()
         self._is_draining = False
 
     @property
@@ -54,12 +54,12 @@ class Supervisor:
 
     @property
     def running(self) -> int:
-        """Count the turns that run here."""
+        """Return the number of turns that run here."""
         return len(self._tasks)
 
     async def start(self, *, is_alone: bool) -> None:
-        """Begin to run turns; `is_alone` says that no other process can be running any."""
-        # More than half of what a process imports is the SDK's; who runs no turns does without.
+        """Start running turns; `is_alone` says that no other process can be running any."""
+        # Imported late: the SDK is more than half of what a process imports.
         from conversations.claude.client import Claude, Deadlines
 
         self._loop = asyncio.get_running_loop()
@@ -74,18 +74,18 @@ class Supervisor:
         await self.sweep(everything=is_alone)
 
     async def sweep(self, *, everything: bool = False) -> None:
-        """Take the turns of dead workers and start those that wait, as many as there is room."""
+        """Take over turns of dead workers and start waiting ones, up to the free slots."""
         found = await sweep_turns(self._tasks, everything=everything)
         for turn_id in found[: max(0, conf.process_turns - len(self._tasks))]:
             self.launch(turn_id)
 
     def wake(self, turn_id: int) -> None:
-        """Start a turn that waits soon, from any thread; the sweep finds it if nobody can."""
+        """Start a waiting turn soon, from any thread; the sweep finds it if this fails."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.launch, turn_id)
 
     def work_off(self, turn_id: int) -> None:
-        """Run a turn and wait for its end, in a thread of a worker."""
+        """Run a turn and wait for its end, from a worker thread."""
         if self._loop is None:
             raise RuntimeError("no turns run in this process: start it with manage.py worker")
         asyncio.run_coroutine_threadsafe(self._work_off(turn_id), self._loop).result()
@@ -96,17 +96,17 @@ class Supervisor:
             await asyncio.wait([task])
 
     def propose(self, proposal_id: int) -> None:
-        """Ask the model for a summary that a person wants, from any thread."""
+        """Ask the model for a requested summary. Callable from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._propose, proposal_id)
 
     def _propose(self, proposal_id: int) -> None:
         if self._claude is not None and not self._is_draining:
             work = partial(write_proposal, proposal_id, self._claude)
-            self._errands.begin(f"proposal-{proposal_id}", work)
+            self._side_calls.begin(f"proposal-{proposal_id}", work)
 
     def stop(self, turn_id: int) -> None:
-        """Wake a turn that was asked to stop, if it runs here; from any thread."""
+        """Signal a stop to a turn that runs here. Callable from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._request, turn_id, "user")
 
@@ -115,9 +115,9 @@ class Supervisor:
             run.switch.request(reason)
 
     def launch(self, turn_id: int) -> None:
-        """Start a turn, when there is room; on the loop."""
+        """Start a turn if there is a free slot, else queue it. Call on the loop only."""
         if turn_id in self._tasks:
-            # A question may be answered before the task that asked is over.
+            # A question may be answered before the task that asked it has ended.
             self._tasks[turn_id].add_done_callback(lambda _: self.launch(turn_id))
         elif self._is_draining:
             return
@@ -135,9 +135,9 @@ class Supervisor:
             self.launch(self._waiting.popleft())
 
     async def drain(self, seconds: float) -> None:
-        """Let running turns end, or leave them to others between two calls; stop what is left.
+        """Let running turns end or leave them to others between two calls; stop the rest.
 
-        What is queued waits for another process, or for the next start.
+        Queued turns wait for another process or for the next start.
         """
         self._is_draining = True
         for run in self._runs.values():
@@ -148,7 +148,7 @@ class Supervisor:
             self._request(turn_id, "shutdown")
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=5)
-        await self._errands.drain()
+        await self._side_calls.drain()
         await pool_synchronizer.stop()
         if self._claude is not None:
             await self._claude.close()
@@ -169,7 +169,9 @@ class Supervisor:
         if outcome.following is not None:
             self.launch(outcome.following)
         if outcome.is_done and not self._is_draining:
-            self._errands.begin(f"title-{lease.turn_id}", partial(write_title, lease, self._claude))
+            self._side_calls.begin(
+                f"title-{lease.turn_id}", partial(write_title, lease, self._claude)
+            )
 
 
 supervisor = Supervisor()

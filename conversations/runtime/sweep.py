@@ -1,4 +1,4 @@
-"""What every process does now and then for all: turns of dead workers, questions of no answer."""
+"""The sweep that every process repeats: turns of dead workers, expired questions, lost calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("agentweb.turns")
 
 
 async def sweep_turns(mine: Container[int], *, everything: bool = False) -> list[int]:
-    """Take what dead workers left, and name the turns that wait for one; `mine` are alive."""
+    """Take over turns whose lease expired, except `mine`; return the ids of claimable turns."""
     REAPER_RUNS.add()
     for turn_id in await db(takeovers.expired_turns, everything=everything):
         if turn_id in mine:

@@ -1,6 +1,7 @@
-"""Naming conversations: one small call of the model, when the first answer is stored and shown.
+"""Titles of conversations: one small side call once the first answer is stored and shown.
 
-An errand that nobody waits for: its failure is nobody's, and its cost is recorded like any other.
+Nobody waits for it: when it fails the title stays as it was, and its cost is recorded like any
+other.
 """
 
 from __future__ import annotations
@@ -8,17 +9,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from conversations.agent import title as titles
 from conversations.agent.call import ask_for_title
 from conversations.agent.events import MeterMoved, TitleChanged
 from conversations.agent.ports import Sending, Sent
 from conversations.agent.stop import Stopped, Switch
+from conversations.agent.title import MAX_TOKENS, MAX_TOKENS_THINKING, SYSTEM, quoted
 from conversations.context.view.envelope import envelope
 from conversations.db import db
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
 from conversations.runtime.side_calls import SideCallLine, SideCallPorts
-from conversations.turns import titles as services
+from conversations.turns import titles
 from conversations.turns.titles import Opening, opening
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ logger = logging.getLogger("agentweb.turns")
 
 class TitleCalls(SideCallPorts):
     async def open(self, sending: Sending) -> Sent:
-        sent = await db(services.open_title, lease=self._lease, sending=sending)
+        sent = await db(titles.open_title, lease=self._lease, sending=sending)
         self._begin()
         return sent
 
 
 async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
-    """Return the conversation of an ended turn, if nobody has."""
+    """Write a title for the conversation of an ended turn, unless it has one."""
     try:
         found = await db(opening, lease.turn_id)
         if found is None:
@@ -44,7 +45,7 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
         title = await _ask_model(found, SideCallLine(calls, calls, switch))
         is_named = False
         if title:
-            store, key = services.name_conversation, lease.conversation_id
+            store, key = titles.name_conversation, lease.conversation_id
             is_named = await db(store, conversation_id=key, title=title)
         if is_named:
             await announce(lease.conversation_id, TitleChanged())
@@ -52,15 +53,15 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
     except Stopped:
         logger.info("turn %s: its title was not waited for", lease.turn_id)
     except Exception:
-        # The title stays as it was; what was asked for is closed by the sweep.
+        # The title stays as it was; the sweep closes the call.
         logger.exception("turn %s: the conversation was not named", lease.turn_id)
 
 
 async def _ask_model(found: Opening, line: SideCallLine) -> str:
     asked = envelope(
         model=found.model,
-        max_tokens=titles.MAX_TOKENS_THINKING if found.thinks else titles.MAX_TOKENS,
-        system=titles.SYSTEM,
+        max_tokens=MAX_TOKENS_THINKING if found.thinks else MAX_TOKENS,
+        system=SYSTEM,
         cached=False,
     )
-    return await ask_for_title(line, asked, titles.quoted(found.prompt, found.answer))
+    return await ask_for_title(line, asked, quoted(found.prompt, found.answer))

@@ -1,7 +1,7 @@
-"""One run of one turn in this process: from its claim to its end, or to where it is left.
+"""One run of a turn in this process: from its claim to its end, or to where it is left.
 
-The lease is kept alive meanwhile. Whatever happens, the pages are told what became of the turn;
-what cannot be written down is found by the sweep once the lease is over.
+Meanwhile the lease is renewed. Whatever happens, the pages are told what became of the turn; an end
+that could not be recorded is found by the sweep once the lease has expired.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from conversations.log.leases import Lease
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
 from conversations.runtime.job import build_job
-from conversations.turns import turns as services
+from conversations.turns import turns
 from conversations.turns.resume import begun
 
 if TYPE_CHECKING:
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentweb.turns")
 NO_DATABASE = "The database could not be reached during this answer."
-#: Signs of life within one lease, and the part of it after which a turn without any stops itself:
-#: before another process may take it.
+#: Renewals within one lease, and the share of it after which a turn that could not renew stops
+#: itself, which is before another process may take it over.
 RENEWALS, LAST_SIGN = 3, 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a run: whether the turn is done, and the turn that follows it at once."""
+    """The result of a run: whether the turn is done, and the id of the turn to run next."""
 
     is_done: bool = False
     following: int | None = None
 
 
 class TurnRun:
-    """The run of a turn whose lease this process has."""
+    """The run of a turn whose lease this process holds."""
 
     def __init__(self, lease: Lease, claude: Claude) -> None:
         self._lease, self._claude = lease, claude
@@ -60,7 +60,7 @@ class TurnRun:
         self.switch = Switch()
 
     async def run(self) -> Outcome:
-        """Run to the end, and tell the pages."""
+        """Run the turn to its end and publish it."""
         keeper = asyncio.create_task(self._keep())
         finish, following = None, None
         try:
@@ -70,14 +70,14 @@ class TurnRun:
             if finish.state == "running":
                 await db(leases.hand_on, lease=self._lease)
             elif finish.state != "approval_wait":
-                following = await db(services.finish_turn, lease=self._lease, finish=finish)
+                following = await db(turns.finish_turn, lease=self._lease, finish=finish)
             logger.info(
                 "turn %s: %s %s %s", self._lease.turn_id, finish.state, finish.reason, finish.code
             )
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
         except Exception:
-            # The sweep interrupts it once its lease is over.
+            # The sweep marks it interrupted once its lease has expired.
             logger.exception("turn %s could not be finished", self._lease.turn_id)
         finally:
             keeper.cancel()
@@ -105,7 +105,7 @@ class TurnRun:
                 chance=random.random,
                 now=time.time,
             )
-            # One that nobody has run yet hears of a stop where its first call is opened.
+            # A turn that never ran checks for a stop request when its first call is opened.
             done = Begun() if lease.is_first else await self._begun()
             left = max(0.0, work.caps.seconds - lease.ran_seconds)
             late = asyncio.get_running_loop().call_later(left, switch.request, "time")
@@ -116,7 +116,7 @@ class TurnRun:
         except ContextError as error:
             return Finish("failed", "", error.code, str(error))
         except (OperationalError, InterfaceError):
-            # Not the turn's fault, and whether the last write was done nobody knows.
+            # Not the turn's fault, and whether the last write was committed is unknown.
             logger.exception("turn %s: the database went away", lease.turn_id)
             return Finish("interrupted", "database", "interrupted", NO_DATABASE)
         except Exception:
@@ -125,13 +125,13 @@ class TurnRun:
             return Finish("failed", "", "internal", text)
 
     async def _begun(self) -> Begun:
-        """Find where the turn stands, and whether it was asked to stop meanwhile."""
+        """Read what the turn has done so far; request a stop if one was asked for meanwhile."""
         if await db(leases.renew_lease, lease=self._lease):
             self.switch.request("user")
         return await db(begun, self._lease.turn_id)
 
     async def _keep(self) -> None:
-        """Renew the lease and read stop requests; the turn stops when the lease is all but lost."""
+        """Renew the lease and read stop requests; stop the turn before the lease is lost."""
         lease, switch = self._lease, self.switch
         pause = usual = conf.lease_seconds / RENEWALS
         last = time.monotonic()
@@ -152,7 +152,7 @@ class TurnRun:
         await self._show(event(self._lease.number))
 
     async def _show(self, event: Event) -> None:
-        """Show an event; one that cannot be shown must not keep a turn from its end."""
+        """Publish an event; a failure is logged and must not keep a turn from its end."""
         try:
             await self._stage.tell(event)
         except Exception:

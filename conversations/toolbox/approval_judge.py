@@ -1,10 +1,10 @@
-"""What a person is asked before a tool acts: judged from the path, the site's rules and decisions.
+"""Which tool calls need a person's approval, by the path, the site's rules and past decisions.
 
-A destination counts as named when the person wrote a URL of that host in a message. What was pasted
-cannot be told from what was typed: a URL in a text that somebody talked them into pasting names its
-host too. Files that they attach name nobody, and are not counted as read privately: the person gave
-them to this conversation. What the model read privately counts wherever it stands on the path, also
-in a call that ran or will run before this one in the same answer.
+A destination counts as named when the person wrote a URL of that host in a message. Pasted text
+cannot be told from typed text: a URL in a text that somebody made them paste names its host too.
+Attached files name no host and do not count as read privately, because the person gave them to this
+conversation. Private reads of the model count wherever they are on the path, including calls of the
+same answer, before or after this one.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ DENIED = (
 )
 EXPIRED = "Not run: the person was asked to allow this call and did not answer in time."
 CHANGED = "Not run: what the person allowed is not this call."
-#: A destination that its tool cannot tell is nobody's that the person named.
+#: Stands for a destination that cannot be determined; the person cannot have named it.
 UNKNOWN = "an unknown destination"
 _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _PORTS = ("80", "443")
 
 
 def judge_calls(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
-    """Say which of the calls a person has to allow first, and which may not run.
+    """Return for each call that may not simply run the question to ask or the refusal.
 
-    Among those are calls of a tool that its user has lost since the turn began.
+    Refused are also calls of a tool that the user has lost since the turn began.
     """
     present = {use.id: tools.tools[use.name] for use in uses if use.name in tools.tools}
     rules = _read_rules({tool.name for tool in present.values()})
@@ -57,7 +57,7 @@ def judge_calls(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[s
     )
     conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
     access = read_access(conversation)
-    lost = {key for key, tool in present.items() if access.bar(tool.name) == "rule"}
+    lost = {key for key, tool in present.items() if access.denial(tool.name) == "rule"}
     found: dict[str, Ask | ToolDone] = {key: _refuse(LOST, "lost") for key in lost}
     if calm:
         return found
@@ -142,7 +142,7 @@ def _read_known(conversation: Conversation) -> Known:
 
 def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
     """Yield the hosts of the URLs in what the person wrote."""
-    # What goes on from a cut answer has a prompt of ours.
+    # A turn that continues a cut answer has a prompt of ours.
     theirs = Q(turn=None) | Q(turn__continues=None)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
     for content in prompts.values_list("content", flat=True):
@@ -153,7 +153,7 @@ def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
 
 
 def _list_destinations(url: str) -> Iterator[str]:
-    """Name who a URL is asked of, as the tools read it: another reader may mean another host."""
+    """Yield the hosts of a URL, parsed as the tools do: another parser may see another host."""
     try:
         place = written(read_url(url.rstrip(".,;:!?)]}")))
     except AddressRefusedError:

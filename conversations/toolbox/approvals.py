@@ -1,8 +1,8 @@
-"""Questions to a person: put by a worker that then gives the turn back, decided once, by the owner.
+"""Approvals: a worker asks and gives the turn back; the owner decides each question once.
 
-While a question is open nobody runs the turn and nothing is held for it, so it may wait for days
-and through restarts. The last decision lets the turn be claimed again. A decision names the digest
-of the arguments that were shown: what was not shown cannot be allowed.
+While a question is open nobody runs the turn and no money is held for it, so it may wait for days
+and through restarts. The last decision lets the turn be claimed again. A decision carries the
+digest of the arguments that were shown, so nothing else can be approved.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from conversations.models import Approval, Conversation, Decision, ToolCall, Tur
 
 @dataclass(eq=False)
 class ApprovalError(Exception):
-    """A decision that cannot be taken: unknown, changed, decided, over. The text is for people."""
+    """A decision that is refused: unknown, changed, decided, over. The text is for people."""
 
     code: str
     text: str
@@ -38,7 +38,7 @@ class ApprovalError(Exception):
 
 @transaction.atomic
 def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
-    """Put the questions and give the turn back; raises Stopped when a stop came first."""
+    """Store the questions and give the turn back; raises Stopped when a stop came first."""
     hold(lease, state="approval_wait")
     turn = Turn.objects.get(pk=lease.turn_id)
     if turn.stop_requested_at is not None:
@@ -82,7 +82,7 @@ def decide_approval(
         raise ApprovalError("over", "This call does not wait for a decision any more.")
     _record(question, verdict, actor_id)
     if verdict == Decision.Verdict.CONVERSATION:
-        # The same was asked of the other calls of the answer.
+        # The other calls of the answer asked the same.
         place = {"call__name": question.call.name, "destination": question.destination}
         for other in Approval.objects.filter(call__turn=turn, decision=None, **place):
             _record(other, verdict, actor_id)
@@ -92,7 +92,7 @@ def decide_approval(
 
 @transaction.atomic
 def expire_approvals(*, turn_id: int) -> Turn | None:
-    """Close the questions of a turn whose time is over; None when there are none."""
+    """Close the expired questions of a turn and return it; None when there are none."""
     turn = _lock_turn(turn_id)
     late = Approval.objects.filter(call__turn_id=turn_id, decision=None, expires_at__lte=Now())
     if turn is None or turn.state != "approval_wait" or not late:
@@ -104,7 +104,7 @@ def expire_approvals(*, turn_id: int) -> Turn | None:
 
 
 def list_turns_with_late_questions() -> list[int]:
-    """Return the turns that have waited for a person long enough."""
+    """Return the keys of turns with questions that have expired."""
     late = Approval.objects.filter(
         decision=None, expires_at__lte=Now(), call__turn__state="approval_wait"
     )
@@ -126,7 +126,7 @@ def _record(question: Approval, verdict: str, actor_id: int | None) -> None:
 
 
 def _resume_turn(turn: Turn) -> None:
-    """Let a turn be claimed once nothing is asked any more."""
+    """Let a turn be claimed once it has no open questions."""
     if not Approval.objects.filter(call__turn=turn, decision=None).exists():
         turn.state = "tool_wait"
         turn.save(update_fields=["state"])

@@ -1,7 +1,7 @@
-"""Mail accounts: added when the connection works, changed, used, removed with their secret.
+"""Mail accounts: added once the connection works, changed, used, removed with their secret.
 
-A secret is sealed together with the account it belongs to, so a sealed text that is copied to
-another account's row cannot be used there.
+A secret is sealed together with the id of its account, so a sealed text copied to another account's
+row cannot be used there.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MOST_ACCOUNTS = 10
 
 
 class AccountRefused(Exception):
-    """There is an account of that name, or there are too many."""
+    """The name is taken, or there are too many accounts."""
 
     code = "mail_account_refused"
 
 
 @transaction.atomic
 def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
-    """Keep an account with its secret sealed; raises AccountRefused."""
-    # The person's row orders those who add at the same time.
+    """Store an account with its secret sealed; raises AccountRefused."""
+    # The lock on the person's row serialises concurrent additions.
     User.objects.select_for_update().only("pk").get(pk=owner_id)
     rows = MailAccount.objects.filter(owner_id=owner_id)
     if rows.count() >= MOST_ACCOUNTS:
@@ -65,20 +65,20 @@ def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> 
 
 @transaction.atomic
 def remove_mail_account(*, owner_id: int, public_id: UUID) -> bool:
-    """Delete an account and its secret; say whether it was there."""
+    """Delete an account and its secret; return whether it existed."""
     count, _ = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).delete()
     return count > 0
 
 
 @transaction.atomic
 def remove_mail_accounts(*, owner_id: int) -> None:
-    """Delete all accounts of a person, as everything of theirs is erased."""
+    """Delete all accounts of a person, as part of erasing their data."""
     MailAccount.objects.filter(owner_id=owner_id).delete()
 
 
 @transaction.atomic
 def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
-    """Keep the refresh token that a provider gave in place of the old one."""
+    """Store the refresh token that a provider issued in place of the old one."""
     rows = MailAccount.objects.select_for_update().filter(owner_id=owner_id, name=name)
     for row in rows:
         row.sealed_secret = seal_mail_secret(row, secret)
@@ -87,7 +87,7 @@ def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
 
 @transaction.atomic
 def record_mail_use(*, owner_id: int, name: str, problem: str) -> None:
-    """Keep when an account was used last and what went wrong, "" for nothing."""
+    """Store when an account was used last and what went wrong, "" for nothing."""
     MailAccount.objects.filter(owner_id=owner_id, name=name).update(
         used_at=timezone.now(), problem=problem[:400]
     )
@@ -98,7 +98,7 @@ def seal_mail_secret(row: MailAccount, secret: str) -> str:
 
 
 def open_mail_secret(row: MailAccount) -> str:
-    """Return an account's secret. Raises SecretUnreadable."""
+    """Return an account's secret; raises SecretUnreadable."""
     place, _, secret = unseal(row.sealed_secret).partition("\n")
     if place != str(row.public_id):
         raise SecretUnreadable("A stored secret belongs to another account; enter it anew.")
@@ -106,13 +106,13 @@ def open_mail_secret(row: MailAccount) -> str:
 
 
 def list_mail_accounts(owner_id: int) -> list[MailAccount]:
-    """List the accounts without their secrets."""
+    """Return the accounts without their secrets."""
     rows = MailAccount.objects.filter(owner_id=owner_id).defer("sealed_secret")
     return list(rows.order_by("name"))
 
 
 def read_mail_account(owner_id: int, public_id: UUID) -> Account | None:
-    """Return an account by its id, with no secret where it cannot be opened any more."""
+    """Return an account by its id, with an empty secret where it cannot be opened."""
     row = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).first()
     if row is None:
         return None
@@ -123,13 +123,13 @@ def read_mail_account(owner_id: int, public_id: UUID) -> Account | None:
 
 
 def read_mail_account_by_name(owner_id: int, name: str) -> Account | None:
-    """Return an account with its secret, by its name. Raises SecretUnreadable."""
+    """Return an account with its secret by name; raises SecretUnreadable."""
     row = MailAccount.objects.filter(owner_id=owner_id, name=name).first()
     return None if row is None else _build_account(row, open_mail_secret(row))
 
 
 def list_mail_providers() -> dict[str, Provider]:
-    """Give the OAuth providers of the site's settings by name; what is not whole is no provider."""
+    """Return the site's OAuth providers by name; incomplete settings are skipped."""
     rows = [tuple(each.split()) for each in conf.mail_providers]
     return {row[0]: Provider(*row) for row in rows if 3 <= len(row) <= 4}
 

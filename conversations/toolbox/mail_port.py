@@ -1,4 +1,4 @@
-"""The mail tools' port over a person's accounts, and what the site lets them reach."""
+"""The mail tools' port to a person's accounts, and the limits the site sets for mail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Mailboxes:
 
 
 def build_mail_access() -> MailAccess:
-    """Return what the site's settings let mail reach."""
+    """Return the hosts, TLS settings and sizes that the site allows for mail."""
     return MailAccess(
         allowed_private=frozenset(conf.mail_private),
         tls=_build_tls_context(conf.mail_authorities) if conf.mail_authorities else None,
@@ -62,7 +62,7 @@ def build_mail_access() -> MailAccess:
 
 @cache
 def _build_tls_context(path: str) -> ssl.SSLContext:
-    """Trust the authorities of a file besides the machine's own."""
+    """Return a TLS context that trusts a file of authorities besides the system's."""
     context = ssl.create_default_context()
     context.load_verify_locations(cafile=path)
     return context

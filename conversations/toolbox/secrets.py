@@ -1,9 +1,9 @@
-"""Secrets of other services at rest: passwords of mail accounts, headers and keys of MCP servers.
+"""Secrets at rest: passwords of mail accounts, headers and environments of MCP servers.
 
 They are stored sealed (Fernet), so a copy of the database or a backup alone opens none. The keys
-are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each stretched to a
-key of its own by HKDF. The first key seals and all of them open, so a key is changed by putting the
-new one before the old. What is opened is handed to the client that needs it, and never shown again.
+are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each derived by HKDF.
+The first key seals and all of them open, so a key is rotated by putting the new one before the old.
+An opened secret goes to the client that needs it and is never shown again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.conf import settings
 
 from conversations.conf import conf
 
-#: What stands for a secret that is set, wherever it would be shown.
+#: What is shown in place of a stored secret.
 MASK = "••••••••"
 
 
@@ -28,12 +28,12 @@ class SecretUnreadable(Exception):
 
 
 def seal(text: str) -> str:
-    """Encrypt a secret for the database; nothing stays nothing."""
+    """Encrypt a secret for the database; "" stays ""."""
     return _build_box().encrypt(text.encode()).decode("ascii") if text else ""
 
 
 def unseal(sealed: str) -> str:
-    """Return a secret back. Raises SecretUnreadable."""
+    """Decrypt a secret; raises SecretUnreadable."""
     if not sealed:
         return ""
     try:

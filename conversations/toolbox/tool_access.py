@@ -1,8 +1,8 @@
-"""Whether a tool may be used: by the site's setting, by rules, by what the person has, by the chat.
+"""Whether a tool may be used: the site's setting, rules, what the person has set up, the chat.
 
-The first reason that speaks against it is the one that is said, to the model in these words and to
-people on the page of the conversation's tools. What is switched off for one conversation the person
-may switch on again; the other reasons are an administrator's, or something to set up.
+The first reason against it is the one reported, to the model with the text below and to people on
+the page of the conversation's tools. A person can turn on again what was switched off for one
+conversation; the other reasons need an administrator, or something to be set up.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from conversations.conf import conf
 from conversations.log.chain import locked
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
-#: site: no one has it; rule: not this person; need: something is not set up; chat: switched off;
-#: search: it is private, and the web is searched here; private: the other way round.
+#: site: disabled for all; rule: not for this person; need: something is not set up; chat: switched
+#: off; search: it is private, and this conversation searches the web; private: the reverse.
 Denial = Literal["site", "rule", "need", "chat", "search", "private"]
-#: In a sentence after "cannot be used: ".
+#: Completes the sentence "cannot be used: ".
 WORDS: dict[Denial, str] = {
     "site": "it is switched off on this site.",
     "rule": "it is not allowed for this person.",
@@ -35,14 +35,14 @@ WORDS: dict[Denial, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What was said about tools, by name, read in two queries."""
+    """The settings and rules about tools that apply to one conversation; two queries."""
 
     site: frozenset[str]
     rules: dict[str, bool]
     switched_off: frozenset[str]
 
-    def bar(self, name: str, *, has_needs: bool = True) -> Denial | None:
-        """Return what speaks against a tool, None when nothing does."""
+    def denial(self, name: str, *, has_needs: bool = True) -> Denial | None:
+        """Return the reason against a tool, None when there is none."""
         if name in self.site:
             return "site"
         if not self.rules.get(name, True):
@@ -53,7 +53,7 @@ class Access:
 
 
 def read_access(conversation: Conversation) -> Access:
-    """Read what counts for the conversation; one that is not saved has no switches of its own."""
+    """Read what applies to the conversation; an unsaved one has no switches of its own."""
     groups = Group.objects.filter(user=conversation.owner_id)
     rows = ToolRule.objects.filter(Q(group=None) | Q(group__in=groups))
     site: dict[str, bool] = {}
@@ -70,9 +70,9 @@ def read_access(conversation: Conversation) -> Access:
 
 @transaction.atomic
 def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[str]) -> None:
-    """Switch these tools on and those off; what is in neither stays as it is.
+    """Switch these tools on and those off; others stay as they are.
 
-    A turn that is on its way keeps the tools it began with.
+    A running turn keeps the tools it began with.
     """
     conversation = locked(conversation_id)
     rows = ToolSwitch.objects.filter(conversation=conversation)
@@ -85,7 +85,7 @@ def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[s
 
 @transaction.atomic
 def choose_web_search(*, conversation_id: int, choice: str) -> None:
-    """Take over what the person says of searching the web here; each call's envelope records it."""
+    """Store the person's choice about web search; each call's envelope records its effect."""
     conversation = locked(conversation_id)
     chosen = WebSearch(choice)
     Conversation.objects.filter(pk=conversation.pk).update(web_search=chosen)

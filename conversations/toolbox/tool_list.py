@@ -1,4 +1,4 @@
-"""The tools of a conversation for people: what each does, what it may do, and whether it is on."""
+"""The tools of a conversation for people: what each does, what it may do, whether it is on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.toolbox.toolset import Offered, list_offered
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
 from tools.framework.tool import Tool
 
-#: What a person can do about it: nothing here, where an administrator has decided or it is missing.
+#: Reasons that the person cannot change on this page.
 _FINAL: tuple[Denial, ...] = ("site", "rule", "need")
 _WHY: dict[Denial, Promise] = {
     "site": _("Switched off on this site."),
@@ -37,37 +37,37 @@ class ToolRow:
     description: str | Promise
     effect: str | Promise
     is_private: bool
-    #: It tells somebody something: a web site, a mail's reader, a server.
+    #: It sends data to somebody: a web site, the reader of a mail, a server.
     tells: bool
     is_on: bool
     can_switch: bool
-    #: Why it is not there although it is on.
+    #: Why it is not offered although it is on.
     why: str | Promise
 
 
 @dataclass(frozen=True, slots=True)
 class SearchChoice:
-    """What is chosen about searching the web, and why it is not offered although it is."""
+    """The choice about web search, and why it is not offered although it is chosen."""
 
     chosen: str
     can_choose: bool
     why: str | Promise = ""
     choices: tuple[str, ...] = tuple(WebSearch.values)
-    #: Searches of one answer.
+    #: Most searches in one answer.
     most: int = field(default_factory=lambda: conf.web_search_uses)
 
 
 def list_tools(conversation: Conversation) -> list[ToolRow]:
-    """Return every tool in the order the model is told of them; web search has words of its own."""
+    """Return every tool but web search, in the order in which the model gets them."""
     return [_build_row(each) for each in list_offered(conversation) if each.name != NAME]
 
 
 def read_search_choice(conversation: Conversation) -> SearchChoice:
-    """Return what the person chose about searching the web, and whether it can be chosen."""
-    bar = read_access(conversation).bar(NAME)
+    """Return the person's choice about web search, and whether there is one to make."""
+    denial = read_access(conversation).denial(NAME)
     chosen = conversation.web_search
-    if bar in _FINAL:
-        return SearchChoice(chosen, can_choose=False, why=_WHY[bar])
+    if denial in _FINAL:
+        return SearchChoice(chosen, can_choose=False, why=_WHY[denial])
     if not is_search_possible(conversation):
         return SearchChoice(chosen, can_choose=False, why=_("Not here, or not by this model."))
     is_apart = chosen == WebSearch.ALONE and has_read_privately(conversation)
@@ -75,15 +75,15 @@ def read_search_choice(conversation: Conversation) -> SearchChoice:
 
 
 def list_usable_tools(owner_id: int) -> list[tuple[str, str | Promise]]:
-    """Return name and description of what a person has in a new conversation."""
+    """Return name and description of the tools in a new conversation of the person."""
     rows = list_tools(Conversation(owner_id=owner_id, model=conf.model))
     return [(row.name, row.description) for row in rows if row.is_on and not row.why]
 
 
 def _build_row(each: Offered) -> ToolRow:
-    can_switch = each.bar not in _FINAL
-    is_on = can_switch and each.bar != "chat"
-    why = _WHY.get(each.bar, "") if each.bar else ""
+    can_switch = each.denial not in _FINAL
+    is_on = can_switch and each.denial != "chat"
+    why = _WHY.get(each.denial, "") if each.denial else ""
     if isinstance(each.what, Tool):
         tool = each.what
         words, effect, is_private = tool.description, _EFFECTS[tool.effect], tool.is_private

@@ -1,8 +1,8 @@
-"""Which tools a conversation's agent has: the one place that says so, read once for each turn.
+"""The tools that a conversation's agent has, decided here alone and once for each turn.
 
 The built-in tools come first in the registry's order, then those of `SOURCES` sorted by name, then
-the definitions of tools that the API itself runs. What may not be used is known with the reason;
-what may is run within the limits of the site.
+the definitions of tools that the API itself runs. Tools that may not be used keep the reason; the
+others run within the site's limits.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
 from tools.framework.toolset import Supply, Toolset
 
-#: What a person can have that tools need (`@tool(needs=...)`), and how to know it.
+#: What a person can have that tools need (`@tool(needs=...)`), and how to check it.
 NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail_account}
-#: Other tools than the built-in ones, such as those of MCP servers.
+#: Sources of tools that are not built in, such as MCP servers.
 SOURCES: tuple[Callable[[Conversation], Supply], ...] = (supply_approved_tools,)
-#: Definitions of tools that the API itself runs.
+#: Sources of definitions of tools that the API itself runs.
 SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] = (
     list_search_tools,
 )
@@ -38,39 +38,39 @@ SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One tool that there is, ours or the API's own, and what speaks against its use here."""
+    """One known tool, ours or the API's, and the reason against its use here."""
 
     name: str
     what: Tool | Mapping[str, Any]
-    bar: Denial | None
+    denial: Denial | None
 
 
 def list_offered(conversation: Conversation, known: Supply | None = None) -> list[Offered]:
-    """Return every tool there is for the conversation, in the order the model is told of them.
+    """Return every known tool for the conversation, in the order in which the model gets them.
 
-    A conversation that is not saved stands for a new one of its owner. `known` are the tools that
-    are run here, where they were read already.
+    An unsaved conversation stands for a new one of its owner. `known` are the tools that run here,
+    if they were already read.
     """
     access = read_access(conversation)
     had = {need for need, has in NEEDS.items() if has(conversation)}
     found = []
     for tool in (known or list_known_tools(conversation)).tools:
         has_needs = not tool.needs or tool.needs in had
-        found.append(Offered(tool.name, tool, access.bar(tool.name, has_needs=has_needs)))
+        found.append(Offered(tool.name, tool, access.denial(tool.name, has_needs=has_needs)))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
-    found += [Offered(each["name"], each, access.bar(each["name"])) for each in served]
+    found += [Offered(each["name"], each, access.denial(each["name"])) for each in served]
     return _separate_search_and_private(conversation, found)
 
 
 def build_toolset(conversation: Conversation, known: Supply | None = None) -> Toolset:
-    """Return what the conversation's agent has from its next turn on."""
+    """Return the tools that the conversation's agent has from its next turn on."""
     known = known or list_known_tools(conversation)
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []
     refused = dict(known.missing)
     for each in list_offered(conversation, known):
-        if each.bar is not None:
-            refused[each.name] = WORDS[each.bar]
+        if each.denial is not None:
+            refused[each.name] = WORDS[each.denial]
         elif isinstance(each.what, Tool):
             tools[each.name] = _limit_tool(each.what)
         else:
@@ -79,8 +79,8 @@ def build_toolset(conversation: Conversation, known: Supply | None = None) -> To
 
 
 def _separate_search_and_private(conversation: Conversation, found: list[Offered]) -> list[Offered]:
-    """Keep searches of the web and what is private apart, unless the person allowed both."""
-    searches = any(each.name == NAME and each.bar is None for each in found)
+    """Deny search beside private tools or the reverse, unless the person allowed both."""
+    searches = any(each.name == NAME and each.denial is None for each in found)
     if not searches or not excludes_private(conversation):
         return found
     if has_read_privately(conversation):
@@ -92,12 +92,12 @@ def _is_private(each: Offered) -> bool:
     return isinstance(each.what, Tool) and each.what.is_private
 
 
-def _deny(each: Offered, bar: Denial) -> Offered:
-    return replace(each, bar=each.bar or bar)
+def _deny(each: Offered, denial: Denial) -> Offered:
+    return replace(each, denial=each.denial or denial)
 
 
 def list_known_tools(conversation: Conversation) -> Supply:
-    """Return the tools that are run here, whether they may be used or not."""
+    """Return the tools that run here, whether they may be used or not."""
     others = [source(conversation) for source in SOURCES]
     rest = {tool.name: tool for other in others for tool in other.tools if tool.name not in TOOLS}
     missing = {name: why for other in others for name, why in other.missing.items()}
@@ -105,7 +105,7 @@ def list_known_tools(conversation: Conversation) -> Supply:
 
 
 def _limit_tool(tool: Tool) -> Tool:
-    """Return the tool within the site's limits, which its own are never above."""
+    """Return the tool with its limits lowered to the site's."""
     return replace(
         tool,
         timeout=min(tool.timeout, conf.max_tool_seconds),

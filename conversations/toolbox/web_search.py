@@ -1,12 +1,12 @@
-"""Web search: the API's own tool, which nobody here can stop or ask about search by search.
+"""Web search: a tool that the API runs, so single searches can be neither stopped nor approved.
 
-What a search asks for leaves the machine, and a page or a mail may tell the model what to search
-for. So it is off until a person turns it on for a conversation, and then nothing private is read
-there beside it, unless that person says it may be. Where something private was read before, search
-is not offered. Both are settled when a turn begins, so the definitions, and with them the prompt
-cache, stay what they are for the whole of it. A model whose searches have no price is offered none.
+A search query leaves the machine, and a page or a mail may tell the model what to search for. So
+search is off until a person turns it on for a conversation, and then nothing private is read beside
+it unless that person allows it. Where something private was read before, search is not offered.
+Both are decided when a turn begins, so the tool definitions, and with them the prompt cache, stay
+the same for the whole turn. A model without a price for searches is offered none.
 
-What came with an import has no row that says which tool gave it: it counts as private.
+Imported results have no row that says which tool returned them: they count as private.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from conversations.log.tree import on_path
 from conversations.models import Conversation, Message, ToolCall, WebSearch
 
 NAME = "web_search"
-#: The version that runs no code of its own beside the searches; every model that searches has it.
+#: The version that runs no code beside the searches; every model with web search has it.
 TYPE = "web_search_20250305"
-#: What results of an import are called where sources are named.
+#: The name of imported results where sources are listed.
 IMPORTED = "imported results"
 
 
@@ -45,12 +45,12 @@ def is_search_possible(conversation: Conversation) -> bool:
 
 
 def has_read_privately(conversation: Conversation) -> bool:
-    """Return whether a tool gave something private on the shown path."""
+    """Return whether a tool returned something private on the shown path."""
     return not conversation._state.adding and bool(list_private_sources(conversation))
 
 
 def list_private_sources(conversation: Conversation) -> tuple[str, ...]:
-    """Name what gave something private on the shown path, in its order."""
+    """Return the names of tools that returned something private on the shown path, in order."""
     path = on_path("turn", conversation)
     calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
     imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
@@ -59,7 +59,7 @@ def list_private_sources(conversation: Conversation) -> tuple[str, ...]:
 
 
 def excludes_private(conversation: Conversation) -> bool:
-    """Say whether the conversation's searches are such that nothing private is read beside them."""
+    """Return whether the conversation allows search only without private tools."""
     return conversation.web_search == WebSearch.ALONE
 
 

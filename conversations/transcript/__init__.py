@@ -1,1 +1,1 @@
-"""A conversation as people read it: turns, rounds, tool cards, the meter, pages of it."""
+"""A conversation as people read it: turns, rounds, tool cards, the meter, and pages of these."""

@@ -1,6 +1,6 @@
-"""How full the context is and how much money is left, as the page shows it.
+"""How full the context is and what the conversation has cost, as the page shows it.
 
-Only what lies on the shown path fills the context.
+Only entries on the shown path fill the context.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from conversations.transcript.shapes import Meter, Tick
 
 
 def read_meter(conversation: Conversation) -> Meter:
-    """Return how full the context is, and what the conversation has cost; two statements at most.
+    """Return how full the context is and what the conversation has cost; two queries at most.
 
-    The figure is that of the last reply, moved by what was appended and reduced since; where no
-    call has measured anything (imported, or at its first answer), it is estimated.
+    The figure is that of the last reply, moved by what was appended and reduced since. Where no
+    call has measured anything (imported, or at the first answer) it is estimated.
     """
     found = figures(conversation)
     window = found.window or 200_000

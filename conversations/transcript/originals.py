@@ -1,7 +1,7 @@
-"""The full text of anything a conversation was shown, by the id a notice names.
+"""The full text of anything a conversation was shown, by the id that a notice names.
 
-People are given what any version has. The model is given what the shown path has, and no more:
-whether it has read something private is judged by that path.
+People get originals of every version. The model gets only those of the shown path, because whether
+it has read something private is judged by that path.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from conversations.models import Conversation, Message, ToolCall
 
 
 def read_original(conversation_id: int, id: str) -> str | None:
-    """Return a tool result by its tool_use id, or a message by its number; None when unknown."""
+    """Return a tool result by tool_use id, or a message by number; None when unknown."""
     return _find(_Rows.of(conversation_id), id)
 
 
 def recall_original(conversation: Conversation, id: str) -> str | None:
-    """Return the same of the shown path alone."""
+    """Return an original of the shown path, for the recall tool; None when it is not there."""
     rows, path = _Rows.of(conversation.pk), on_path("turn", conversation)
     return _find(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Where originals are looked for."""
+    """The messages and tool calls in which originals are searched."""
 
     messages: QuerySet[Message]
     calls: QuerySet[ToolCall]
@@ -57,7 +57,7 @@ def _find(rows: _Rows, id: str) -> str | None:
 
 
 def list_original_images(conversation_id: int, id: str) -> list[str]:
-    """Return the images of a tool result, as data URLs."""
+    """Return the images of a tool result as data URLs."""
     if "\0" in id:
         return []
     return result_images(_read_output(_Rows.of(conversation_id).calls, id))
@@ -70,7 +70,7 @@ def _read_output(calls: QuerySet[ToolCall], id: str) -> Any:
 
 
 def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
-    """Look into the messages themselves: imported tool results have no row of their own."""
+    """Search the messages themselves: imported tool results have no row of their own."""
     quoted = wire.encode(id)
     for message in messages.filter(kind="results", content__contains=quoted):
         for block in wire.decode(message.content):
@@ -94,6 +94,6 @@ def _block_text(block: dict[str, Any]) -> str:
         case "tool_result":
             return result_text(block.get("content", ""))
         case _:
-            # Of what is no text there is no more to read than what it is.
+            # A block that is not text is replaced by a description of it.
             text = text_of(block)
             return described(block) if text is None else f"{described(block)}\n{text}"

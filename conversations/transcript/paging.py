@@ -1,31 +1,28 @@
-"""Pages of a transcript that need not end with its newest turn: around a message, and later.
+"""Pages of a transcript that need not end with the newest turn: around a message, or later ones.
 
-A page asked for by a turn or message of another path than the shown one follows that path, and says
-so. What is running has a place of its own and is on no such page.
+A page requested by a turn or message outside the shown path follows the path of that turn, and says
+so (`branch`). Running turns are rendered separately and are on no such page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from django.utils.translation import gettext as _
-
-from conversations.context.view import wire
 from conversations.log.tree import end_of, path_turns
-from conversations.models import LIVE, Conversation, Message, Transformation, Turn
+from conversations.models import LIVE, Conversation, Message, Transformation
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Transcript
 from conversations.transcript.shapes import Turn as ShownTurn
 
-#: Characters of a link of the hash chain that tell one history from another.
+#: Characters of a chain digest that tell one history from another.
 MARK = 12
 
 
 def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
-    """Return the turns that an address asks for; None when it asks for none, or for nothing."""
+    """Return the page that an address asks for; None when it asks for none or nothing is found."""
     pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
         "before": transcript.read_transcript,
         "after": read_page_after,
@@ -39,7 +36,7 @@ def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -
 
 
 def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
-    """Return the turns around that of a message; None when there is no such message."""
+    """Return the turns around the turn of a message; None when there is no such message."""
     found = Message.objects.filter(conversation=conversation, seq=seq)
     number = found.values_list("turn__number", flat=True).first()
     if number is None:
@@ -57,7 +54,7 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
 
 
 def read_page_after(conversation: Conversation, after: int) -> Transcript:
-    """Return the page of ended turns behind one; running ones have a place of their own."""
+    """Return the page of ended turns after a turn; running ones are shown elsewhere."""
     end = end_of(conversation, after)
     rows = path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
     page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
@@ -70,7 +67,7 @@ def read_page_after(conversation: Conversation, after: int) -> Transcript:
 
 
 def complete_page(conversation: Conversation, page: Transcript) -> Transcript:
-    """Make a page of its own of some turns: with the ways on, and the path it follows."""
+    """Complete a page of some turns with links to earlier and later ones and its path."""
     if not page.turns:
         return transcript.read_transcript(conversation)
     first, last = page.turns[0], page.turns[-1]
@@ -89,9 +86,9 @@ def complete_page(conversation: Conversation, page: Transcript) -> Transcript:
 def split_running(
     conversation: Conversation, page: Transcript
 ) -> tuple[Transcript, list[ShownTurn], Bookmark]:
-    """Part what has ended from what runs; the bookmark is where the first part ends.
+    """Split ended from running turns; the bookmark is where the ended ones end.
 
-    What follows it comes by the socket.
+    What follows the bookmark comes through the socket.
     """
     ended = [turn for turn in page.turns if not turn.is_live]
     running = [turn for turn in page.turns if turn.is_live]
@@ -100,9 +97,9 @@ def split_running(
 
 
 def read_bookmark(conversation: Conversation, after: int) -> Bookmark:
-    """Return the bookmark of an ended turn: a link of its chain stands for all before it.
+    """Return the bookmark of an ended turn: its chain digest stands for all before it.
 
-    What was reduced by hand belongs to its turn, too: a page that did not hear of it is another.
+    Manual changes belong to their turn too, so a page that missed one has another bookmark.
     """
     if not after:
         return Bookmark()
@@ -117,7 +114,7 @@ def read_bookmark(conversation: Conversation, after: int) -> Bookmark:
 
 
 def parse_bookmark(query: bytes) -> Bookmark:
-    """Read the bookmark of a page; one that makes no sense is none."""
+    """Parse the bookmark of a page; a malformed one is an empty one."""
     values = parse_qs(query.decode("ascii", "replace"))
     after, mark = (values.get(name, [""]) for name in ("after", "mark"))
     is_number = len(after) == 1 and after[0].isdecimal() and len(after[0]) < 10
@@ -125,7 +122,7 @@ def parse_bookmark(query: bytes) -> Bookmark:
 
 
 def is_same_history(conversation: Conversation, found: Bookmark) -> bool:
-    """Return whether this is the history that a page was made of."""
+    """Return whether the page was made from the present history."""
     return not found.after or found == read_bookmark(conversation, found.after)
 
 
@@ -133,34 +130,3 @@ def _list_ended(conversation: Conversation, end: int) -> list[Any]:
     rows = path_turns(conversation, end=end, most=transcript.PAGE + 2)
     page = rows.exclude(state__in=LIVE).order_by("-number").select_related("draft")
     return list(page[: transcript.PAGE + 1])
-
-
-@dataclass(frozen=True, slots=True)
-class PromptPart:
-    """A block that is no text: its place in the prompt, and a name for it."""
-
-    place: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class EditablePrompt:
-    number: int
-    text: str
-    parts: tuple[PromptPart, ...]
-
-
-def read_editable_prompt(turn: Turn) -> EditablePrompt | None:
-    """Return what there is to edit; None where a person has written nothing."""
-    prompt = turn.messages.filter(kind="prompt").first()
-    if prompt is None or turn.continues_id is not None:
-        return None
-    blocks = list(enumerate(wire.decode(prompt.content)))
-    names = {"image": _("Image"), "document": _("File")}
-    texts = [block["text"] for _place, block in blocks if block["type"] == "text"]
-    parts = tuple(
-        PromptPart(place, str(block.get("title") or names.get(block["type"], block["type"])))
-        for place, block in blocks
-        if block["type"] != "text"
-    )
-    return EditablePrompt(turn.number, "\n\n".join(texts), parts)

@@ -1,4 +1,4 @@
-"""Open questions as a person sees them: which tool, whom it tells, with what exactly, and why."""
+"""Open questions as a person sees them: the tool, whom it tells, with which arguments, and why."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from conversations.context.view import wire
-from conversations.models import Approval, Conversation, Turn
+from conversations.models import Approval, Turn
 from conversations.rendering.visible import reveal_hidden
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that waits for a person; `arguments` are whole, hidden characters made visible."""
+    """A call that waits for a person; `arguments` are complete, hidden characters made visible."""
 
     id: int
     tool: str
@@ -28,7 +28,7 @@ class Question:
 
 
 def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:
-    """Return the open questions of turns that wait, by turn."""
+    """Return the open questions of waiting turns, by the turn's key."""
     waiting = [turn.pk for turn in turns if turn.state == "approval_wait"]
     found: dict[int, tuple[Question, ...]] = {}
     if not waiting:
@@ -38,11 +38,6 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
         turn = row.call.turn_id
         found[turn] = (*found.get(turn, ()), _build_question(row))
     return found
-
-
-def waits_for_person(conversation: Conversation) -> bool:
-    """Return whether the conversation's turn waits for a decision."""
-    return conversation.turns.filter(state="approval_wait").exists()
 
 
 def _build_question(row: Approval) -> Question:

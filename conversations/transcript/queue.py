@@ -10,7 +10,7 @@ from conversations.models import LIVE, Conversation
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One message; `files` counts those that go with it."""
+    """One message; `files` is the number of files sent with it."""
 
     id: str
     text: str
@@ -19,14 +19,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """All of them, in their order. They go by themselves while an answer `is_live`."""
+    """All waiting messages in order. They are sent automatically while an answer `is_live`."""
 
     rows: tuple[Waiting, ...] = ()
     is_live: bool = False
 
 
 def read_queue(conversation: Conversation) -> Queue:
-    """Return what waits in a conversation; one query where nothing does, else two."""
+    """Return the waiting messages of a conversation; one query when there are none, else two."""
     rows = conversation.queued_prompts.values_list("client_id", "content")
     found = tuple(_build_waiting(str(client_id), content) for client_id, content in rows)
     return Queue(found, bool(found) and conversation.turns.filter(state__in=LIVE).exists())

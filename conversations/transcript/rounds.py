@@ -1,4 +1,4 @@
-"""The rounds of a turn as people read them: each answer with its tools, and the one on its way."""
+"""The rounds of a turn as people read them: each answer with its tools, and the running one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def build_rounds(
     tools: dict[str, ToolCall],
     results: list[ApiResult],
 ) -> list[Round]:
-    """Return the rounds of a turn, each with what was reduced before it."""
+    """Return the rounds of a turn, each with the reductions before it."""
     answers = [m for m in messages if m.kind == "answer"]
     outputs = _map_outputs(messages)
     paid = {result.answer_id: result for result in results}
@@ -67,7 +67,7 @@ def _build_round(
 
 
 def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
-    """Return the running answer: as the hub has it, else as the last checkpoint has it."""
+    """Return the running answer: as the hub has it, else from the last checkpoint."""
     if live is not None:
         return live
     draft = getattr(row, "draft", None)
@@ -77,7 +77,7 @@ def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
 
 
 def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
-    """Put the text on its way into its round; a round already stored stays as it is."""
+    """Put the running text into its round; a round that is already stored stays as it is."""
     if live is None or any(row.number == live.round and row.html for row in rounds):
         return rounds
     kept = [row for row in rounds if row.number != live.round]
@@ -87,7 +87,7 @@ def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
 
 
 def join_text(content: str) -> str:
-    """Return what is said in a message, without its other blocks."""
+    """Return the text of a message without its other blocks."""
     return join_cited_text(wire.decode(content)).text
 
 

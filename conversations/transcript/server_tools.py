@@ -1,7 +1,7 @@
-"""What the API's own tools did in an answer: a card for each call, a note for each source.
+"""Tools that the API itself ran in an answer: a card for each call, a note for each source.
 
-Titles and addresses are a stranger's: they are shown as text, and linked only where a link of the
-answer itself would be. What a search found beyond them is sealed for the API.
+Titles and addresses come from strangers: they are shown as text, and linked only where a link of
+the answer itself would be. The rest of a search result is encrypted for the API.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.transcript.tool_cards import SHOWN, shorten_input
 
 LONGEST_TITLE, LONGEST_QUOTE = 200, 300
 _CITED = "web_search_result_location"
-#: Errors of a search in plain words, by the API's code.
+#: Errors of a search for people, by the API's code.
 _WRONG = {
     "max_uses_exceeded": "Not searched: this answer has used up its searches.",
     "too_many_requests": "Not searched: there were too many searches at the same time.",
@@ -29,7 +29,7 @@ _WRONG = {
 
 
 def build_server_cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
-    """Return the calls of tools that the API ran, with what came of them."""
+    """Return a card for each tool call that the API ran, with its result."""
     results = {block.get("tool_use_id"): block for block in blocks if answers_server(block["type"])}
     return [
         _build_card(block, results.get(block.get("id")))
@@ -56,7 +56,7 @@ def _build_card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
 
 
 def _format_output(content: Any) -> tuple[str, bool]:
-    """Return what a call found as text, and whether it is an error."""
+    """Return the result of a call as text, and whether it is an error."""
     if isinstance(content, dict) and "error_code" in content:
         code = str(content["error_code"])
         return _WRONG.get(code, f"It failed: {code[:80]}."), True
@@ -74,16 +74,16 @@ def _format_result(row: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """An answer's text with the numbers of its sources in it, and the sources."""
+    """The text of an answer with the numbers of its sources in it, and the sources."""
 
     text: str
     sources: tuple[Source, ...]
 
 
 def join_cited_text(blocks: list[dict[str, Any]]) -> CitedText:
-    """Put the text of an answer together; what is cited in it gets the number of its source.
+    """Join the text of an answer and number its citations by source.
 
-    The API cuts a text where a citation begins and ends: such pieces belong together.
+    The API splits a text where a citation begins and ends; such pieces are joined without a break.
     """
     sources: dict[str, Source] = {}
     text, was_text, was_cited = "", False, False
@@ -117,7 +117,7 @@ def _number_source(citation: dict[str, Any], sources: dict[str, Source]) -> int:
 
 
 def _append_numbers(text: str, numbers: list[int]) -> str:
-    """Write the numbers behind the last word, where Markdown does not read them as links."""
+    """Append the numbers to the last word, escaped so that Markdown reads no links in them."""
     said = text.rstrip()
     marks = "".join(rf"\[{number}\]" for number in dict.fromkeys(numbers))
     return f"{said} {marks}{text[len(said) :]}" if marks else text

@@ -1,4 +1,4 @@
-"""What templates are given: plain values, ready to show."""
+"""The values that transcript templates get, ready to show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.transcript.questions import Question
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Where a page ends: its last turn (0: it has none), and the mark of that turn's history."""
+    """Where a page ends: its last turn (0 for none) and a short digest of the history up to it."""
 
     after: int = 0
     mark: str = ""
@@ -34,17 +34,17 @@ class ToolCard:
     milliseconds: int | None
     is_pinned: bool = False
     is_left_out: bool = False
-    #: Since when it runs, as long as it does.
+    #: When it started, as long as it runs.
     running_since: datetime | None = None
     #: The API ran it: its result is part of the answer.
     is_served: bool = False
-    #: The file of the workspace that it read or wrote.
+    #: The workspace file that it read or wrote.
     file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A page that an answer cites; without a `url` none that may be linked."""
+    """A page that an answer cites; `url` is "" where it may not be linked."""
 
     number: int
     title: str
@@ -55,9 +55,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Where the context was reduced, in plain words with its numbers.
+    """Where the context was reduced: a note for people, and the figures.
 
-    `can_restore`: what it took can be sent in full again; `can_undo`: it can be taken back.
+    `can_restore`: the originals can be sent in full again; `can_undo`: the change can be undone.
     """
 
     seq: int
@@ -69,15 +69,15 @@ class Marker:
     url: str
     can_restore: bool = False
     can_undo: bool = False
-    #: The number that fired, or what a person wanted.
+    #: The policy setting that fired, or what a person requested.
     setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One reply: what was reduced before it, its text as safe HTML, its tools.
+    """One reply: the reductions before it, its text as safe HTML, its tools.
 
-    While it is on its way (`is_live`), `html` holds the finished blocks and `tail` the rest.
+    While it is running (`is_live`), `html` holds the finished blocks and `tail` the rest.
     """
 
     number: int
@@ -97,9 +97,9 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A prompt to its last word.
+    """From a prompt to the end of its answer.
 
-    `chip` says in words how it ended when that was not plainly, `hint` what that means.
+    `chip` says how it ended unless it simply completed, `hint` what that means.
     """
 
     number: int
@@ -112,41 +112,42 @@ class Turn:
     is_live: bool
     chip: str
     error: str
-    #: While backing off: which attempt comes next, of how many, and when.
+    #: While backing off: the next attempt, of how many, and when.
     attempt: int
     max_attempts: int
     retry_at: datetime | None
     created_at: datetime
     cost_micros: int
-    #: The source of the answer, for copying.
+    #: The Markdown source of the answer, for copying.
     source: str = ""
     can_retry: bool = False
-    #: The prompt and the last answer as what can be pinned; None while there is none.
+    #: Pin states of the prompt and of the last answer; None while there is none.
     prompt_keep: PinState | None = None
     answer_keep: PinState | None = None
     #: The number of the prompt, to link to.
     prompt_seq: int | None = None
-    #: The turn before it on its path (0: none); None when it has no other versions.
+    #: The turn before it on its path (0: none); `versions` is None when there are no others.
     parent: int = 0
     versions: Versions | None = None
-    #: The id under which another version is asked for.
+    #: The id under which another version is requested.
     next_id: str = ""
-    #: Whether its prompt is ours and lets the answer before it go on; whether it can go on itself.
+    #: Whether the prompt is ours, continuing a cut answer; whether this turn can be continued.
     is_continuation: bool = False
     can_continue: bool = False
     hint: str = ""
-    #: It ended because what is to be sent is too long: what takes the most room is listed.
+    #: It ended because the request was too long: the largest blocks are listed.
     is_too_long: bool = False
-    #: What a person is asked while it waits.
+    #: The open questions while it waits for a person.
     questions: tuple[Question, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A page of turns; `earlier` is the number of the oldest turn shown when more exist.
+    """A page of turns; `earlier` is the number of the oldest turn shown when older ones exist.
 
-    Of a page that is not the newest, `later` is that of the last shown when more have ended, and
-    `newest` that of the last that has. `branch` is a turn of another path than the shown one.
+    On a page that is not the newest, `later` is the last turn shown when later ones have ended, and
+    `newest` the newest ended turn. `branch` is a turn of the page's path when that is not the shown
+    one.
     """
 
     turns: tuple[Turn, ...]
@@ -162,12 +163,12 @@ class ConversationRow:
     title: str
     updated_at: datetime
     is_live: bool
-    #: A person is asked something, and nothing goes on before.
+    #: A person is asked something and the turn waits for the answer.
     is_waiting: bool = False
     is_current: bool = False
     is_pinned: bool = False
     is_archived: bool = False
-    #: When it is erased; None while it is not in the trash.
+    #: When it will be erased; None while it is not in the trash.
     erase_at: datetime | None = None
 
 
@@ -175,8 +176,8 @@ class ConversationRow:
 class Sidebar:
     """Conversations under date headings: ("Today", rows), newest first.
 
-    `after` is the place of the last row when there are more; `heading` the one the page before
-    ended under.
+    `after` is the cursor of the last row when there are more; `heading` the one that the previous
+    page ended under.
     """
 
     groups: tuple[tuple[str, tuple[ConversationRow, ...]], ...] = ()
@@ -197,7 +198,7 @@ class Tick:
 class Meter:
     """How full the context is; `source` is reported, counted, estimated or none (no call yet).
 
-    `cost_micros` and `calls` are those of the whole conversation, whatever they were made for.
+    `cost_micros` and `calls` are those of the whole conversation, for every purpose.
     """
 
     tokens: int
@@ -212,7 +213,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """The answer on its way: finished blocks and unfinished tail as HTML, thinking as text."""
+    """The running answer: finished blocks and unfinished tail as HTML, thinking as text."""
 
     turn: int
     round: int

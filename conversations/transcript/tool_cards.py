@@ -1,4 +1,4 @@
-"""One tool call as a card: from the answer that asked, the row that ran, the result that came."""
+"""One tool call as a card: made of the block in the answer, the row of the call, and the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def build_tool_card(
     call: ToolCall | None,
     result: dict[str, Any] | None,
 ) -> ToolCard:
-    """Show a call; imported ones have no row, running ones no result yet."""
+    """Build the card of a call; imported calls have no row, running ones no result yet."""
     content: Any = result.get("content", "") if result else ""
     if not result and call is not None and call.output is not None:
         content = wire.decode(call.output.text)
@@ -47,14 +47,14 @@ def build_tool_card(
 
 
 def _find_file(name: str, call: ToolCall | None) -> str:
-    """Return the path of the file that a call was about and that it left there."""
+    """Return the path of the file that a call read or wrote; "" when there is none."""
     details = call.details if call is not None and name in FILE_TOOLS else None
     path = details.get("path") if isinstance(details, dict) else None
     return path if isinstance(path, str) else ""
 
 
 def mark_excluded(turn: Turn, out: frozenset[str]) -> Turn:
-    """Say on the cards of a turn which results a person left out."""
+    """Mark the tool cards of a turn whose results a person excluded."""
     if not any(card.id in out for row in turn.rounds for card in row.tools):
         return turn
     return replace(turn, rounds=tuple(mark_round_excluded(row, out) for row in turn.rounds))

@@ -1,8 +1,8 @@
-"""A conversation as people read it: turns, their rounds, tool cards and markers.
+"""A conversation as people read it: turns with their rounds, tool cards and markers.
 
 People always read the originals; what the model reads is the view. A page costs the same number of
 queries however long the conversation is: turns, messages, transformations, tool calls, results,
-pins, versions, files. It follows one path of turns: the shown one, or that of a turn it is given.
+pins, versions, files. It follows one path of turns: the shown one, or that of a given turn.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from conversations.transcript.tool_cards import mark_excluded, mark_round_exclud
 from conversations.transcript.words import describe_ending, explain_ending
 
 PAGE = 20
-#: Turns behind the one a page ends with, beyond which it is built anew.
+#: Turns after the end of a client's page beyond which the page is built again.
 MOST_BEHIND = 200
-#: Behind every place in a log.
+#: Greater than every sequence number.
 _END = 2**62
 CAN_RETRY = ("failed", "interrupted", "cancelled")
 
@@ -48,7 +48,7 @@ CAN_RETRY = ("failed", "interrupted", "cancelled")
 def read_transcript(
     conversation: Conversation, before: int | None = None, live: Live | None = None
 ) -> Transcript:
-    """Give a page of turns: the last ones of the shown path, or those before a turn on its path."""
+    """Return a page of turns: the last of the shown path, or those before a turn on its path."""
     rows = path_turns(conversation, end=before, most=PAGE + 2 if before else PAGE + 1)
     if before is not None:
         rows = rows.filter(number__lt=before)
@@ -61,7 +61,7 @@ def read_transcript(
 def list_turns_after(
     conversation: Conversation, after: int, live: Live | None
 ) -> list[Turn] | None:
-    """Return the turns behind one, with the text of the running answer as the hub has it.
+    """Return the turns after one, with the running answer's text as the hub has it.
 
     None when that turn is not on the shown path, or too far back.
     """
@@ -76,15 +76,15 @@ def list_turns_after(
 
 
 def read_turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
-    """Return a turn; one that only begins is its prompt: its rounds are told behind it."""
+    """Return a turn; with `is_begun` false only its prompt, whose rounds are published later."""
     rows = conversation.turns.filter(number=number).select_related("draft")
     return build_turns(conversation, list(rows), None, is_begun=is_begun)[0]
 
 
 def read_round(conversation: Conversation, turn: int, number: int) -> Round:
-    """Return one round of a turn without those around it, of which an agent's turn has many.
+    """Return one round of a turn without the others, of which an agent's turn has many.
 
-    One that has no answer yet has what was reduced before it.
+    A round without an answer yet has only the reductions before it.
     """
     rows = conversation.turns.filter(number=turn)
     messages = Message.objects.filter(turn__in=rows).order_by("seq")
@@ -118,7 +118,7 @@ def build_turns(
     messages = _group_by_turn(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
     changes = _group_by_turn(reduced.order_by("seq")) if is_begun else {}
-    # What only an answer, or only a tool has, is not looked up where there is none.
+    # Skip the queries for what only answers, or only tools, can have.
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
     tools = _group_by_turn(called) if any('"tool_use"' in content for content in answers) else {}
@@ -148,7 +148,7 @@ def build_turns(
 def _add_tool_states(
     conversation: Conversation, rows: list[models.Turn], shown: list[Turn]
 ) -> list[Turn]:
-    """Add what is said of the turns' tools: what is left out of requests, and open questions."""
+    """Add to tool cards what is excluded from requests, and to turns their open questions."""
     has_cards = any(one.tools for turn in shown for one in turn.rounds)
     out = list_excluded(conversation) if has_cards else frozenset[str]()
     asked = list_open_questions(rows)
@@ -197,7 +197,7 @@ def _build_turn(
 
 
 def _describe_state(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
-    """Say how the turn stands and what can be done about it."""
+    """Return the state of a turn and what can be done about it, as fields of `Turn`."""
     return {
         "state": row.state,
         "is_live": row.is_live,
@@ -244,7 +244,7 @@ def _group_by_turn(rows: Iterable[Any]) -> dict[int, list[Any]]:
 
 
 def _list_results(rows: list[models.Turn]) -> dict[int, list[ApiResult]]:
-    # A title is no part of the answer whose cost is shown.
+    # The title is not part of the answer whose cost is shown.
     paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
     found: dict[int, list[ApiResult]] = {}
     for row in paid.select_related("call").defer("usage"):

@@ -1,4 +1,4 @@
-"""How things ended, in words for people."""
+"""Texts about how turns ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conversations.rendering.numbers import budget_name
 
 
 def describe_ending(state: str, reason: str, code: str = "") -> str:
-    """Say how a turn ended when it did not end plainly; "" when it did."""
+    """Return how a turn ended, in a few words; "" when it simply completed."""
     match state, reason:
         case "cancelled", _reason:
             return _("Stopped")
@@ -53,7 +53,7 @@ def _describe_limit(code: str) -> str:
 
 
 def explain_ending(state: str, reason: str, *, has_answer: bool) -> str:
-    """Say what an ending means and what can be done; "" where the chip says it all."""
+    """Return what an ending means and what can be done; "" where `describe_ending` says it all."""
     match state, reason:
         case "done", "pause_turn" | "max_tokens" | "loop_limit" if not has_answer:
             return _("Nothing was said before that; your message can be answered again.")
@@ -80,7 +80,7 @@ def explain_ending(state: str, reason: str, *, has_answer: bool) -> str:
 
 
 def explain_not_sent(period: str) -> str:
-    """Say why a message is not taken that no answer could follow."""
+    """Return why a message is not accepted: the budget is not enough for an answer."""
     return _(
         "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"
         " here."

@@ -13,8 +13,7 @@ from conversations.agent.events import TurnChanged
 from conversations.library.access import get_conversation
 from conversations.live.publish import announce
 from conversations.runtime import dispatch
-from conversations.toolbox.approvals import ApprovalError
-from conversations.toolbox.approvals import decide_approval as decide_question
+from conversations.toolbox.approvals import ApprovalError, decide_approval
 from conversations.web.forms.chat import DecisionForm, describe_error
 from conversations.web.responses import answer_post, get_user, refuse_post
 
@@ -31,7 +30,7 @@ def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return refuse_post(request, conversation, describe_error(form))
     try:
-        turn = decide_question(conversation=conversation, actor_id=user.pk, **form.cleaned_data)
+        turn = decide_approval(conversation=conversation, actor_id=user.pk, **form.cleaned_data)
     except ApprovalError as error:
         return refuse_post(request, conversation, error.text, _STATUS[error.code])
     async_to_sync(announce)(conversation.pk, TurnChanged(turn.number))

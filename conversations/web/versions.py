@@ -21,7 +21,7 @@ from conversations.library.access import get_turn
 from conversations.live.publish import renew
 from conversations.log.tree import is_near
 from conversations.runtime import dispatch
-from conversations.transcript.paging import read_editable_prompt
+from conversations.transcript.prompt_editor import read_editable_prompt
 from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate, show_version

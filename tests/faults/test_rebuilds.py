@@ -15,8 +15,7 @@ from conversations.context.view import wire
 from conversations.db import db
 from conversations.log.rebuild import rebuilt
 from conversations.models import ApiCall, Conversation, Message, Transformation
-from conversations.reductions import manual_changes as byhand
-from conversations.reductions import pins, proposals
+from conversations.reductions import manual_changes, pins, proposals
 from conversations.reductions.preview import build_offer
 from conversations.reductions.summary import build_summary_card
 from conversations.runtime.adapters import workspace_for
@@ -127,13 +126,13 @@ async def of_hands(story: Story) -> None:
     story.policy(INPUT_TOKEN_BUDGET=100_000)
     await story.read(3)
     first, second, _ = await db(story.calls_of_tools)
-    row = await story.by_hand(byhand.exclude_originals, ids=[first])
+    row = await story.by_hand(manual_changes.exclude_originals, ids=[first])
     assert row.kind == "compaction"
-    assert (await story.by_hand(byhand.include_originals, ids=[first])).kind == "restore"
-    gone = await db(byhand.exclude_originals, **story.who, ids=[second])
-    await story.by_hand(byhand.undo_change, seq=gone.seq)
+    assert (await story.by_hand(manual_changes.include_originals, ids=[first])).kind == "restore"
+    gone = await db(manual_changes.exclude_originals, **story.who, ids=[second])
+    await story.by_hand(manual_changes.undo_change, seq=gone.seq)
     preview = (await db(lambda: build_offer(story.conversation(), "results"))).preview
-    await story.by_hand(byhand.compact_now, wanted="results", digest=preview.digest)
+    await story.by_hand(manual_changes.compact_now, wanted="results", digest=preview.digest)
     assert (await story.by_hand(pins.pin_originals, ids=[second])).kind == "restore"
     await story.by_hand(pins.unpin_originals, ids=[second])
     await story.say("Answer in 300 words", 3)
@@ -141,7 +140,7 @@ async def of_hands(story: Story) -> None:
     await until(lambda: story.proposed() is not None)
     summary = await story.by_hand(proposals.apply_proposal, digest=await db(story.proposed))
     words = "They asked for invoice 4711 and were told of it in 300 words. " * 3
-    await story.by_hand(byhand.edit_summary, seq=summary.seq, text=words)
+    await story.by_hand(manual_changes.edit_summary, seq=summary.seq, text=words)
     card = await db(lambda: build_summary_card(story.conversation(), summary))
     assert card is not None
 

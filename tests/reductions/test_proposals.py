@@ -91,8 +91,8 @@ def test_discarded_words_are_on_record_and_say_nothing_against_the_next(played: 
 
 
 def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
-    errand, _ = asking(played)
-    assert proposals.request_summary(**who(played)) == (errand.proposal_id, False)
+    request, _ = asking(played)
+    assert proposals.request_summary(**who(played)) == (request.proposal_id, False)
     assert refused(lambda: proposals.request_summary(**who(played), target=7)).code == "asking"
     proposals.discard_proposal(conversation_id=played.conversation.pk)
     assert Proposal.objects.exists()
@@ -100,7 +100,7 @@ def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
 
 
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
-    errand, sent = asking(played)
+    request, sent = asking(played)
     later = timezone.now() + timedelta(hours=1)
     assert side_calls.close_lost_errands() == proposals.expire_proposals() == 0
     assert side_calls.close_lost_errands(now=later) == proposals.expire_proposals(now=later) == 1
@@ -110,7 +110,7 @@ def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Pla
     side_calls.close_errand(
         call_id=sent.call, ending=Ending("complete", Usage(9, 9, 0, 0, 0)), timing=Timing(1, 2)
     )
-    proposals.store_answer(proposal_id=errand.proposal_id, text=WORDS, change=None)
+    proposals.store_answer(proposal_id=request.proposal_id, text=WORDS, change=None)
     made = build_offer(now(played), "summary").proposed
     assert made is not None
     assert (made.text, "stopped" in made.reason) == ("", True)
@@ -118,16 +118,16 @@ def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Pla
 
 
 def test_a_refused_summary_is_recorded_with_its_cost(played: Played) -> None:
-    errand, sent = asking(played)
+    request, sent = asking(played)
     side_calls.close_errand(
         call_id=sent.call,
         ending=Ending("complete", Usage(500, 1, 0, 0, 0), "max_tokens"),
         timing=Timing(1, 2),
     )
     with pytest.raises(StopIteration) as stop:
-        errand.steps.send(None)
+        request.steps.send(None)
     change = stop.value.value
-    proposals.store_answer(proposal_id=errand.proposal_id, reason=change.reason, change=change)
+    proposals.store_answer(proposal_id=request.proposal_id, reason=change.reason, change=change)
     row = played.conversation.transformations.latest("seq")
     assert (row.outcome, row.summary_call_id) == ("rejected", sent.call)
     assert row.reason == change.reason

@@ -131,7 +131,7 @@ async def test_what_a_dead_process_asked_is_closed_by_the_next_start(
         calls = await db(ApiCall.objects.count)
         supervisor.propose(key)
         await until(lambda: ApiCall.objects.count() > calls)
-        (task,) = supervisor._errands._running
+        (task,) = supervisor._side_calls._running
         task.cancel()
         await asyncio.wait([task])
     assert not await db(is_over)

@@ -120,7 +120,7 @@ async def test_a_title_whose_process_died_is_closed_by_the_next_start(
     async with supervising() as supervisor:
         await run(supervisor, "Tell me about rye")
         await until(ApiCall.objects.filter(purpose="title").exists)
-        (task,) = supervisor._errands._running
+        (task,) = supervisor._side_calls._running
         task.cancel()
         await asyncio.wait([task])
         assert await db(lambda: ApiCall.objects.filter(result=None).count()) == 1

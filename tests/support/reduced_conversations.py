@@ -83,21 +83,21 @@ def clean() -> bool:
 def asking(played: Played, target: int = 0) -> tuple[proposals.SummaryRequest, Sent]:
     """Ask for a summary, up to the open call."""
     key, is_new = proposals.request_summary(**who(played), target=target)
-    errand = proposals.read_request(proposal_id=key)
+    request = proposals.read_request(proposal_id=key)
     assert is_new
-    assert errand is not None
-    wanted = next(errand.steps)
+    assert request is not None
+    wanted = next(request.steps)
     text = wire.encode([{"role": "user", "content": [{"type": "text", "text": wanted.text}]}])
     sending = Sending("summary", stored_turns.ENVELOPE, text, 500, None, 1)
-    return errand, proposals.open_summary_call(errand=errand, sending=sending)
+    return request, proposals.open_summary_call(request=request, sending=sending)
 
 
 def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
     """Have words proposed, and give the digest of what applying them would make."""
-    errand, sent = asking(played, target)
+    request, sent = asking(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
     side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
-    proposals.store_answer(proposal_id=errand.proposal_id, text=text, change=None)
+    proposals.store_answer(proposal_id=request.proposal_id, text=text, change=None)
     made = build_offer(now(played), "summary").proposed
     assert made is not None
     assert made.preview is not None, made.reason

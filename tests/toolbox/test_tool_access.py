@@ -51,7 +51,9 @@ def rule(tool: str, group: Group | None = None, *, is_allowed: bool = False) -> 
 
 
 def bars(conversation: Conversation) -> dict[str, str]:
-    return {each.name: each.bar for each in list_offered(conversation) if each.bar is not None}
+    return {
+        each.name: each.denial for each in list_offered(conversation) if each.denial is not None
+    }
 
 
 def test_without_a_rule_every_tool_is_had_in_the_order_of_the_registry(played: Played) -> None:

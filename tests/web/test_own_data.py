@@ -84,7 +84,7 @@ def test_deleting_on_a_page_of_the_conversation_leads_to_one_that_is_there() -> 
 def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from conversations.web.library import menu
 
-    name = "deleted_for" if what == "back" else "conversation_for"
+    name = "get_deleted_conversation" if what == "back" else "get_conversation"
     played = stored_turns.played()
     client, public_id = client_of(played.user), played.conversation.public_id
     looked_up = getattr(menu, name)

@@ -24,7 +24,7 @@ from conversations.reductions.original_state import OriginalState
 from conversations.reductions.shapes import PinState
 from conversations.reductions.trials import Trial
 from conversations.toolbox.tool_list import ToolRow
-from conversations.transcript.paging import EditablePrompt, PromptPart
+from conversations.transcript.prompt_editor import EditablePrompt, PromptPart
 from conversations.web.policy_lab import Row
 from tests.web import samples
 from tests.web.shelves import SHELVES

@@ -1,4 +1,4 @@
-"""MCP servers as the agent and the pool know them: where they are, and which tools are approved."""
+"""MCP servers for the agent and the connection pool: endpoints and approved tools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tools.mcp.server import Address, Command, Server
 
 Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
 EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"}
-#: Why a tool that was approved is not there, for the model.
+#: Why an approved tool is missing, as the model is told.
 REASONS: dict[Status, str] = {
     "changed": "its definition changed; an administrator must approve it again.",
     "gone": "its server does not list it any more.",
@@ -32,7 +32,7 @@ REASONS: dict[Status, str] = {
 
 
 def tool_status(tool: McpTool) -> Status:
-    """Say how a tool stands; only what is listed just as it was approved is offered."""
+    """Return the status of a tool; it is offered only if listed exactly as approved."""
     if not tool.listed_digest:
         return "gone"
     if tool.approved:
@@ -44,7 +44,7 @@ def tool_status(tool: McpTool) -> Status:
 
 
 def supply_approved_tools(_conversation: Conversation) -> Supply:
-    """Return the approved tools of the enabled servers: those that are offered, and why others not.
+    """Return the offered tools of enabled servers, and why approved others are missing.
 
     One query.
     """
@@ -54,7 +54,7 @@ def supply_approved_tools(_conversation: Conversation) -> Supply:
 
 
 def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
-    """Return the enabled servers, and of those that cannot be used the reason by name."""
+    """Return the enabled servers, and the reasons of those that cannot be used, by name."""
     found: list[Server] = []
     refused: dict[str, str] = {}
     for row in McpServer.objects.filter(is_enabled=True):
@@ -71,18 +71,18 @@ def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
 
 
 def list_requested_checks() -> list[tuple[int, str]]:
-    """Return the servers that somebody wants to be looked at."""
+    """Return key and name of the servers that somebody asked to be checked."""
     rows = McpServer.objects.filter(is_enabled=True).exclude(check_asked_at=None)
     return list(rows.values_list("pk", "name"))
 
 
 def open_values(sealed: str) -> dict[str, str]:
-    """Open a sealed object of names and values. Raises SecretUnreadable."""
+    """Open a sealed object of names and values; raises SecretUnreadable."""
     return json.loads(unseal(sealed)) if sealed else {}
 
 
 def detect_image_type(data: bytes) -> str:
-    """Return the type of an image that the API takes; "" for all else."""
+    """Return the media type of an image that the API accepts; "" for anything else."""
     try:
         found = look(data).media_type
     except ContextError:

@@ -1,4 +1,4 @@
-"""How MCP servers do, and their tools as an administrator is shown them: as data, to the letter."""
+"""Figures of MCP servers, and their tools for an administrator to review, shown verbatim."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from django.db.models import Max
 from conversations.models import McpServer, McpTool, ToolCall
 from conversations.toolbox.mcp.approved_tools import Status, tool_status
 
-#: Of all tools' calls the newest are looked at, and of a server's the newest of those.
+#: The newest calls of all tools that are searched, and the newest of a server that count.
 NEWEST, SAMPLE = 20_000, 1_000
-#: Pairs of lines of two definitions up to which what differs is looked for line by line.
+#: Pairs of lines up to which two definitions are compared line by line.
 MOST_MATCHED = 1_000_000
-#: What waits for a decision comes first.
+#: Tools that wait for a decision come first.
 ORDER: tuple[Status, ...] = ("changed", "new", "flawed", "offered", "gone", "rejected")
-#: Characters that no definition needs to hide something in.
+#: Control characters that are shown as they are.
 _PLAIN = "\n\t"
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 
@@ -33,7 +33,7 @@ class ServerHealth:
     refused: int
     calls: int
     failures: int
-    #: milliseconds
+    #: Milliseconds.
     middle: int | None
 
 
@@ -41,15 +41,15 @@ class ServerHealth:
 class ToolReview:
     tool: McpTool
     status: Status
-    #: the definition as listed, or as approved where it is listed no more
+    #: The definition as listed, or as approved where it is not listed any more.
     words: str
-    #: lines of the difference to what was approved: kind ("+", "-", " ", "@") and text
+    #: Lines of the difference to what was approved: kind ("+", "-", " ", "@") and text.
     difference: tuple[tuple[str, str], ...]
     hint: str
 
 
 def list_server_health() -> list[ServerHealth]:
-    """Return every server's figures."""
+    """Return the figures of every server."""
     return [measure_server(row) for row in McpServer.objects.prefetch_related("tools")]
 
 
@@ -79,7 +79,7 @@ def list_tool_reviews(server: McpServer) -> list[ToolReview]:
 
 
 def format_definition(definition: str) -> str:
-    """Write a definition for people; what cannot be seen in it is named."""
+    """Format a definition for people, with hidden characters made visible."""
     if not definition:
         return ""
     found = json.loads(definition)
@@ -94,7 +94,7 @@ def format_definition(definition: str) -> str:
 
 
 def reveal_hidden(text: str) -> str:
-    """Name each character that would not be seen, or that would change how others are."""
+    """Replace each character that is invisible, or changes how others appear, by its code."""
     return "".join(
         f"⟦U+{ord(each):04X}⟧"
         if each not in _PLAIN and unicodedata.category(each) in _UNSEEN
@@ -117,7 +117,7 @@ def _build_review(tool: McpTool) -> ToolReview:
 
 
 def diff_lines(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:
-    """Give the lines that differ, by kind; of very many all, because to match them takes hours."""
+    """Return the lines that differ; all lines of very long texts, which take hours to match."""
     if len(before) * len(after) <= MOST_MATCHED:
         lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
         return tuple((line[:1], line[1:] if line[:1] != "@" else line) for line in lines)
@@ -125,7 +125,7 @@ def diff_lines(before: list[str], after: list[str]) -> tuple[tuple[str, str], ..
 
 
 def _read_hints(tool: McpTool) -> str:
-    """Repeat what the server says that its tool does; nobody has to believe it."""
+    """Return what the server claims about its tool; it is not verified."""
     hints = json.loads(tool.listed).get("annotations") if tool.listed else None
     if not isinstance(hints, dict):
         return ""

@@ -19,14 +19,14 @@ from conversations.toolbox.secrets import seal
 from tools.mcp.connection import Standing
 from tools.mcp.definitions import Listed
 
-#: With another one of these it is another server, and nothing of it is approved any more.
+#: A server with another value in one of these is another server: its approvals are withdrawn.
 ENDPOINT_FIELDS = ("transport", "command", "arguments", "url")
 LONGEST_ERROR = 4_000
 Kind = McpDecision.Kind
 
 
 class McpError(Exception):
-    """A decision that cannot be taken; the text says why."""
+    """A decision that is refused; the text says why."""
 
     code = "mcp_decision"
 
@@ -49,7 +49,7 @@ def save_server(
     server.save()
     kind = Kind.ADDED if is_new else Kind.CHANGED
     is_other = not is_new and bool(set(names) & set(ENDPOINT_FIELDS))
-    # Locked before the log of decisions is, as everywhere.
+    # Locked before the log of decisions, as everywhere.
     approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
     tools = list(approved)
     if names or is_new:
@@ -60,7 +60,7 @@ def save_server(
 
 @transaction.atomic
 def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpTool:
-    """Let the model have a tool as it was shown to the administrator. Raises McpError."""
+    """Offer a tool to the model as it was shown to the administrator; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not digest or tool.listed_digest != digest:
         raise McpError("The definition has changed since it was shown. Look at it again.")
@@ -78,7 +78,7 @@ def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpT
 
 @transaction.atomic
 def reject_tool(*, tool_id: int, digest: str, actor: User) -> McpTool:
-    """Keep a tool as it is listed now from the model, one that was approved too."""
+    """Withhold a tool as it is listed now, even if it was approved; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not digest or tool.listed_digest != digest:
         raise McpError("The definition has changed since it was shown. Look at it again.")
@@ -92,7 +92,7 @@ def reject_tool(*, tool_id: int, digest: str, actor: User) -> McpTool:
 
 @transaction.atomic
 def withdraw_tool(*, tool_id: int, actor: User) -> McpTool:
-    """Take an approved tool from the model."""
+    """Withdraw the approval of a tool; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not tool.approved:
         raise McpError("It is not approved.")
@@ -101,7 +101,7 @@ def withdraw_tool(*, tool_id: int, actor: User) -> McpTool:
 
 
 def request_check(*, server: McpServer) -> None:
-    """Have whoever is connected look at the server soon."""
+    """Have a process that is connected check the server soon."""
     McpServer.objects.filter(pk=server.pk).update(check_asked_at=timezone.now())
 
 
@@ -110,7 +110,7 @@ def clear_check_request(*, server_id: int) -> None:
 
 
 def record_status(*, name: str, standing: Standing) -> None:
-    """Store how a server stands; since when only moves with the state."""
+    """Store the connection status of a server; `state_since` moves only with the state."""
     now = timezone.now()
     rows = McpServer.objects.filter(name=name)
     rows.exclude(state=standing.state).update(state_since=now)
@@ -123,7 +123,7 @@ def record_status(*, name: str, standing: Standing) -> None:
 
 @transaction.atomic
 def record_listing(*, name: str, tools: Iterable[Listed]) -> None:
-    """Store what a server lists; what was approved stays what it was."""
+    """Store the tools a server lists; approvals are not changed."""
     server = McpServer.objects.select_for_update().filter(name=name).first()
     if server is None:
         return

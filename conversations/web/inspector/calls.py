@@ -15,7 +15,7 @@ from conversations.inspector.call_index import CallRow, read_call_index
 from conversations.inspector.calls import build_call_page, read_call
 from conversations.inspector.current_context import read_forecast
 from conversations.inspector.full_blocks import list_removed_blocks, read_full_block
-from conversations.inspector.raw_request import read_raw_request as request_of
+from conversations.inspector.raw_request import read_raw_request
 from conversations.inspector.sent_messages import TracedCall, catch_damage, trace_call
 from conversations.log.rebuild import rebuilt
 from conversations.reductions.pins import list_pins
@@ -93,7 +93,7 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
     named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
-    context = _context(seen, call=named, row=row, raw=request_of(row))
+    context = _context(seen, call=named, row=row, raw=read_raw_request(row))
     return render(request, f"{FOLDER}/{_part(request, 'request')}.html", context)
 
 

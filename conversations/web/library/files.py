@@ -18,8 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import MOST_BYTES, TEXT
-from conversations.files import attachments as services
-from conversations.files import attachments_shown as queries
+from conversations.files import attachments, attachments_shown
 from conversations.files.attachments import AttachmentError
 from conversations.files.words import megabytes
 from conversations.web.page_shell import add_notice, build_page_context
@@ -39,7 +38,7 @@ def files(request: HttpRequest) -> HttpResponse:
     """The page of the user's files; a POST keeps one and gives it as it waits in the composer."""
     if request.method == "POST":
         return _taken(request)
-    page = queries.files(get_user(request), request.GET.get("after", ""))
+    page = attachments_shown.files(get_user(request), request.GET.get("after", ""))
     context = build_page_context(request) | {"page": page, "is_later": "after" in request.GET}
     return render(request, "conversations/files.html", context)
 
@@ -53,7 +52,7 @@ def _taken(request: HttpRequest) -> HttpResponse:
         text = _("The file is too big: at most %s are taken.") % megabytes(MOST_BYTES)
         return _refused(request, text, 413)
     try:
-        kept = services.store_attachment(
+        kept = attachments.store_attachment(
             owner_id=user.pk,
             name=file.name or "",
             data=file.read(MOST_BYTES + 1),
@@ -61,7 +60,7 @@ def _taken(request: HttpRequest) -> HttpResponse:
         )
     except AttachmentError as error:
         return _refused(request, error.text, 400)
-    context = {"files": queries.unsent(user, [kept.public_id])}
+    context = {"files": attachments_shown.unsent(user, [kept.public_id])}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
@@ -75,12 +74,12 @@ def _refused(request: HttpRequest, text: str, status: int) -> HttpResponse:
 def waiting(request: HttpRequest) -> HttpResponse:
     """Return those of the files asked for that still wait to be sent."""
     ids = []
-    for text in request.GET.getlist("id")[: queries.PAGE]:
+    for text in request.GET.getlist("id")[: attachments_shown.PAGE]:
         try:
             ids.append(UUID(text))
         except ValueError:
             continue  # A draft of this browser: what it names and we do not know is not shown.
-    context = {"files": queries.unsent(get_user(request), ids)}
+    context = {"files": attachments_shown.unsent(get_user(request), ids)}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
@@ -88,10 +87,10 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Return the bytes of one of the user's own files."""
-    found = queries.attachment_for(get_user(request), file_id)
+    found = attachments_shown.attachment_for(get_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
-    response = HttpResponse(queries.data_of(found), content_type=kind, headers=CAREFUL)
+    response = HttpResponse(attachments_shown.data_of(found), content_type=kind, headers=CAREFUL)
     shown = content_disposition_header(not is_image, found.name)
     response["Content-Disposition"] = shown or "attachment"
     return response
@@ -101,8 +100,8 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Remove a file that was not sent."""
-    found = queries.attachment_for(get_user(request), file_id)
-    is_gone = services.drop_attachment(attachment=found)
+    found = attachments_shown.attachment_for(get_user(request), file_id)
+    is_gone = attachments.drop_attachment(attachment=found)
     if request.POST.get("page") != "files":
         return HttpResponse(status=204 if is_gone else 409)
     if is_gone:

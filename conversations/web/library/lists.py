@@ -11,8 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from conversations.conf import conf
 from conversations.library.conversations import empty_trash
 from conversations.library.erase import erase_due_conversations
-from conversations.library.sidebar import count_conversations, read_sidebar
-from conversations.library.sidebar import list_trash as trash_of
+from conversations.library.sidebar import count_conversations, list_trash, read_sidebar
 from conversations.web.page_shell import add_notice, build_page_context, find_current
 from conversations.web.responses import get_user
 
@@ -33,7 +32,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def trash(request: HttpRequest) -> HttpResponse:
-    context = {"rows": trash_of(get_user(request)), "trash_days": conf.trash_days}
+    context = {"rows": list_trash(get_user(request)), "trash_days": conf.trash_days}
     return render(request, "conversations/trash.html", build_page_context(request) | context)
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
-from conversations.library import conversations as services
+from conversations.library import conversations
 from conversations.library.access import get_conversation, is_stored
 from conversations.library.erase import erase_due_conversations
 from conversations.library.sidebar import build_row, get_deleted_conversation
@@ -59,8 +59,10 @@ def _menu(
 def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
     conversation = get_conversation(get_user(request), public_id)
     try:
-        services.rename_conversation(conversation=conversation, title=request.POST.get("title", ""))
-    except services.LibraryError as error:
+        conversations.rename_conversation(
+            conversation=conversation, title=request.POST.get("title", "")
+        )
+    except conversations.LibraryError as error:
         return _menu(request, conversation, error.text, 400)
     add_notice(request, _("Renamed."))
     return answer_change(request, conversation)
@@ -73,7 +75,7 @@ def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Pin it (`on=1`) or not (`on=0`)."""
     conversation = get_conversation(get_user(request), public_id)
     is_pinned = request.POST.get("on", "1") == "1"
-    services.pin_conversation(conversation=conversation, is_pinned=is_pinned)
+    conversations.pin_conversation(conversation=conversation, is_pinned=is_pinned)
     add_notice(request, _("Pinned.") if is_pinned else _("Not pinned any more."))
     return answer_change(request, conversation)
 
@@ -85,7 +87,7 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Archive it (`on=1`) or not (`on=0`)."""
     conversation = get_conversation(get_user(request), public_id)
     is_archived = request.POST.get("on", "1") == "1"
-    services.archive_conversation(conversation=conversation, is_archived=is_archived)
+    conversations.archive_conversation(conversation=conversation, is_archived=is_archived)
     add_notice(request, _("Archived.") if is_archived else _("Back in the list."))
     return answer_change(request, conversation)
 
@@ -96,7 +98,7 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Throw it away, with a way back."""
     conversation = get_conversation(get_user(request), public_id)
-    turn = services.delete_conversation(conversation=conversation)
+    turn = conversations.delete_conversation(conversation=conversation)
     if turn is not None:
         dispatch.stop_turn(turn)
     add_notice(
@@ -113,7 +115,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take it out of the trash and open it."""
     conversation = get_deleted_conversation(get_user(request), public_id)
-    services.restore_conversation(conversation=conversation)
+    conversations.restore_conversation(conversation=conversation)
     return redirect("chat", public_id)
 
 
@@ -123,7 +125,7 @@ def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Erase one conversation of the trash now."""
     user = get_user(request)
     conversation = get_deleted_conversation(user, public_id)
-    services.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
+    conversations.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
     erase_due_conversations(owner_id=user.pk)
     title = build_row(conversation).title
     if is_stored(conversation):

@@ -21,9 +21,9 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from conversations.conf import conf
-from conversations.files import workspace as services
+from conversations.files import workspace
 from conversations.files.words import display_name
-from conversations.files.workspace import browse as queries
+from conversations.files.workspace import browse
 from conversations.web.library.files import CAREFUL
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import get_user
@@ -49,19 +49,19 @@ def page(request: HttpRequest) -> HttpResponse:
         path = "/".join(split(path))
     except ToolError as error:
         return _shown(request, "", [str(error)], 404)
-    file = queries.live_file(get_user(request).pk, path) if path else None
+    file = browse.live_file(get_user(request).pk, path) if path else None
     if file is not None:
         return redirect("workspace_file", file.public_id)
     return _shown(request, path, [])
 
 
 def _shown(request: HttpRequest, path: str, errors: list[str], status: int = 200) -> HttpResponse:
-    user, quota = get_user(request), services.quota()
-    folder = queries.folder_page(user, path, quota)
+    user, quota = get_user(request), workspace.quota()
+    folder = browse.folder_page(user, path, quota)
     if folder is None:
         gone = _("There is no file or folder “%s” any more; it was moved or deleted.") % path
         errors, status = [*errors, gone], 404
-        folder = queries.folder_page(user, "", quota)
+        folder = browse.folder_page(user, "", quota)
     context = build_page_context(request) | {
         "page": folder,
         "errors": errors,
@@ -96,11 +96,11 @@ def _uploaded(request: HttpRequest) -> HttpResponse:
 
 def _store(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) -> None:
     name = display_name(file.name or "", "application/file")
-    services.write_file(
+    workspace.write_file(
         owner_id=owner_id,
         path=f"{folder}/{name}".lstrip("/"),
         # One byte more than is allowed says that it is too large.
-        data=file.read(services.quota().max_file_bytes + 1),
+        data=file.read(workspace.quota().max_file_bytes + 1),
         is_numbered=not replaces,
     )
 
@@ -113,10 +113,10 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 
 
 def _file(request: HttpRequest, file_id: UUID, error: str, status: int = 200) -> HttpResponse:
-    found = queries.file_for(get_user(request), file_id)
+    found = browse.file_for(get_user(request), file_id)
     text, reason = "", ""
     try:
-        text = _text(found.path, services.read_object(found))
+        text = _text(found.path, workspace.read_object(found))
     except FileNotFoundError as lost:
         raise Http404("the bytes are gone") from lost
     except ToolError as refused:
@@ -143,9 +143,9 @@ def _text(path: str, data: bytes) -> str:
 @require_safe
 def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Return the bytes of one of the user's own files, to be kept and never shown."""
-    found = queries.file_for(get_user(request), file_id)
+    found = browse.file_for(get_user(request), file_id)
     try:
-        data = services.read_object(found)
+        data = workspace.read_object(found)
     except (FileNotFoundError, ToolError) as error:
         raise Http404("the bytes are not there") from error
     headers = CAREFUL | {"Cache-Control": "private, no-store"}
@@ -162,9 +162,9 @@ def move(request: HttpRequest) -> HttpResponse:
     path, to = request.POST.get("path", ""), request.POST.get("to", "").strip()
     user = get_user(request)
     try:
-        services.move_files(owner_id=user.pk, path=path, to=to)
+        workspace.move_files(owner_id=user.pk, path=path, to=to)
     except ToolError as error:
-        found = queries.live_file(user.pk, _clean(path))
+        found = browse.live_file(user.pk, _clean(path))
         if found is not None:
             return _file(request, found.public_id, str(error), 400)
         return _shown(request, _clean(path), [str(error)], 400)
@@ -179,12 +179,12 @@ def delete(request: HttpRequest) -> HttpResponse:
     path = _clean(request.POST.get("path", ""))
     folder = path.rpartition("/")[0]
     try:
-        batch = services.delete_files(owner_id=get_user(request).pk, path=path, is_folder=True)
+        batch = workspace.delete_files(owner_id=get_user(request).pk, path=path, is_folder=True)
     except ToolError as error:
         return _shown(request, "", [str(error)], 404)
     undo = reverse("restore_files", args=[batch])
     add_notice(request, _("“%s” was deleted.") % path, undo=undo)
-    is_left = queries.folder_page(get_user(request), folder, services.quota()) is not None
+    is_left = browse.folder_page(get_user(request), folder, workspace.quota()) is not None
     return _to_folder(folder if is_left else "")
 
 
@@ -192,7 +192,7 @@ def delete(request: HttpRequest) -> HttpResponse:
 @require_POST
 def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
     """Bring back what was deleted together."""
-    back = services.restore_files(owner_id=get_user(request).pk, batch=batch)
+    back = workspace.restore_files(owner_id=get_user(request).pk, batch=batch)
     if not back:
         raise Http404("nothing of it is in the trash")
     said = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
@@ -204,7 +204,7 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
     """Erase what is in the trash of files."""
-    services.empty_file_trash(owner_id=get_user(request).pk)
+    workspace.empty_file_trash(owner_id=get_user(request).pk)
     add_notice(request, _("The deleted files were erased."))
     return redirect("workspace")
 
