@@ -1,9 +1,9 @@
-"""Django's own admin, under the site's strict policy: the record to read, people and prices to set.
+"""Django's admin under the site's strict policy: records to read, people and prices to set.
 
-No second app and no editing of what happened: everything of the log is read-only, without bulk
-actions. Metadata is for staff with the view permission; content needs `read_content` and each look
-at another person's leaves an audit row. Lists never load wire text and cost a constant number of
-queries. What a model, a tool or a user wrote is text, here as everywhere.
+There is no second app and no editing of what happened: everything of the log is read-only, without
+bulk actions. Metadata is for staff with the view permission; content needs `read_content`, and each
+look at another person's content is recorded. Lists never load wire text and cost a constant number
+of queries. Text written by a model, a tool or a user is escaped, here as everywhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A field of an amount as people write it: dollars of money, whole numbers of tokens and turns.
+"""A form field for amounts as people write them: dollars of money, whole numbers otherwise.
 
-What is stored stays an integer, of money in micro-dollars; an amount reads the same wherever one is
-given: in grants, in CSV and here.
+The stored value is an integer, of money in micro-dollars. An amount is written the same way in
+grants, in CSV and here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conversations.rendering.numbers import worth
 
 
 class AmountField(forms.CharField):
-    """Takes and shows an amount in `unit`; gives an integer, or None where it is empty."""
+    """Takes and shows an amount in `unit`; the value is an integer, or None when empty."""
 
     def __init__(self, *, unit: str = "money", most: int = MOST, **kwargs: Any) -> None:
         self.unit, self.most = unit, most
@@ -40,10 +40,10 @@ class AmountField(forms.CharField):
         return found
 
     def run_validators(self, value: Any) -> None:
-        """Leave out those of text: what is checked is the amount."""
+        """Skip the validators of text: the value is an amount."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        """Compare amounts, so that 60 and 60.00 are the same."""
+        """Compare amounts, so that 60 and 60.00 are equal."""
         try:
             return bool(self.to_python(data) != initial)
         except forms.ValidationError:

@@ -1,7 +1,7 @@
-"""Questions and decisions: who allowed which call, when and why; and the site's rules for tools.
+"""Approvals: who allowed which call, when and why; and the site's rules for tools.
 
-A destination may be a person's address, so it stands with the arguments on the call's own page,
-which asks for the right to read content.
+A destination may be a person's address, so it is shown with the arguments on the call's own page,
+which requires the permission to read content.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Attachments: whose they are and how large; their names and what is in them is content."""
+"""Attachments: owner and size; names and bytes are content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AttachmentAdmin(ReadOnly):
         return f"{row.pages:,} pages" if row.pages else "–"
 
     def review(self, request: HttpRequest, row: Attachment) -> dict[str, Any]:
-        # One that was not sent belongs to no conversation, so it is its owner's alone.
+        # An unsent file belongs to no conversation, so only its owner may see it.
         if row.conversation is None or not open_content(
             request, row.conversation, "an attachment's name"
         ):

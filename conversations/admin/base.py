@@ -27,14 +27,14 @@ MOST_NAMES = 100
 
 
 class Chooser(AutocompleteSelect):
-    """A choice by search; what can be no key is shown as not chosen instead of being looked up."""
+    """A choice by search; a malformed key is shown as not chosen instead of being looked up."""
 
     def optgroups(self, name: str, value: Any, attr: Any = None) -> Any:
         return super().optgroups(name, [each for each in value if not each or is_key(each)], attr)
 
 
 class Choosing(ModelAdmin):
-    """Forms whose people and groups are found by search."""
+    """Forms whose people and groups are chosen by search."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):
@@ -43,7 +43,7 @@ class Choosing(ModelAdmin):
 
 
 class ReadOnly(ModelAdmin):
-    """Rows that nobody adds, changes or deletes here; `heavy` fields are not loaded by lists."""
+    """Rows that nobody adds, changes or deletes here; lists do not load `heavy` fields."""
 
     actions = None
     heavy: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class ReadOnly(ModelAdmin):
         return super().get_queryset(request).defer(*self.heavy)
 
     def review(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """Return what the page shows besides the fields."""
+        """Return the template context of the page besides the fields."""
         return {}
 
     def render_change_form(
@@ -80,7 +80,7 @@ class ReadOnly(ModelAdmin):
 
 
 class OfConversation(ReadOnly):
-    """Rows of a conversation. A title is its writer's words, so lists name conversations by id."""
+    """Rows of a conversation. A title is content, so lists show the conversation's id."""
 
     @admin.display(description="user", ordering="conversation__owner__username")
     def owner(self, row: Any) -> str:
@@ -96,12 +96,12 @@ class OfConversation(ReadOnly):
 
 
 def short_id(conversation: Conversation) -> str:
-    """Name a conversation without a word of what it says; the search finds it by this."""
+    """Return the short id of a conversation: the search finds it, and it reveals no content."""
     return str(conversation.public_id)[:8]
 
 
 def link_row(row: Model | None, text: str = "") -> str:
-    """Link to the page of a row."""
+    """Return a link to the page of a row."""
     if row is None:
         return "–"
     name = f"admin:{row._meta.app_label}_{row._meta.model_name}_change"
@@ -109,13 +109,13 @@ def link_row(row: Model | None, text: str = "") -> str:
 
 
 def link_list(model: type[Model], text: str, **where: Any) -> str:
-    """Link to a list, filtered."""
+    """Return a link to a filtered list."""
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     return format_html('<a href="{}?{}">{}</a>', url, urlencode(where), text)
 
 
 def format_json(text: str) -> str:
-    """Show JSON text indented, and text that is none as it is; hidden characters by number."""
+    """Indent JSON text, or keep other text; hidden characters are shown by code."""
     try:
         shown = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     except ValueError:
@@ -124,7 +124,7 @@ def format_json(text: str) -> str:
 
 
 def format_step(before: int, after: int) -> str:
-    """Show a number before and after, and the share that is gone."""
+    """Format a number before and after, and the share that was saved."""
     tenths = (before - after) * 1000 // before if 0 < after < before else 0
     share = f" (−{tenths // 10}.{tenths % 10} %)" if tenths else ""
     return f"{before:,} → {after:,}{share}"
@@ -136,7 +136,7 @@ def is_key(value: str) -> bool:
 
 
 def filter_by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
-    """Filter by a key as it stands in an address; an odd one finds nothing."""
+    """Filter by a key of an address; a malformed one matches nothing."""
     return rows.filter(**{path: int(value)}) if is_key(value) else rows.none()
 
 
@@ -166,7 +166,7 @@ class DirectOwnerFilter(OwnerFilter):
 
 
 class GroupFilter(admin.SimpleListFilter):
-    """By a group that the owner of the conversation belongs to."""
+    """By a group of the conversation's owner."""
 
     title = "group"
     parameter_name = "group"

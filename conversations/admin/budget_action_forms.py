@@ -1,4 +1,4 @@
-"""The forms of what staff do to budgets by hand: an amount in the budget's unit, a reason."""
+"""The forms of budget actions: an amount in the budget's unit, and a reason."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from conversations.models import Budget, User
 from conversations.models.budgets import MOST
 from conversations.models.periods import zone_of
 
-#: Furthest day a grant may last to.
+#: The latest day that a grant may last to.
 _LAST_YEAR = 9000
 
 
 class ReasonForm(forms.Form):
-    """What every deed has: a reason, and a name so that it is done once."""
+    """What every action has: a reason, and a key that makes it happen once."""
 
     form = forms.UUIDField(widget=forms.HiddenInput)
     reason = forms.CharField(

@@ -1,7 +1,7 @@
-"""What staff do to budgets by hand: a grant, a correction, an exemption; each with a reason.
+"""What staff do to budgets: grant, correct, exempt; each with a reason.
 
-A form, then a page that says what it would do, then the deed. The form carries a name of its own,
-so that sending the last page twice does it once.
+A form, then a page that says what would be done, then the action. The form carries a key, so that
+sending the last page twice acts once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GRANT, CORRECT = "conversations.add_grant", "conversations.add_ledgerentry"
 
 @dataclass(frozen=True, slots=True)
 class BudgetAction:
-    """One kind of change: its words, its form, what it would do, and doing it."""
+    """One kind of action: its texts, its form, its preview, and the function that performs it."""
 
     title: str
     subject: str
@@ -41,7 +41,7 @@ class BudgetAction:
 
 
 def run_action(request: HttpRequest, deed: BudgetAction) -> HttpResponse:
-    """Show the form, what it would do, or do it and go back."""
+    """Show the form or the preview, or perform the action and redirect."""
     if request.method != "POST":
         form = deed.form(initial=deed.initial | {"form": uuid4()})
         return _page(request, deed, form)
@@ -74,7 +74,7 @@ def _page(
 
 
 def grant(request: HttpRequest, object_id: str) -> HttpResponse:
-    """Grant more of a budget, to all it is for or, with ?user=, to one person."""
+    """Grant more of a budget, to all it applies to or, with ?user=, to one person."""
     budget = _found(request, GRANT, Budget.objects.select_related("user", "group"), object_id)
     person = User.objects.filter(pk=_key(request.GET.get("user", ""))).first()
 
@@ -138,7 +138,7 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
 
 
 def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
-    """Exempt a person from budgets with ?to=on, or no longer."""
+    """Exempt a person from budgets with ?to=on, or end that."""
     if not getattr(request.user, "is_superuser", False):
         raise PermissionDenied
     user = get_object_or_404(User, pk=_key(object_id))
@@ -166,14 +166,14 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
 
 
 def name_subject(budget: Budget, user: User | None = None) -> str:
-    """Name a budget, and whose window of it it is."""
+    """Return the name of a budget, and of the person whose window it is."""
     owner = budget.user or budget.group or "the site"
     whose = f", {user}" if user and user != budget.user else ""
     return f"{budget} ({budget.get_kind_display()}) of {owner}{whose}"
 
 
 def _found(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:
-    """Find the row for those who may change it and see it."""
+    """Return the row if the user may change and see it; raises otherwise."""
     view = f"conversations.view_{rows.model._meta.model_name}"
     if not request.user.has_perms((permission, view)):
         raise PermissionDenied

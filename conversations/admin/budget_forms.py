@@ -1,4 +1,4 @@
-"""The forms of budgets and of caps of a turn, on their own pages and on that of their person."""
+"""The forms of budgets and turn caps, on their own pages and on a person's page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
     _CapForm = forms.ModelForm
     _FormSet = forms.BaseInlineFormSet
 
-#: What the windows of a budget were cut by.
+#: The fields that define a budget's windows.
 FIXED = ("scope", "group", "user", "kind", "unit", "period", "time_zone")
 
 
@@ -72,7 +72,7 @@ def _is_used(form: Any) -> bool:
 
 
 class BudgetInline(_Inline):
-    """A person's own budgets; how they stand is above, among those that count."""
+    """A person's own budgets; their status is shown above, with all that apply."""
 
     model = Budget
     form = BudgetForm
@@ -111,12 +111,12 @@ class TurnCapInline(_CapInline):
 
 
 def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
-    """Return the limit as a field, or in words to those who may only look."""
+    """Replace the limit's field by text for those who may only view it."""
     return names if may_change else tuple("amount" if n == "limit" else n for n in names)
 
 
 def describe_limit_change(form: Any) -> list[dict[str, Any]]:
-    """Say for the audit from what to what a limit was changed."""
+    """Return the log entry for a changed limit: from what to what."""
     if "limit" not in form.changed_data:
         return []
     before, budget = form.initial["limit"], form.instance

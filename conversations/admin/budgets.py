@@ -1,7 +1,7 @@
-"""Budgets: limits of the site, of groups and of people, as they stand, and caps of a turn.
+"""Budgets of the site, of groups and of people with their status, and turn caps.
 
-A budget that was used keeps what its windows were cut by. What is granted on top is given on a page
-of its own, with a reason, and never changed. A limit that is lowered counts from the next call.
+A budget that was used keeps the fields that define its windows. Grants are made on a page of their
+own, with a reason, and never changed. A lowered limit counts from the next call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from conversations.templatetags.bars import bar, in_zone
 
 
 class SubjectFilter(OwnerFilter):
-    """By whose budget it is, those who have one of their own."""
+    """By the person whose own budget it is."""
 
     path = "user"
 
@@ -55,7 +55,7 @@ class OfGroupFilter(GroupFilter):
 
 
 class BudgetChangeList(ChangeList):
-    """A page of budgets, each with how it stands now."""
+    """A page of budgets, each with its present status."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -132,7 +132,7 @@ class BudgetAdmin(Choosing):
         ]
 
     def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the budgets of the list as CSV, in the form in which they are taken in."""
+        """Send the budgets of the list as CSV, in the format of the import."""
         return export_rows(self, request, write_budgets, "agentweb-budgets.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -151,7 +151,7 @@ class BudgetAdmin(Choosing):
 
 
 def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
-    """Return what the page of a budget shows besides its fields."""
+    """Return the template context of a budget's page besides its fields."""
     if budget is None:
         return {}
     grants = running().filter(budget=budget).select_related("user", "actor").order_by("-pk")
@@ -169,7 +169,7 @@ def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
 
 @admin.register(Grant)
 class GrantAdmin(ReadOnly):
-    """What was granted, by whom, why and until when; given on the page of its budget."""
+    """What was granted, by whom, why and until when; granted on the page of the budget."""
 
     list_display = (
         "created_at", "more", "budget", "whose", "starts_at", "expires_at", "reason", "actor"

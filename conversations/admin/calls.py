@@ -1,4 +1,4 @@
-"""Calls: what was asked with which numbers, what it cost, and the proof that it can be rebuilt."""
+"""Calls: parameters, figures, cost, and the verification that the request can be rebuilt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations.log.rebuild import DAMAGE, rebuilt
 from conversations.models import ApiCall, ApiResult
 from conversations.rendering.numbers import dollars
 
-#: Parameters and facts that hold what people wrote, or may quote it.
+#: Parameters and facts that contain or may quote what people wrote.
 CONTENT = ("system", "error_message")
 _HEAVY_RESULT = ("result__usage", "result__error_message")
 _RESULT_FIELDS = (
@@ -31,7 +31,7 @@ _RESULT_FIELDS = (
 
 
 class FiguresFilter(admin.SimpleListFilter):
-    """By whether the bill held figures that cannot be, or none at all."""
+    """By whether the reported usage was implausible, or missing."""
 
     title = "figures"
     parameter_name = "figures"

@@ -1,4 +1,4 @@
-"""The catalogue: models are switched on and off, prices are written once and closed."""
+"""The catalogue: models are switched on and off, prices are written once and ended."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ApiModelAdmin(ModelAdmin):
 
 
 class PriceForm(ModelForm):
-    """A new price, or the end of an old one: what was billed keeps its price."""
+    """A new price, or the end of an old one; past bills keep their price."""
 
     def clean(self) -> dict[str, Any]:
         super().clean()
@@ -60,7 +60,7 @@ def _demand_future(end: Any) -> None:
 
 
 def _demand_free(values: dict[str, Any]) -> None:
-    """Refuse a price that would count at the same time as another."""
+    """Raise ValidationError for a price that overlaps with another one."""
     start, end = values.get("effective_from"), values.get("effective_to")
     if start is None:
         return

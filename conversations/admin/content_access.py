@@ -1,4 +1,4 @@
-"""The gate before content: one's own, or with the permission and an audit row."""
+"""Access to content: one's own, or with the permission and a recorded reading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def may_read(request: HttpRequest, conversation: Conversation) -> bool:
 
 
 def open_content(request: HttpRequest, conversation: Conversation, what: str) -> bool:
-    """Return whether the content may be shown now; if it is another person's, that is recorded."""
+    """Return whether the content may be shown now; reading another person's is recorded."""
     if not may_read(request, conversation):
         return False
     reader = request.user

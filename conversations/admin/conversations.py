@@ -1,6 +1,6 @@
-"""Conversations: their facts, where to look further, and for readers the transcript as text.
+"""Conversations: facts, links, and for readers the transcript as text.
 
-The title is part of the transcript: it is made of what was said.
+The title is part of the transcript, because it is made of what was said.
 """
 
 from __future__ import annotations

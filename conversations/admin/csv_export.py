@@ -1,4 +1,4 @@
-"""Lists of the admin as CSV: what the list shows as it is filtered, written while it is read."""
+"""Lists of the admin as CSV: the filtered list, written while it is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conversations.budgets.usage.cells import Cell, csv_lines
 from conversations.models import Budget
 from conversations.web.streamed_downloads import stream_download
 
-#: Rows read at a time, and rows of one file.
+#: Rows that are read at a time, and rows of one file.
 PAGE, MOST_ROWS = 2_000, 200_000
 Rows = Iterator[tuple[Cell, ...]]
 
@@ -29,7 +29,7 @@ _LEDGER = (
 
 
 def build_csv_link(request: HttpRequest, name: str, label: str) -> tuple[str, str]:
-    """Return the label and the address of a file of the list as it is filtered."""
+    """Return label and address of the list as CSV, with its present filters."""
     query = request.GET.urlencode()
     return label, reverse(name) + (f"?{query}" if query else "")
 
@@ -40,7 +40,7 @@ def export_rows(
     sheet: Callable[[QuerySet[Any]], Rows],
     file: str,
 ) -> HttpResponseBase:
-    """Send what the list shows, for those who may see it."""
+    """Send the rows of the list, for those who may see it."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     try:
@@ -76,7 +76,7 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
 
 
 def format_amount(amount: int, unit: str) -> Cell:
-    """Write an amount in its unit, as a number; of money in dollars."""
+    """Format an amount in its unit as a number; money in dollars."""
     return Decimal(amount).scaleb(-6) if unit == Budget.Unit.MONEY else amount
 
 
@@ -85,7 +85,7 @@ def _at(moment: datetime) -> str:
 
 
 def _each(rows: QuerySet[Any]) -> Iterator[Any]:
-    """Yield rows page by page, the newest first, up to a number that a file can have."""
+    """Yield rows page by page, newest first, up to the limit of one file."""
     ordered, last, given = rows.order_by("-pk"), None, 0
     while given < MOST_ROWS:
         page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])

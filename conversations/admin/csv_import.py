@@ -1,4 +1,4 @@
-"""Taking CSV in: a preview that says of every line what it would do, then all of it or nothing."""
+"""CSV imports: a preview that says what every line would do, then all of it or nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conversations.models import User
 
 
 class SheetForm(forms.Form):
-    """A file, or its text; once it is previewed the text alone, with the preview's digest."""
+    """A file or its text; after the preview the text alone, with the preview's digest."""
 
     file = forms.FileField(
         required=False, widget=forms.FileInput(attrs={"accept": ".csv,text/csv"})
@@ -46,7 +46,7 @@ class SheetForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ImportKind:
-    """What is taken in: its words, who may, and how."""
+    """What is imported: its texts, the permission, and the functions."""
 
     title: str
     columns: Sequence[str]
@@ -83,7 +83,7 @@ def may_import(request: HttpRequest, kind: ImportKind = BUDGETS) -> bool:
 
 
 def page(request: HttpRequest, kind: ImportKind = BUDGETS) -> HttpResponse:
-    """Show the form, the preview of what was sent, or do what was previewed."""
+    """Show the form or the preview of what was sent, or import what was previewed."""
     if not may_import(request, kind):
         raise PermissionDenied
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin

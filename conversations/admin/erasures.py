@@ -1,4 +1,4 @@
-"""Erasures: whose conversations were erased and when, in numbers; there is nothing else to read."""
+"""Erasures: whose conversations were erased and when, as figures; the content is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Money as it moved: windows, reservations and the ledger, to read, and to take along as CSV."""
+"""Movements of money: windows, reservations and the ledger, to read and to export as CSV."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WindowUserFilter(OwnerFilter):
 
 
 class PurposeFilter(admin.SimpleListFilter):
-    """By what the call was for; corrections have none."""
+    """By the purpose of the call; corrections have none."""
 
     title = "purpose"
     parameter_name = "purpose"
@@ -41,7 +41,7 @@ class PurposeFilter(admin.SimpleListFilter):
 
 
 class EntryBudgetFilter(admin.SimpleListFilter):
-    """By a budget, from its own page: it offers none."""
+    """By a budget, linked from its own page; it offers no choices."""
 
     title = "budget"
     parameter_name = "budget"
@@ -56,7 +56,7 @@ class EntryBudgetFilter(admin.SimpleListFilter):
 
 
 def link_owner(window: BudgetWindow) -> str:
-    """Link to the person or the group whose window it is."""
+    """Return a link to the person or the group whose window it is."""
     owner = window.user or window.budget.group
     return "everybody" if owner is None else link_row(owner)
 
@@ -115,7 +115,7 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description="used")
     def used(self, row: BudgetWindow) -> str:
-        """Draw it against the limit of its last call; that of now stands at its budget."""
+        """Draw it against the limit of the last call; the present one is on the budget's page."""
         return bar(row.spent + row.overrun, row.held, row.limit, row.budget.unit)
 
     @admin.display(description="begins", ordering="starts_at")
@@ -131,7 +131,7 @@ class BudgetWindowAdmin(ReadOnly):
         return link_list(LedgerEntry, "Its entries", window__id__exact=row.pk)
 
 
-#: What lists of movements show of other tables.
+#: Related columns that lists of movements show.
 _LINKS = ("window", "window__budget", "window__budget__group", "window__user", "call")
 
 
@@ -189,7 +189,7 @@ class LedgerEntryAdmin(Movement):
         return [path("export.csv", view, name="ledger_export"), *super().get_urls()]
 
     def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the entries of the list as CSV."""
+        """Send the entries of the list as CSV."""
         return export_rows(self, request, write_ledger, "agentweb-ledger.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -199,7 +199,7 @@ class LedgerEntryAdmin(Movement):
 
 @admin.register(Crossing)
 class CrossingAdmin(ReadOnly):
-    """Soft percents that were passed, when people were told."""
+    """Warning percentages that were passed, and when people were told."""
 
     list_display = ("created_at", "whose", "percent", "window_link")
     list_filter = ("percent", WindowUserFilter, "created_at")

@@ -1,4 +1,4 @@
-"""Failed log-ins: who must wait from where; deleting a count lifts its wait."""
+"""Failed log-ins: who must wait from where; deleting a count ends its wait."""
 
 from __future__ import annotations
 

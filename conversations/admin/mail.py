@@ -1,4 +1,4 @@
-"""Mail accounts: that there are some and whether they work; whose mail it is stays theirs."""
+"""Mail accounts: whether they exist and work; the mail itself stays private."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""MCP servers: their settings, what they list, what was decided, and how they do.
+"""MCP servers: settings, tools, decisions and health.
 
-A server is another party with a voice in every conversation that has its tools, so each tool is
-read and approved here, to the letter, and again when its definition changes. Commands are for
-superusers, because they run as the site itself.
+A server is another party with a voice in every conversation that has its tools, so each tool's
+definition is read and approved here verbatim, and again when it changes. Commands are for
+superusers, because they run with the site's own rights.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from conversations.toolbox.mcp.server_health import (
 )
 
 PAGE = 25
-#: What the form calls the fields of a server.
+#: The labels of the form's fields for the log of decisions.
 _NAMES = {
     "argument_lines": "arguments", "environment_lines": "environment", "header_lines": "headers",
     "allowed_lines": "allowed_tools",
@@ -123,7 +123,7 @@ class McpServerAdmin(ModelAdmin):
         return format_html("{} · {}", shown, log)
 
     def health_page(self, request: HttpRequest) -> HttpResponse:
-        """Show how every server does."""
+        """Show the figures of every server."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         context = self._context(request, "Health of the MCP servers") | {
@@ -132,7 +132,7 @@ class McpServerAdmin(ModelAdmin):
         return TemplateResponse(request, "admin/conversations/mcpserver/health.html", context)
 
     def tools_page(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show a server's tools to the letter, what changed in them, and the buttons."""
+        """Show a server's tools verbatim, what changed in them, and the buttons."""
         server = self._server(request, object_id)
         page = Paginator(list_tool_reviews(server), PAGE).get_page(request.GET.get("page"))
         context = self._context(request, f"Tools of {server.name}") | {
@@ -165,7 +165,7 @@ class McpServerAdmin(ModelAdmin):
         return redirect("admin:mcp_tools", server.pk)
 
     def check_now(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Have a server connected to, or its list looked at, now."""
+        """Have a server connected, or its tools listed, now."""
         server = self._server(request, object_id)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -215,7 +215,7 @@ class McpDecisionAdmin(ReadOnly):
 
 
 def _decided(request: HttpRequest, tool: McpTool) -> str:
-    """Do what the button says. Raises McpError."""
+    """Do what the button says; raises McpError."""
     actor, digest = _person(request), request.POST.get("digest", "")
     match request.POST.get("act"):
         case "approve":

@@ -1,7 +1,7 @@
 """The form of an MCP server: lists as lines, secrets as names that are set.
 
 A secret's value is entered here and never shown again: a line whose value is the mask keeps what is
-stored, a line that is gone removes it.
+stored, and a missing line removes it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ else:
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-#: What the client itself says.
+#: Headers that the client sets itself.
 _OURS = frozenset(
     {"host", "connection", "content-length", "content-type", "transfer-encoding", "accept",
      "accept-encoding", "mcp-session-id", "mcp-protocol-version"}
@@ -37,7 +37,7 @@ MOST_LINES = 100
 
 
 class _Lines(forms.CharField):
-    """A text of lines: browsers end them in another way than they were stored."""
+    """A text of lines; browsers send other line ends than were stored."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
@@ -109,7 +109,7 @@ class ServerForm(_Form):
             if name in self.fields:
                 self.fields[name].initial = text
         if server.pk and "name" in self.fields:
-            # The model knows its tools by it.
+            # The model knows the server's tools by its name.
             self.fields["name"].disabled = True
 
     def clean_url(self) -> str:
@@ -178,7 +178,7 @@ class ServerForm(_Form):
 
 
 def _origin(url: str) -> str:
-    """Name who a URL is asked of, and how; "" for none."""
+    """Return scheme, host and port of a URL; "" for an invalid one."""
     if not url:
         return ""
     found = read_url(url)
@@ -220,5 +220,5 @@ def _stored(sealed: str) -> dict[str, str]:
     try:
         return open_values(sealed)
     except SecretUnreadable:
-        # They are lost; the form is where they are entered anew.
+        # The values are lost; they are entered again in this form.
         return {}

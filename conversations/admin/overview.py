@@ -1,4 +1,4 @@
-"""The overview: how the site ran, what it cost and what reducing contexts gave, in one page.
+"""The overview: how the site ran, what it cost and what reductions saved, on one page.
 
 It shows counts and sums, so it is for staff who may view the tables they are counted from.
 """
@@ -44,7 +44,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 
 def table(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Return one of the tables as CSV."""
+    """Send one of the tables as CSV."""
     if not may_see(request):
         raise PermissionDenied
     if name not in SHEETS:
@@ -61,7 +61,7 @@ def _span(request: HttpRequest) -> days.Span:
 
 
 def _split(found: Site, by: str) -> dict[str, Any]:
-    """Return the money of each day split as it was asked for."""
+    """Return the money of each day, split by user, model or purpose."""
     return {
         "by": by,
         "ways": WAYS,
@@ -101,7 +101,7 @@ def _percent(tenths: int | None) -> str:
 
 
 def count_outcomes(steps: tuple[Step, ...]) -> list[tuple[str, dict[str, int], int]]:
-    """Count each kind's outcomes, with the tokens that were saved; the most frequent first."""
+    """Count the outcomes of each kind, with the tokens saved; most frequent first."""
     counts: defaultdict[str, dict[str, int]] = defaultdict(
         lambda: {"applied": 0, "rejected": 0, "vetoed": 0, "expected": 0}
     )

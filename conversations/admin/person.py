@@ -1,4 +1,4 @@
-"""What a person's page shows besides its fields: budgets, caps and policy as they count now."""
+"""What a person's page shows besides its fields: effective budgets, caps and policy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from conversations.rendering.numbers import dollars
 
 
 def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
-    """Return the budgets that count, what was granted and corrected, and what a turn may use.
+    """Return the effective budgets, grants and corrections, and what a turn may use.
 
-    Nothing to those who may see people but no budgets.
+    Empty for staff who may not view budgets.
     """
     has = request.user.has_perms
     if not has(("conversations.view_budget",)):
@@ -54,7 +54,7 @@ def build_policy_context(form: Any, user: User) -> dict[str, Any]:
 
 
 def describe_changes(form: Any, formsets: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """Say for the audit which numbers changed, from what to what."""
+    """Yield the log entries of changed numbers: from what to what."""
     policy_was, limits_was = form.was
     user = form.instance
     for name, changes in (

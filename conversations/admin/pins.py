@@ -1,4 +1,4 @@
-"""Pins: who keeps which originals in full, one row for each press of the button."""
+"""Pins: who pinned or unpinned which originals, one row for each press of the button."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A person's context policy as fields of a form: what counts, and what their chats may choose.
+"""A person's context policy as form fields: effective numbers, and what their chats may choose.
 
-A number left empty is the site's. It is judged as the engine will judge it, and against the windows
-of the models there are: a threshold that no context can reach would silently do nothing.
+A number left empty is the site's. The policy is validated by the engine, and against the windows of
+the enabled models: a threshold that no context can reach would silently do nothing.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from conversations.web.forms.conversation import (
     parse_value,
 )
 
-#: What the names of the fields begin with.
+#: Prefixes of the field names.
 OWN, LEAST, MOST, FIX = "policy_", "least_", "most_", "fixed_"
-#: What the audit says of what is not set.
+#: What the log says for a number that is not set.
 INHERITED, FREE = "inherited", "free"
 #: Thresholds on the tokens of a context.
 _OF_WINDOW = (
@@ -44,13 +44,13 @@ _OF_WINDOW = (
 
 
 def is_of_policy(name: str) -> bool:
-    """Return whether a field of the form is one of these."""
+    """Return whether a form field belongs to the policy."""
     return name.startswith((OWN, LEAST, MOST, FIX))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number on the page; a field is None where there is none."""
+    """One number on the page; fields that do not exist are None."""
 
     label: str
     help_text: str
@@ -62,7 +62,7 @@ class Row:
 
 
 def add_fields(form: forms.BaseForm, user: User) -> None:
-    """Add a field for each number and limit, with what is stored."""
+    """Add a field for each number and limit, with the stored value."""
     own, limits = _mapping(user.policy), _mapping(user.policy_limits)
     named = {PRESET: own[PRESET]} if PRESET in own else {}
     base = first_valid_policy((named,), ())
@@ -93,7 +93,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def validate_policy(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the policy and its limits as they are stored, errors at their fields."""
+    """Return the policy and its limits as stored; errors are added to their fields."""
     policy, limits = dict(_numbers(form)), dict(_limits(form))
     try:
         policy_of(policy)
@@ -143,7 +143,7 @@ def _demand_reachable(policy: Mapping[str, Any]) -> None:
 
 
 def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
-    """Return the table: the preset first, then every number with what counts now."""
+    """Return the rows of the table: the preset, then every number with its effective value."""
     found = {number.name: number for number in list_numbers_or_problem(user)[0]}
     words = "Where the numbers start that are not set."
     table = [Row("Preset", words, None, form[OWN + PRESET])]
@@ -156,7 +156,7 @@ def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
 
 
 def describe_problem(user: User) -> str:
-    """Say why what is stored does not count; "" where it does."""
+    """Return why the stored policy is invalid; "" when it is valid."""
     if not isinstance(user.policy, dict):
         return "What is stored is no object; the site's numbers cannot be shown."
     words = list_numbers_or_problem(user)[1]
@@ -164,7 +164,7 @@ def describe_problem(user: User) -> str:
 
 
 def describe_differences(before: object, after: Mapping[str, Any], word: str) -> list[str]:
-    """Say what changes, number by number, for the audit."""
+    """Return what changed, number by number, for the log."""
     old = _mapping(before)
     return [
         f"{name}: {_told(old.get(name), word)} → {_told(after.get(name), word)}"

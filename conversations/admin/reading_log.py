@@ -1,7 +1,7 @@
-"""The audit log: who read other people's content, and what was changed in this admin.
+"""The admin log: who read other people's content, and what was changed in the admin.
 
-A reading names its conversation by number, so whose it was is looked up for the page that is shown:
-one query for what is there, one for what was erased since.
+A reading names its conversation by number, so the owners are looked up for the page that is shown:
+one query for conversations that exist, one for erased ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ActionFilter(admin.SimpleListFilter):
 
 
 class ReaderFilter(admin.SimpleListFilter):
-    """By who did it, those with an entry."""
+    """By the person who acted, from those with an entry."""
 
     title = "reader"
     parameter_name = "reader"
@@ -53,7 +53,7 @@ class ReaderFilter(admin.SimpleListFilter):
 
 
 class ReadOwnerFilter(admin.SimpleListFilter):
-    """By whose conversation was read, also of those that were erased since."""
+    """By the owner of the conversation that was read, including erased ones."""
 
     title = "owner"
     parameter_name = "owner"
@@ -77,7 +77,7 @@ class ReadOwnerFilter(admin.SimpleListFilter):
 
 
 class Owners(ChangeList):
-    """A page of entries, each with the owner of the conversation it is about."""
+    """A page of entries, each with the owner of its conversation."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -122,7 +122,7 @@ class LogEntryAdmin(ReadOnly):
 
     @admin.display(description="about", ordering="object_repr")
     def about(self, row: LogEntry) -> str:
-        """Name what it is about; a conversation as short as everywhere here."""
+        """Return what the entry is about; a conversation by its short id."""
         name, _, public_id = row.object_repr.partition("conversation ")
         shown = row.object_repr if name or not public_id else f"conversation {public_id[:8]}"
         address = row.get_admin_url()

@@ -1,4 +1,4 @@
-"""Who has which tool: rules for everybody and for groups, each change on record as Django's own."""
+"""Tool rules for everybody and for groups; changes are in Django's own log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls: what ran, how it ended, and for readers what went in and came out."""
+"""Tool calls: what ran, how it ended, and for readers the input and the output."""
 
 from __future__ import annotations
 

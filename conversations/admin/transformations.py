@@ -37,7 +37,7 @@ class TurnModelFilter(ModelFilter):
 
 
 class PresetFilter(admin.SimpleListFilter):
-    """By the preset of the policy of that day; its name is the first thing the record says."""
+    """By the preset of the recorded policy, whose name is the first field of the record."""
 
     title = "policy"
     parameter_name = "policy"
@@ -51,7 +51,7 @@ class PresetFilter(admin.SimpleListFilter):
 
 
 class SettingFilter(admin.SimpleListFilter):
-    """By the setting whose number was passed."""
+    """By the setting whose threshold was passed."""
 
     title = "setting"
     parameter_name = "setting"
@@ -137,7 +137,7 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="trigger", ordering="setting")
     def trigger(self, row: Transformation) -> str:
-        """Show the number, how it is known, what it passed, and the setting that said so."""
+        """Return the figure, its source, the threshold it passed, and the setting."""
         numbers = f"{row.number:,} ({row.source}) over {row.threshold:,}"
         return format_html("{}<br>{}", numbers, row.setting)
 
@@ -187,7 +187,7 @@ class TransformationAdmin(OfConversation):
     def review(self, request: HttpRequest, row: Transformation) -> dict[str, Any]:
         if not open_content(request, row.conversation, f"the changes of transformation {row.seq}"):
             return {"is_closed": True}
-        # A reason names what a summary left out, so it is content.
+        # A reason may quote what a summary left out, so it is content.
         shown = {"reason": row.reason, "call_after": _call_after(row)}
         try:
             return shown | {"reduction": read_reduction(row.conversation, row.seq)}
@@ -196,7 +196,7 @@ class TransformationAdmin(OfConversation):
 
 
 def _call_after(row: Transformation) -> int | None:
-    """Return the inspector's number of the reply call that was first sent with it, in its turn."""
+    """Return the inspector's number of the first reply of the turn that was sent with it."""
     calls = ApiCall.objects.filter(turn=row.turn_id, purpose="reply", tip__gte=row.seq)
     call = calls.order_by("number").first()
     return None if call is None else find_call_number(call)

@@ -1,8 +1,8 @@
-"""People: the budgets and the context policy that count for them, next to Django's own fields.
+"""People: their effective budgets and context policy, next to Django's own fields.
 
-A user who owns conversations, or whose reading of others' is on record, is never deleted here:
-deactivating keeps the record whole. Only a superuser changes staff and who is staff, because a
-password set for someone with `read_content` would be a way around that permission.
+A user who owns conversations, or whose reading of others' is recorded, is never deleted here:
+deactivating keeps the record complete. Only a superuser changes staff accounts and who is staff,
+because setting a password for someone with `read_content` would bypass that permission.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 class UserForm(_UserForm):
-    """Django's form, and a policy that the engine would take, number by number."""
+    """Django's form with the numbers of the context policy, validated by the engine."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,7 +49,7 @@ class UserForm(_UserForm):
 
     @cached_property
     def changed_data(self) -> list[str]:
-        """Name what changed; the audit tells the policy's numbers with their values."""
+        """Return the changed fields; the log has the policy's numbers with their values."""
         return [name for name in super().changed_data if not policy_form.is_of_policy(name)]
 
     def clean(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class UserAdmin(_UserAdmin):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
         told = super().construct_change_message(request, form, formsets, add)
-        # The form of a new password is not this one.
+        # The form of a new password is another one.
         is_ours = isinstance(form, UserForm)
         return [*told, *person.describe_changes(form, formsets)] if is_ours and not add else told
 
@@ -124,7 +124,7 @@ class UserAdmin(_UserAdmin):
 
     @admin.display(description="of this user")
     def record(self, user: User) -> str:
-        """Link to what there is to see of a user: figures, never content."""
+        """Return links to the records of a user: figures, never content."""
         if not user.pk:
             return "–"
         usage = format_html('<a href="{}">usage</a>', reverse("admin:user_usage", args=[user.pk]))
@@ -150,7 +150,7 @@ class UserAdmin(_UserAdmin):
         ]
 
     def usage(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Show the user's own usage page; conversations go by their ids."""
+        """Show the user's own usage page, with conversations by id."""
         user = self.get_object(request, unquote(object_id))
         if user is None:
             raise Http404("no such user")
@@ -178,7 +178,7 @@ def _within_reach(request: HttpRequest, user: User | None) -> bool:
 
 
 def _reasons(user: User) -> Iterable[str]:
-    """Say why a user stays."""
+    """Yield the reasons why a user cannot be deleted."""
     count = user.conversations.count()
     if count:
         yield f"{user.username} owns {count} conversation{'s' * (count > 1)}: untick “Active”."

@@ -1,6 +1,6 @@
-"""What the context inspector shows: what the model saw, what was taken away, why, at what cost.
+"""The context inspector's reads: what the model saw, what was removed, why, at what cost.
 
-`spine` reads the whole course of a conversation in a few light queries and folds nothing: timeline
-and charts come from it. Only a single call (`traced`), two of them (`difference`) and the make-up
-of the context (`composition`) fold the path.
+`call_index` reads all calls and transformations of a conversation in a few light queries and
+replays nothing: timeline and charts are made from it. Only one call (`sent_messages`), two of them
+(`difference`) and the composition of the context replay the path.
 """

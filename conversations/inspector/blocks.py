@@ -1,4 +1,4 @@
-"""Blocks for people: what each is, in a word and a line, and its text as far as a page holds it."""
+"""Content blocks for people: a label, an icon, a line, and the text up to a limit."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from conversations.context.view.blocks import SERVER_CALLS, answers_server
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
 
-#: Characters of a line about a block, and of a text shown as a whole; more is cut and said.
+#: Characters of the line about a block, and of a text shown in full; the page says what is cut.
 BRIEF, SHOWN = 140, 60_000
 
 
 def map_tool_names(blocks: Iterable[Block]) -> dict[str, str]:
-    """Map the ids of calls to the names of their tools."""
+    """Map the ids of tool calls to tool names."""
     return {
         block.id: str(block.value.get("name", "")) for block in blocks if block.type == "tool_use"
     }
 
 
 def label_block(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
-    """Say what a block is."""
+    """Return what a block is, in a few words."""
     if block.by in OURS or block.type == "compaction":
         return _label_own(block)
     match block.type:
@@ -61,7 +61,7 @@ def _label_own(block: Block) -> str:
 
 
 def choose_icon(kind: Kind, block: Block) -> str:
-    """Return the icon of a block."""
+    """Return the name of a block's icon."""
     icons = {
         "summary": "archive", "thinking": "thought", "results": "tools", "attachments": "file",
         "answers": "send", "prompts": "pen",
@@ -76,7 +76,7 @@ def shorten_block(block: Block) -> str:
 
 
 def format_block(block: Block) -> str:
-    """Return a whole block as text; data that nobody reads is named by its length."""
+    """Return a block as text; binary and encrypted data is replaced by its length."""
     value = block.value
     if block.type in ("image", "document", "container_upload", "search_result"):
         return _describe_attachment(value)
@@ -92,12 +92,12 @@ def format_block(block: Block) -> str:
 
 
 def cut_text(text: str, most: int = SHOWN) -> tuple[str, int]:
-    """Return a text within a length, and how many characters are left out."""
+    """Return the text up to a length, and how many characters were cut."""
     return (text, 0) if len(text) <= most else (text[:most], len(text) - most)
 
 
 def _describe_attachment(value: Mapping[str, Any]) -> str:
-    """Describe an attachment; a document that is a text is that text."""
+    """Describe an attachment; a text document is returned as its text."""
     source = value.get("source")
     held = source if isinstance(source, dict) else {}
     data = str(held.get("data") or held.get("url") or held.get("file_id") or "")

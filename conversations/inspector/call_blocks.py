@@ -1,7 +1,7 @@
-"""One call as the model got it: the blocks in order, each with its state, and what was not sent.
+"""The blocks of one call in order, each with its state, and the originals that were not sent.
 
-What is no longer in view stands where it stood, as one row for each step that took it; its blocks
-are read only when somebody opens it.
+Originals that are not in view are listed at their old position, as one row for each step that
+removed them; their blocks are read only when somebody opens the row.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from conversations.inspector.blocks import (
 from conversations.models import Conversation, Message
 from conversations.rendering.numbers import tokens
 
-#: Rows of a page; characters of a block that stands in its row and need not be asked for.
+#: Rows of a page; characters up to which a block's text is part of its row.
 PAGE, INLINE = 150, 1_200
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One block as it was sent; `text` is "" where it is only read when asked for."""
+    """One block as it was sent; `text` is "" where it is loaded on demand."""
 
     index: int
     seq: int
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RemovedRow:
-    """Originals that one step took; thinking of all steps together has no step of its own (0)."""
+    """Originals that one step removed; removed thinking of all steps is one row with step 0."""
 
     step: int
     fate: Fate
@@ -64,14 +64,14 @@ class RemovedRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockPage:
-    """A page of rows and gaps; `start` is the place of the first of them, of `total`."""
+    """A page of rows; `start` is the position of the first of them among `total`."""
 
     rows: tuple[Row | RemovedRow, ...]
     start: int
     total: int
     blocks: int
     tokens: int
-    #: States of blocks and how many are in each.
+    #: Each state with its label and the number of blocks in it.
     states: tuple[tuple[str, str, int], ...]
 
     @property
@@ -92,7 +92,7 @@ class BlockPage:
 
 
 def map_turns(conversation: Conversation) -> dict[int, int | None]:
-    """Map the numbers of messages to those of their turns; one query."""
+    """Map message numbers to turn numbers; one query."""
     rows = Message.objects.filter(conversation=conversation)
     return dict(rows.values_list("seq", "turn__number"))
 
@@ -105,7 +105,7 @@ def build_block_page(
     start: int = 0,
     is_own: bool = False,
 ) -> BlockPage:
-    """List what was sent and what was not, from one place on."""
+    """Build a page of what was sent and what was not, from a position on."""
     every = _merge_rows(found)
     start = start if 0 < start < len(every) else 0
     names = map_names(found)
@@ -126,12 +126,12 @@ def build_block_page(
 
 
 def group_key(one: Gone) -> tuple[int, Fate]:
-    """Say with what else an original is listed: what the same step took, or all thinking."""
+    """Return the group of a removed original: its step and fate, or all thinking together."""
     return 0 if one.fate == "thinking" else one.step, one.fate
 
 
 def _merge_rows(found: Provenance) -> list[tuple[int, Sent] | list[Gone]]:
-    """Put each group of what is gone before the first block sent that stood behind it."""
+    """Insert each group of removed originals before the first sent block that followed it."""
     groups: dict[tuple[int, Fate], list[Gone]] = {}
     for one in found.gone:
         groups.setdefault(group_key(one), []).append(one)
@@ -185,7 +185,7 @@ def _differs(one: Sent) -> bool:
 
 
 def _describe_state(one: Sent, *, is_own: bool) -> tuple[str, str]:
-    """Return the state of a block as a name for the page's style and in words."""
+    """Return the state of a block as a class name and as a label."""
     if is_own:
         return "own", _("written for this call")
     match one.state:
@@ -206,7 +206,7 @@ def _describe_state(one: Sent, *, is_own: bool) -> tuple[str, str]:
 
 
 def _count_states(found: Provenance, *, is_own: bool) -> tuple[tuple[str, str, int], ...]:
-    """Count the blocks in each state, those that are gone too."""
+    """Count the blocks in each state, removed ones included."""
     if is_own:
         return (("own", _("written for this call"), len(found.sent)),)
     names = {

@@ -1,8 +1,8 @@
-"""The course of a conversation: its calls and transformations as numbers, in four queries.
+"""The index of a conversation's calls and transformations, as figures, in four queries.
 
-A call is named by its place among all calls of the conversation, from 1 on: calls are only ever
-added, so the name stays. It belongs to the path that is shown when the entry it was made on lies
-there, and its answer too if it gave one.
+A call is named by its position among all calls of the conversation, from 1 on. Calls are only ever
+added, so the name is stable. A call is on the shown path when the entry it was made at is, and its
+answer too if it has one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHANGE = (
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """One call; counts are None where nothing was reported, `status` says so when it has none."""
+    """One call; counts are None where nothing was reported, then `status` says why."""
 
     n: int
     id: int
@@ -56,7 +56,7 @@ class CallRow:
 
     @property
     def tokens_in(self) -> int | None:
-        """Tokens of the request as reported, however they were billed."""
+        """Reported tokens of the request, however they were billed."""
         if self.fresh is None:
             return None
         return self.fresh + (self.cache_read or 0) + (self.cache_write or 0)
@@ -91,34 +91,34 @@ class ChangeRow:
 
     @property
     def freed(self) -> int:
-        """Estimated tokens it took from the context; negative when it put some back."""
+        """Estimated tokens it removed from the context; negative when it restored some."""
         return self.before - self.after if self.outcome == "applied" else 0
 
 
 @dataclass(frozen=True, slots=True)
 class CallIndex:
-    """Calls by number and transformations by entry, of all branches; `path` is the one shown."""
+    """Calls by number and transformations by entry, of all branches; `path` is the shown one."""
 
     calls: tuple[CallRow, ...]
     changes: tuple[ChangeRow, ...]
     path: frozenset[int]
     #: Each entry's parent.
     parents: dict[int, int]
-    #: The way from the tip does not lead to the first entry: rows are missing.
+    #: The path from the tip does not reach the first entry: rows are missing.
     is_broken: bool = False
 
     def call(self, n: int) -> CallRow | None:
         return self.calls[n - 1] if 0 < n <= len(self.calls) else None
 
     def before(self, call: CallRow) -> CallRow | None:
-        """Return the reply call before another one, on the way that led to it."""
+        """Return the reply call before a call, on the path that led to it."""
         way, _ = _walk_path(self.parents, call.tip)
         earlier = (one for one in reversed(self.calls[: call.n - 1]) if one.is_reply)
         return next((one for one in earlier if _lies_on(way, one.tip, one.answer)), None)
 
 
 def read_call_index(conversation: Conversation) -> CallIndex:
-    """Read calls, transformations and the way from the first entry to the tip."""
+    """Read calls, transformations and the path from the first entry to the tip."""
     messages = Message.objects.filter(conversation=conversation)
     changes: list[tuple[Any, ...]] = list(
         Transformation.objects.filter(conversation=conversation)
@@ -142,7 +142,7 @@ def read_call_index(conversation: Conversation) -> CallIndex:
 
 
 def _walk_path(parents: dict[int, int], tip: int) -> tuple[frozenset[int], bool]:
-    """Walk from the tip to the first entry; a gap ends the walk and is told."""
+    """Return the entries from the tip to the first one, and whether the path is broken."""
     found: set[int] = set()
     at = tip
     while at in parents and at not in found:
@@ -176,13 +176,13 @@ def _build_call(n: int, row: tuple[Any, ...], path: frozenset[int]) -> CallRow:
 
 
 def find_call_of_answer(conversation: Conversation, seq: int) -> int | None:
-    """Return the number of the call that gave an answer."""
+    """Return the number of the call that returned an answer."""
     calls = ApiCall.objects.filter(conversation=conversation)
     key = calls.filter(result__answer__seq=seq).values_list("pk", flat=True).first()
     return None if key is None else calls.filter(pk__lte=key).count()
 
 
 def find_change_key(conversation: Conversation, seq: int) -> int | None:
-    """Return the key of a transformation's row."""
+    """Return the primary key of a transformation."""
     rows = conversation.transformations.filter(seq=seq)
     return rows.values_list("pk", flat=True).first()

@@ -1,4 +1,4 @@
-"""One call with all that is known of it: figures, parameters, messages, proof."""
+"""The page of one call: figures, parameters, messages, verification."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from conversations.log.path import path, step
 from conversations.models import ApiCall, ApiModel, Conversation
 from conversations.reductions.pins import list_pins
 
-#: The window of a model that is no more in the catalogue.
+#: The window of a model that is not in the catalogue any more.
 WINDOW = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What the cache could give back of the call before; None where the envelope differs."""
+    """How much of the previous call's request could come from the cache; None: other envelope."""
 
     kept: Kept | None
     blocks: int
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing of the request before was changed."""
+        """Return whether the previous request is unchanged at the beginning of this one."""
         return self.kept is not None and self.kept.blocks >= self.blocks
 
 
@@ -64,7 +64,7 @@ class CallPage:
 
     @property
     def error_percent(self) -> int | None:
-        """By how much the estimate missed the report, in percent of it; too low is negative."""
+        """By how many percent the estimate missed the reported size; negative when too low."""
         reported = self.call.tokens_in
         if not reported or not self.row.estimated_tokens:
             return None
@@ -79,13 +79,13 @@ def read_call(conversation: Conversation, found: CallIndex, n: int) -> ApiCall |
     rows = ApiCall.objects.select_related("envelope", "messages", "turn", "result")
     row = rows.filter(pk=named.id).first()
     if row is not None:
-        # The same object, so that nothing of it is read again.
+        # The same object, so that none of it is read again.
         row.conversation = conversation
     return row
 
 
 def read_window(model: str) -> int:
-    """Return the window of a model."""
+    """Return the context window of a model, in tokens."""
     window = ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
     return window or WINDOW
 
@@ -93,7 +93,7 @@ def read_window(model: str) -> int:
 def build_call_page(
     found: CallIndex, call: CallRow, row: ApiCall, ahead: Forecast | None, *, start: int = 0
 ) -> CallPage:
-    """Gather everything about a call; damage is told, not raised."""
+    """Collect everything about a call; damage becomes `problem` instead of an exception."""
     made, problem = catch_damage(lambda: trace_call(row))
     params, flaw = catch_damage(lambda: parse_parameters(row.envelope))
     before = found.before(call)
@@ -149,7 +149,7 @@ def _read_usage(row: ApiCall) -> Usage | None:
 
 
 def _compare_prefix(row: ApiCall, before: CallRow | None, made: TracedCall) -> Prefix | None:
-    """Compare with the call before, whose path is the beginning of this one's."""
+    """Compare with the previous call, whose path is the beginning of this one's."""
     if before is None or made.is_own:
         return None
     earlier = ApiCall.objects.filter(pk=before.id).values_list("binding", flat=True).first()

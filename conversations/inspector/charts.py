@@ -21,13 +21,13 @@ from conversations.inspector.forecast import Forecast
 from conversations.log.path import Change, step
 from conversations.rendering.numbers import dollars, tokens
 
-#: Columns of a chart, and columns that can still be told apart and pressed.
+#: Columns of a chart; columns up to which each can be seen and clicked.
 MOST, DENSE = 400, 80
 Address = Callable[[str, int], str]
 
 
 def sample_calls(calls: Sequence[CallRow], most: int = MOST) -> list[CallRow]:
-    """Give at most so many calls: of neighbours the one with the largest request, and the last."""
+    """Return at most `most` calls: the largest request of each group, and the last call."""
     if len(calls) <= most:
         return list(calls)
     borders = [at * len(calls) // most for at in range(most + 1)]
@@ -41,7 +41,7 @@ def sample_calls(calls: Sequence[CallRow], most: int = MOST) -> list[CallRow]:
 def draw_sizes(
     calls: Sequence[CallRow], changes: Iterable[ChangeRow], ahead: Forecast | None, address: Address
 ) -> Chart:
-    """Draw the size of each request, with thresholds and what was changed between them."""
+    """Draw the size of each request, with thresholds and the transformations in between."""
     shown = sample_calls([call for call in calls if call.is_reply])
     labels = _build_labels(shown)
     found = [Series(_("reported"), tuple(call.tokens_in for call in shown), 0)]
@@ -54,7 +54,7 @@ def draw_sizes(
 
 
 def draw_cache(calls: Sequence[CallRow]) -> Chart:
-    """Draw how each request was billed: read from the cache, written to it, fresh."""
+    """Draw how each request was billed: read from the cache, written to it, neither."""
     shown = sample_calls([call for call in calls if call.is_reply])
     found = [
         Series(_("read from the cache"), tuple(call.cache_read for call in shown), 0),
@@ -66,7 +66,7 @@ def draw_cache(calls: Sequence[CallRow]) -> Chart:
 
 
 def draw_cost(calls: Sequence[CallRow]) -> Chart:
-    """Draw what all calls up to each have cost together."""
+    """Draw the cumulated cost of all calls."""
     spent, sums = 0, {}
     for call in calls:
         spent += call.cost_micros or 0
@@ -109,7 +109,7 @@ def _build_labels(calls: Iterable[CallRow]) -> list[str]:
 
 
 def _build_limits(shown: Sequence[CallRow], ahead: Forecast | None) -> list[Limit]:
-    """Return the thresholds that are near enough to be drawn."""
+    """Return the thresholds that are close enough to be drawn."""
     most = max((call.tokens_in or 0 for call in shown), default=0)
     steps = ahead.steps if ahead else ()
     return [
@@ -122,7 +122,7 @@ def _build_limits(shown: Sequence[CallRow], ahead: Forecast | None) -> list[Limi
 def _build_marks(
     shown: Sequence[CallRow], changes: Iterable[ChangeRow], address: Address
 ) -> list[Mark]:
-    """Stand each change before the first call that came behind it."""
+    """Place each transformation before the first call that followed it."""
     found: dict[int, list[ChangeRow]] = {}
     at = 0
     for change in changes:

@@ -1,7 +1,7 @@
-"""What fills the context, as one bar: parts by kind of content, and what is free.
+"""What fills the context, as one bar: parts by kind of content, and the free rest.
 
-The parts are estimated; where the API has reported the whole, they are scaled to add up to it. Of a
-large window that is nearly empty the bar shows the beginning, so that its parts can be told apart.
+The parts are estimated; where the API has reported the total, they are scaled to add up to it. Of a
+large window that is nearly empty the bar shows only the beginning, so that its parts can be seen.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from conversations.context.steps.meter_parts import PARTS, Part, Scales
 from conversations.context.view.view import View
 from conversations.inspector.forecast import Forecast, ForecastStep
 
-#: The colour and pattern of each part, as static/charts.css numbers them; the system has its own.
+#: Colour and pattern of each part, as numbered in static/charts.css; the system part has its own.
 COLOURS: dict[Part, int] = {
     "prompts": 0, "summary": 1, "answers": 2, "thinking": 3, "attachments": 4, "results": 5,
 }  # fmt: skip
-#: A bar that would be filled less than one part in so many shows the beginning of the window.
+#: A bar filled by less than one part in this many shows only the beginning of the window.
 ZOOMED = 4
 
 
@@ -39,7 +39,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A threshold: where it stands, as text for SVG; "" when the bar ends before it."""
+    """A threshold with its position as text for SVG; "" when the bar ends before it."""
 
     tokens: int
     words: str
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """`source` says how the whole is known: reported, estimated or none."""
+    """The bar; `source` says where the total is from: reported, estimated or none."""
 
     segments: tuple[Segment, ...]
     tokens: int
@@ -82,7 +82,7 @@ def weigh_parts(view: View, overhead: int) -> Counter[Part]:
 
 
 def scale_parts(parts: Mapping[Part, int], total: int) -> dict[Part, int]:
-    """Scale parts so that they add up to the total; what rounding leaves goes to the largest."""
+    """Scale parts to add up to the total; the rounding difference goes to the largest."""
     whole = sum(parts.values())
     if not whole:
         return dict(parts)
@@ -101,7 +101,7 @@ def build_composition(
     cached_percent: int | None = None,
     ahead: Forecast | None = None,
 ) -> Composition:
-    """Lay the parts out on a bar; `total` is what was reported, if it was."""
+    """Lay the parts out on a bar; `total` is the reported size, None if there is none."""
     counted = dict(parts) if total is None else scale_parts(parts, total)
     tokens = sum(counted.values())
     steps = [step for step in ahead.steps if step.tokens] if ahead else []
@@ -126,7 +126,7 @@ def build_composition(
 
 
 def _choose_end(tokens: int, window: int, steps: list[ForecastStep]) -> int:
-    """Say how many tokens the bar is long: those of the window, or a round number below."""
+    """Return the length of the bar in tokens: the window, or a round number below it."""
     first = min((step.tokens or 0 for step in steps), default=0)
     wanted = max(tokens * 5 // 4, first * 9 // 8)
     end = 10 * nice_step(wanted, 10) if wanted else window

@@ -1,4 +1,4 @@
-"""The present: what the next request would carry, and what the policy has in store for it."""
+"""The present context: what the next request would carry, and what the policy will do to it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CurrentContext:
 
 
 def read_current_context(conversation: Conversation) -> CurrentContext:
-    """Weigh the path that is shown; what was reported anchors the whole."""
+    """Weigh the messages of the shown path, scaled to the reported size."""
     gauge = read_meter(conversation)
     ahead = read_forecast(conversation)
     made, problem = catch_damage(lambda: trace_present(conversation))
@@ -47,7 +47,7 @@ def read_current_context(conversation: Conversation) -> CurrentContext:
 
 
 def read_forecast(conversation: Conversation) -> Forecast | None:
-    """Say what the policy in force will do."""
+    """Return what the policy in force will do; None when it is invalid."""
     try:
         return build_forecast(effective_policy(conversation), read_window(conversation.model))
     except ContextError:
@@ -55,5 +55,5 @@ def read_forecast(conversation: Conversation) -> Forecast | None:
 
 
 def read_entries(conversation: Conversation) -> list[Message | Change]:
-    """Return the entries of the path that is shown; raises one of DAMAGE."""
+    """Return the entries of the shown path; raises one of DAMAGE."""
     return path(conversation)

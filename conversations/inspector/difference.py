@@ -1,7 +1,7 @@
-"""What changed between two calls: blocks added, removed and altered, parameters, the cached prefix.
+"""The difference between two calls: blocks, parameters, and the part the cache can return.
 
-Blocks are the same when they stand for the same original; what the engine put in is the same when
-it stands in the same place, so a summary written anew is one altered block.
+Blocks are the same when they stand for the same original; blocks that the engine added are the same
+when they have the same position, so a summary that was written again is one altered block.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from conversations.inspector.sent_messages import TracedCall
 from conversations.models import ApiCall
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 
-#: Changed blocks that are shown; characters of one that is shown as a whole.
+#: Changed blocks that are shown; characters of one that is shown in full.
 MOST, SHOWN = 120, 6_000
-#: Rows of one kind in a row that are gathered into one.
+#: Rows of one kind from which on a run becomes one row.
 MANY = 8
 Key = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """One block that differs; `pieces` is None where both texts are to be shown side by side."""
+    """One block that differs; `pieces` is None where both texts are shown side by side."""
 
     what: Literal["added", "removed", "altered"]
     index: int | None
@@ -51,7 +51,7 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A run of blocks that are alike."""
+    """A run of equal blocks."""
 
     blocks: int
     tokens: int
@@ -59,7 +59,7 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Many blocks in a row that were all added, or all removed."""
+    """A long run of blocks that were all added, or all removed."""
 
     what: Literal["added", "removed"]
     rows: tuple[Altered, ...]
@@ -81,7 +81,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Sums count all blocks; `rows` may end before, then `more` are not shown."""
+    """The difference; sums count all blocks, of which `more` are not in `rows`."""
 
     rows: tuple[Altered | Same | Run, ...]
     more: int
@@ -156,7 +156,7 @@ def _key(sent: Sent, seen: Counter[Key]) -> Key:
 def _align_blocks(
     old: Sequence[Sent], new: Sequence[Sent]
 ) -> Iterable[tuple[Sent | None, Sent | None]]:
-    """Pair what has the same key; what changed places is removed here and added there."""
+    """Pair blocks with the same key; a block that moved is removed here and added there."""
     seen: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
     olds = [(_key(sent, seen[0]), sent) for sent in old]
     news = [(_key(sent, seen[1]), sent) for sent in new]

@@ -1,4 +1,4 @@
-"""What will be reduced next, from the policy in force: in the order in which it happens."""
+"""What the policy in force will reduce next, in the order in which it happens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.context.policy.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class ForecastStep:
-    """One step; `tokens` is the threshold of the context, None where it is another figure."""
+    """One step; `tokens` is its threshold on the context, None where something else decides."""
 
     words: str
     tokens: int | None = None
@@ -21,7 +21,7 @@ class ForecastStep:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The steps of a policy; `first` is the least threshold of the context, if there is one."""
+    """The steps of a policy; `first` is the lowest threshold on the context, None without one."""
 
     policy: str
     steps: tuple[ForecastStep, ...]
@@ -29,7 +29,7 @@ class Forecast:
 
 
 def build_forecast(policy: Policy, window: int) -> Forecast:
-    """Say what the policy will do to a context of a model with this window."""
+    """Return what the policy will do to a context of a model with this window."""
     steps = tuple(
         step for step in _steps(policy, window) if step.tokens is None or step.tokens < window
     )

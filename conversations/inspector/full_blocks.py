@@ -1,4 +1,4 @@
-"""Blocks in full: one beside its original, and the originals that a step took from view."""
+"""Full blocks: one beside its original, and the originals that a step removed from view."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RemovedBlock:
 
 @dataclass(frozen=True, slots=True)
 class FullBlock:
-    """A block in full: as it was sent, and beside it the original where that is another text."""
+    """A block as it was sent, and beside it its original where the text differs."""
 
     row: Row
     sent: str
@@ -39,7 +39,7 @@ class FullBlock:
     original: str
     original_cut: int
     has_original: bool
-    #: The original as what can be pinned now; None for what the engine put in.
+    #: The original's pin state; None for blocks that the engine added.
     keep: PinState | None
 
 
@@ -51,7 +51,7 @@ def read_full_block(
     *,
     is_own: bool = False,
 ) -> FullBlock | None:
-    """Give one block in full; None when there is no such block. `pins` are those then, and now."""
+    """Return one block in full, or None; `pins` are those at the call, and those of now."""
     if not 0 <= index < len(found.sent):
         return None
     one = found.sent[index]
@@ -67,7 +67,7 @@ def read_full_block(
 def list_removed_blocks(
     found: Provenance, step: int, fate: str, turns: Mapping[int, int | None], start: int
 ) -> tuple[list[RemovedBlock], int | None]:
-    """Return a page of the originals that a step took, and the place of the next."""
+    """Return a page of the originals that a step removed, and the position of the next page."""
     every = [one.original for one in found.gone if group_key(one) == (step, fate)]
     names = map_names(found)
     page = [_build_removed(one, names, turns) for one in every[start : start + PAGE]]
@@ -86,7 +86,7 @@ def _build_removed(
 
 
 def _pin_state(original: Original | None, pins: frozenset[Pin]) -> PinState | None:
-    """Name an original as recall does, and say whether it is pinned."""
+    """Return the id of an original for the recall tool, and whether it is pinned."""
     if original is None:
         return None
     is_result = original.block.type == "tool_result"

@@ -1,4 +1,4 @@
-"""What a request says besides its messages: the system prompt, the tools, the numbers."""
+"""The parameters of a request besides its messages: system prompt, tools, numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """`rest` are all other parameters and the headers, as names and texts."""
+    """`rest` has all other parameters and the headers, as names and texts."""
 
     system: str
     tools: tuple[Tool, ...]
@@ -28,7 +28,7 @@ class Parameters:
 
 
 def parse_parameters(envelope: Envelope) -> Parameters:
-    """Take an envelope apart; raises one of DAMAGE."""
+    """Parse an envelope; raises one of DAMAGE."""
     values = wire.decode(envelope.text)
     headers = wire.decode(envelope.headers)
     if not isinstance(values, dict) or not isinstance(headers, dict):

@@ -1,4 +1,4 @@
-"""The raw request: exact bytes to keep, and a readable form within a limit."""
+"""The raw request: the exact bytes for download, and a readable form within a limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST, LONGEST = 200_000, 2_000
 
 @dataclass(frozen=True, slots=True)
 class RawRequest:
-    """`text` is for people: long strings are cut and say so; `rebuilt` has what was sent."""
+    """A request; in `text` long strings are cut and say so, `rebuilt` has the exact body."""
 
     rebuilt: Rebuilt
     is_same: bool
@@ -28,7 +28,7 @@ class RawRequest:
 
 
 def read_raw_request(row: ApiCall) -> RawRequest:
-    """Rebuild the body of a call and make it readable; damage is told, not raised."""
+    """Rebuild the body of a call and make it readable; damage becomes `problem`."""
     body = rebuilt(row)
     is_same = not body.problem and (body.digest, body.size) == (row.body_digest, row.body_bytes)
     if body.problem:

@@ -16,7 +16,7 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One content block: its type, and its text."""
+    """One content block: its type and its text."""
 
     kind: str
     text: str
@@ -34,7 +34,7 @@ class ReviewedMessage:
 
 
 def list_messages(conversation: Conversation, after: int) -> list[ReviewedMessage]:
-    """Return a page of messages behind a number."""
+    """Return a page of messages after a number."""
     rows = conversation.messages.filter(seq__gt=after).order_by("seq")[:PAGE]
     return [
         ReviewedMessage(
@@ -49,7 +49,7 @@ def list_messages(conversation: Conversation, after: int) -> list[ReviewedMessag
 
 
 def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
-    """Give what is not in the log yet: the answer under way, and the messages that wait for it."""
+    """Return what is not in the log yet: the running answer and the queued messages."""
     drafts = Draft.objects.filter(turn__conversation=conversation).values_list("thinking", "text")
     waiting = conversation.queued_prompts.values_list("content", flat=True)
     return [
@@ -67,7 +67,7 @@ def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
 
 
 def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...]:
-    """Return content blocks as text, of a prompt with its files; what is damaged as it stands."""
+    """Return content blocks as text, a prompt's with its files; damaged content as it is stored."""
     try:
         blocks = wire.decode(content) if prompted is None else spelled(prompted, content)
         return tuple(Part(block["type"], format_block_text(block)) for block in blocks)
@@ -76,5 +76,5 @@ def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Par
 
 
 def find_call_number(call: ApiCall) -> int:
-    """Return the number by which the inspector names a call: its place among the conversation's."""
+    """Return the number by which the inspector names a call: its position in the conversation."""
     return ApiCall.objects.filter(conversation=call.conversation_id, pk__lte=call.pk).count()

@@ -1,8 +1,8 @@
-"""One call's messages as they were sent, each block with where it came from.
+"""One call's messages as they were sent, each block with its origin.
 
-A reply is the view at its tip, so its path is folded with provenance. Other calls keep their own
-messages: those have no originals in the log, and are listed as they were written. What was damaged
-gives a problem in words, never an exception.
+A reply sends the view at its tip, so its path is replayed with provenance. Other calls store their
+own messages, which have no originals in the log and are listed as they were written. Damaged rows
+give a problem as text, never an exception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS: dict[str, Kind] = {"user": "prompt", "assistant": "answer"}
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """What a call sent; `is_own` when its messages are no view of the log."""
+    """What a call sent; `is_own` when its messages are not a view of the log."""
 
     found: Provenance
     is_own: bool = False
@@ -33,16 +33,16 @@ class TracedCall:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was checked just now: the body against its digest, the messages against the rules."""
+    """The verification: the body against its digest, the messages against the API's rules."""
 
     rebuilt: Rebuilt
     is_same: bool
-    #: The first rule of the API that the messages break, in words; "" when they keep all.
+    #: The first rule of the API that the messages break; "" when they keep all.
     broken: str = ""
 
 
 def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
-    """Return what is read, or the problem with the rows it is read from."""
+    """Return what is read and "", or None and the problem with its rows."""
     try:
         return read(), ""
     except DAMAGE as error:
@@ -50,7 +50,7 @@ def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def list_steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
-    """Return the entries that count; what was rejected or vetoed changed nothing."""
+    """Return the entries that changed the view; rejected and vetoed ones are left out."""
     found: list[Message | Step] = []
     for entry in entries:
         if isinstance(entry, Message):
@@ -75,12 +75,12 @@ def trace_present(conversation: Conversation) -> Provenance:
 
 
 def verify_call(call: ApiCall, found: Provenance) -> Proof:
-    """Rebuild the body and hold it against the record."""
+    """Rebuild the body and compare it with the record."""
     body = rebuilt(call, None if call.messages is not None else found.view)
     is_same = not body.problem and (body.digest, body.size) == (call.body_digest, call.body_bytes)
     try:
         if found.view.length and found.view.messages[-1].kind == "answer":
-            # What the API is asked to compact ends with an answer.
+            # A request for the API's compaction ends with an answer.
             rules.check_head(found.view)
         else:
             rules.check(found.view)
@@ -90,7 +90,7 @@ def verify_call(call: ApiCall, found: Provenance) -> Proof:
 
 
 def _trace_own(text: str) -> Provenance:
-    """List the messages of a call that are no view, numbered from 1."""
+    """List the messages of a call that are not a view, numbered from 1."""
     view = View()
     for seq, value in enumerate(wire.decode(text), start=1):
         content = value["content"]

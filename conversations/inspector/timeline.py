@@ -1,4 +1,4 @@
-"""The timeline: turns, newest first, each with its calls and what was changed between them."""
+"""The timeline: turns, newest first, each with its calls and transformations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What happened in one turn, newest first; 0 is what happened outside any turn."""
+    """The events of one turn, newest first; turn 0 has those outside any turn."""
 
     turn: int
     events: tuple[Event, ...]
@@ -40,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over what is shown; `freed` and `used` count the transformations that were applied."""
+    """Sums over the shown events; `freed` and `used` count applied transformations."""
 
     calls: int
     tokens_in: int
@@ -59,7 +59,7 @@ class Timeline:
     groups: tuple[Group, ...]
     totals: Totals
     earlier: int | None
-    #: Calls and transformations of other branches than the one shown.
+    #: Calls and transformations of other branches than the shown one.
     elsewhere: int
     is_all: bool = False
     is_broken: bool = False
@@ -74,7 +74,7 @@ class Timeline:
 def build_timeline(
     found: CallIndex, *, before: int | None = None, is_all: bool = False
 ) -> Timeline:
-    """Return the page of the newest calls, or of those before one."""
+    """Return the page of the newest calls, or of those before a call."""
     calls = [call for call in found.calls if is_all or call.is_on_path]
     changes = [change for change in found.changes if is_all or change.is_on_path]
     older = [call for call in calls if before is None or call.n < before]
@@ -112,7 +112,7 @@ def sum_totals(calls: list[CallRow], changes: list[ChangeRow]) -> Totals:
 def _list_between(
     changes: list[ChangeRow], calls: list[CallRow], shown: list[CallRow], is_all: bool
 ) -> list[ChangeRow]:
-    """Return the changes that stand on the page of these calls: behind the calls before it."""
+    """Return the transformations of the page: those after the last call before it."""
     if not shown:
         return changes if not calls else []
     is_first, is_last = shown[0] is calls[0], shown[-1] is calls[-1]
@@ -129,7 +129,7 @@ def _list_between(
 
 
 def _by_path(event: Event) -> tuple[float, ...]:
-    """A call comes behind the entry it was made on."""
+    """Sort key along the path: a call comes after the entry it was made at."""
     if event.call is not None:
         return event.call.tip, 1, event.call.n
     return (event.change.seq, 0, 0) if event.change else (0, 0, 0)

@@ -1,14 +1,14 @@
 """Markdown to safe HTML, on the server, bounded in time and size.
 
-The browser never parses Markdown. Source text is what is stored; HTML is made from it here, in a
-thread of the caller's, and a full render is kept by its source. Three walls stand behind each
-other: the parser has HTML and images off, nh3 lets through a short list of tags and a closed list
-of class names, and the page's policy runs nothing inline. What leaves this package is a
-`SafeString`; nothing else in the project makes one of model text.
+The browser never parses Markdown. The source text is stored; HTML is made from it here, in the
+caller's thread, and complete renderings are cached by their source. There are three barriers: the
+parser has HTML and images off, nh3 passes a short list of tags and a closed list of class names,
+and the page's policy runs nothing inline. This package returns `SafeString`; nothing else in the
+project makes one of model text.
 
-Chosen against client-side Markdown (client state, a second parser, HTML from the model in the
-page) and against rendering the whole answer again for each piece (quadratic: measured 16 s of
-browser time for an answer of 4,000 tokens, against 4 s for closed blocks plus the tail).
+Alternatives were client-side Markdown (client state, a second parser, HTML from the model in the
+page) and rendering the whole answer again for each piece (quadratic: measured 16 s of browser time
+for an answer of 4,000 tokens, against 4 s for closed blocks plus the tail).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from conversations.rendering.sanitise import clean_html
 
 __all__ = ["Incremental", "clean_html", "render_markdown", "render_plain"]
 
-#: Sources up to this many characters are kept with their HTML, so that the cache has a ceiling.
+#: Sources up to this many characters are cached with their HTML, which bounds the cache.
 CACHED_CHARS = 32_000
 
 
 def render_markdown(source: str) -> SafeString:
-    """Return the safe HTML of a whole text."""
+    """Return the safe HTML of a complete text."""
     return _render_cached(source) if len(source) <= CACHED_CHARS else _render(source)
 
 

@@ -1,11 +1,11 @@
-"""Letters and digits in another style as the characters that Unicode has for them."""
+"""Styled letters and digits as the Unicode characters for them."""
 
 from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
 
-#: The styles of MathML, by the words that stand in the names of the characters.
+#: The styles of MathML, by the words in the names of the characters.
 STYLES = {
     "bold": "BOLD", "italic": "ITALIC", "bold-italic": "BOLD ITALIC", "script": "SCRIPT",
     "fraktur": "FRAKTUR", "double-struck": "DOUBLE-STRUCK", "sans-serif": "SANS-SERIF",
@@ -20,7 +20,7 @@ def style_text(text: str, style: str) -> str:
 
 @lru_cache(maxsize=512)
 def _style_character(character: str, style: str) -> str:
-    """Return a character in a style; some have been there longer, under other names."""
+    """Return a character in a style; some are older and have other names."""
     name = unicodedata.name(character, "")
     for word in ("LATIN ", "GREEK ", "LETTER "):
         name = name.replace(word, "")

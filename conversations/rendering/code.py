@@ -1,11 +1,11 @@
-"""Highlighted code, in time that an adversary cannot stretch.
+"""Highlighted code, in time that hostile input cannot extend.
 
-Several Pygments lexers are quadratic in text made for it (4,000 characters: 1.5 s), and Python's
-`re` holds the interpreter while it matches. So the lexers are a list, lines are short, and time is
-looked at between two tokens; single matches of these lexers stay under 20 ms on such input. The
-time is the thread's own, so a busy machine does not change what is shown; the wall clock, which is
-never behind it and costs far less to read, says when to look at it. Code that is too long, too wide
-or too slow is shown without colours.
+Several Pygments lexers are quadratic in hostile text (4,000 characters: 1.5 s), and Python's `re`
+holds the interpreter while it matches. So the lexers are a closed list, lines are short, and the
+time is checked between two tokens; single matches of these lexers stay under 20 ms on such input.
+Thread time counts, so a busy machine does not change the result; the wall clock, which is never
+behind it and far cheaper to read, says when to check. Code that is too long, too wide or too slow
+is shown without colours.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ LANGUAGES = {
     for name in names.split()
 }
 
-#: Pygments' short class names that the stylesheet colours, and those shown as one of them.
+#: Pygments' short class names with a colour in the stylesheet, and those mapped to one of them.
 _OWN = ["nf", "nc", "nd", "nt", "na", "nb", "gd", "gi", "gh", "gu"]
 _AS = {"fm": "nf", "bp": "nb", "no": "nb", "ow": "k", "cp": "c", "il": "m", "ne": "nc"}
 CLASSES = frozenset((*_OWN, "c", "k", "s", "m"))
 
 
 class HighlightTime:
-    """The thread time that the code blocks of one text may take together, in seconds."""
+    """Thread seconds that all code blocks of a text may take together."""
 
     __slots__ = ("left",)
 
@@ -83,7 +83,7 @@ def _load_lexer(name: str) -> Lexer:
 
 
 def highlight_code(code: str, language: str, allowance: HighlightTime) -> str:
-    """Return the escaped code with its coloured spans, or without when that is too much."""
+    """Return the escaped code with coloured spans, or without them beyond the limits."""
     lexer = LANGUAGES.get(language, "text")
     is_wide = any(len(line) > MAX_LINE for line in code.split("\n"))
     if lexer == "text" or len(code) > MAX_CHARS or is_wide or allowance.left <= 0:

@@ -1,9 +1,10 @@
-r"""Where a formula begins and ends in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`.
+r"""Delimiters of formulas in Markdown: `$…$`, `$$…$$`, `\(…\)` and `\[…\]`.
 
-A dollar is money more often than math: it opens a formula only before ink and behind no letter or
-digit, and the next one closes it only behind ink and before none of these, so prices and shell
-variables stay text. A formula in lines of its own is a block: its lines are not Markdown, and while
-it is not closed they are shown as they were written, so no half of it becomes a heading or a list.
+A dollar sign is money more often than math: it opens a formula only before a non-space and not
+after a letter or digit, and the next one closes it only after a non-space and not before a letter
+or digit, so prices and shell variables stay text. A formula on lines of its own is a block: its
+lines are not Markdown, and while it is open they are shown as written, so that no half of it
+becomes a heading or a list.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _CLOSING = {
     "$": re.compile(r"(?<!\\)\$"),
 }
 _IS_CLOSING = re.compile(r"(?<!\s)\$(?![\w$({])")
-#: What stands in brackets that were only escaped has none of these.
+#: Text in brackets that were merely escaped has none of these.
 _INK = re.compile(r"[\\^_=+<>{]|\w[*/-]")
 #: An amount and words: "5 and 10", "3 per user, 7".
 _AMOUNT = re.compile(r"\d[\d.,]*\s*[a-zA-Z]*\s+[a-zA-Z]{2,}(?:\s|$)")
@@ -41,7 +42,7 @@ _AFTER = re.compile(r"[.,;:!?]?\s*")
 
 
 def add_formulas(md: MarkdownIt) -> None:
-    """Teach the parser to find formulas and to show them."""
+    """Add formulas to the parser and its renderer."""
     alt = {"alt": ["paragraph", "reference", "blockquote", "list", "table"]}
     md.block.ruler.before("code", "formula", _parse_block, alt)  # type: ignore[arg-type]
     md.inline.ruler.before("escape", "formula", _parse_inline)

@@ -1,11 +1,11 @@
-"""Rendering an answer on its way: each block once when it is closed, and its unfinished tail.
+"""Rendering a running answer: each block once when it is closed, and the unfinished tail.
 
-A top-level block is closed when the next one has begun on a whole line: what can still come cannot
-change it (a reference definition can, which is why the finished answer is rendered once in full).
-The total cost is linear in the answer whatever its shape: a long code block is closed in slices and
-coloured as they close, a long list item by item, any other long tail is rendered again only when it
-has grown by a sixteenth (by a half when it is of the costly kind), and past `MAX_BLOCK` it is shown
-as it was written.
+A top-level block is closed when the next one has begun on a complete line: nothing that follows can
+change it (except a reference definition, which is why the finished answer is rendered once in
+full). The total cost is linear in the answer whatever its shape: a long code block is closed in
+slices, which are coloured as they close, a long list item by item, and any other long tail is
+rendered again only when it has grown by a sixteenth (by a half when it is of an expensive kind).
+Beyond `MAX_BLOCK` it is shown as written.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from conversations.rendering.sanitise import clean_html
 
 #: Tails up to this many characters are rendered each time; longer ones wait.
 SHORT = 800
-#: Code and lists of more characters are closed in part.
+#: Code blocks and lists with more characters are closed in part.
 WHOLE = 300
 _EMPTY = SafeString("")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class Incremental:
-    """Feed it text; it gives the HTML to append and the HTML of the tail to show after that."""
+    """Takes text in pieces; returns the HTML to append and the HTML of the tail after it."""
 
     def __init__(self) -> None:
         self._text = ""
         #: A carriage return that may be the first half of a line end.
         self._held = ""
-        #: How long the text must be to be rendered again, when it is not short.
+        #: The length at which a long text is rendered again.
         self._due = 0
         self._tail = _EMPTY
         #: The tail continues a code block whose beginning is closed.
         self._is_continued = False
-        #: Whether code gets its colours now; the finished answer always has them.
+        #: Whether code is coloured now; in the finished answer it always is.
         self.is_coloured = True
         #: Characters parsed so far: the measure of the cost.
         self.parsed = 0
@@ -56,7 +56,7 @@ class Incremental:
         return len(self._text)
 
     def feed(self, text: str) -> tuple[SafeString, SafeString]:
-        """Take more text; the tail is the same as before when there was too little of it."""
+        """Add text; the tail is unchanged when there was too little of it."""
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         self._text += replace_controls(text.removesuffix(self._held))
@@ -128,7 +128,7 @@ def _safe(fragment: str) -> SafeString:
 
 
 def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:
-    """Find the last top-level block whose first line is whole: its token and its line."""
+    """Return token and line of the last top-level block whose first line is complete."""
     starts: dict[int, int] = {}
     for at, token in enumerate(tokens):
         if token.level == 0 and token.nesting >= 0 and token.map:
@@ -148,12 +148,12 @@ def _is_closed(block: Token, lines: list[str]) -> bool:
 
 
 def _open_fence(block: Token, lines: list[str]) -> str:
-    """Return what an open code block goes on with: its opening line and the line being written."""
+    """Return the continuation of an open code block: its opening line and its last line."""
     return "" if _is_closed(block, lines) or len(lines) < 3 else lines[0] + lines[-1]
 
 
 def _last_item(tokens: list[Token], lines: list[str]) -> int:
-    """Count the lines of the last item of a list, when it is whole and not the first."""
+    """Return the number of lines of a list's last item, if it is complete and not the first."""
     items = [token.map[0] for token in tokens if _is_item(token) and token.map]
     whole = [line for line in items if lines[line].endswith("\n")]
     return len(lines) - whole[-1] if len(whole) > 1 else 0

@@ -52,7 +52,7 @@ def _parse_tree(source: str, *, is_display: bool) -> Element:
     try:
         math = Converter(display="block" if is_display else "inline").convert_to_element(source)
     except Exception as error:
-        # It raises what its code happens to meet: StopIteration, IndexError, AttributeError.
+        # It raises whatever its code meets: StopIteration, IndexError, AttributeError.
         raise NotMath from error
     return math[0]
 

@@ -1,7 +1,7 @@
-"""Links go to http, https and mailto; images become links; a misleading link shows its host.
+"""Links: only http, https and mailto; images become links; a misleading link shows its host.
 
-An image would be loaded without a question, and its address can carry away what the model has read.
-Shown as a link with its host, it is a choice.
+An image would be loaded unasked, and its address can leak what the model has read. As a link that
+shows its host, it is the reader's choice.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 _HOST = re.compile(r"(?:https?://)?((?:[\w-]{1,63}\.){1,8}[\w-]{2,63})", re.IGNORECASE)
-#: Their marks stand at the side where their text begins.
+#: Their markers stand at the side where their text begins.
 _DIRECTED = {"bullet_list_open", "ordered_list_open", "blockquote_open"}
 _BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 
 def read_host(url: str) -> str:
-    """Return the host a URL leads to; empty when it leads nowhere."""
+    """Return the host of a URL; "" when it has none."""
     try:
         return (urlsplit(url).hostname or "").removeprefix("www.")
     except ValueError:
@@ -40,7 +40,7 @@ def is_allowed(url: str) -> bool:
 
 
 def finish_links(state: StateCore) -> None:
-    """Turn images into links, show hosts, draw check boxes, let lists find their direction."""
+    """Turn images into links, show hosts, draw check boxes, set the direction of lists."""
     is_item = False
     for token in state.tokens:
         if token.type in _DIRECTED:
@@ -83,7 +83,7 @@ def _link_image(image: Token, *, is_inside: bool) -> list[Token]:
 
 
 def _note_host(url: str, words: str) -> list[Token]:
-    """Return the true host of a link whose words name another."""
+    """Return a note with the true host of a link whose text names another."""
     claim = _HOST.match(words.strip()[:200])
     true = read_host(url)
     if not claim or not true:

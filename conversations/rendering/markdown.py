@@ -1,10 +1,10 @@
 """The parser: CommonMark with tables and strikethrough, without HTML and images, with limits.
 
-markdown-it-py takes 2.6 s for 50 KB of `![`. Steps are counted, not time, so that a text has the
-same HTML on every machine: about one step for six characters is usual, and the limits below are
-twice that and more. When the inline limit is reached, the rest of the paragraphs are shown as
-they were written; when the block limit is, or the nesting is deeper than the parser follows (it
-would drop text), the whole text is.
+markdown-it-py takes 2.6 s for 50 KB of `![`. Steps are counted instead of time, so that a text has
+the same HTML on every machine: about one step for six characters is usual, and the limits below are
+more than twice that. Beyond the inline limit the remaining paragraphs are shown as written. Beyond
+the block limit, or when the nesting is deeper than the parser follows (it would drop text), the
+whole text is.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from conversations.rendering.plain import render_plain, replace_controls
 
 #: Most characters of a text, and of one paragraph of it, that are parsed at all.
 MAX_SOURCE, MAX_BLOCK = 200_000, 20_000
-#: Most characters of all formulas of a text; what is beyond is shown as it was written.
+#: Most characters of all formulas of a text; further ones are shown as written.
 MAX_MATH = 12_000
-#: What is opened at this level has content that the parser does not follow.
+#: The parser drops the content of blocks that open at this level.
 _DEEPEST = 19
 
 
 class TooCostly(Exception):
-    """The text asks for more steps than its length allows."""
+    """The text takes more steps than its length allows."""
 
 
 class Parsed(NamedTuple):
@@ -126,7 +126,7 @@ def render_tokens(tokens: list[Token], env: MutableMapping[str, Any]) -> str:
 
 
 def convert_markdown(source: str) -> str:
-    """Return the HTML of a whole text, not yet cleaned."""
+    """Return the HTML of a complete text, not yet cleaned."""
     text = replace_controls(source)
     try:
         return render_tokens(*parse_markdown(text))

@@ -1,9 +1,9 @@
 """MathML Core, written from a parsed formula: a closed list of elements, attributes and values.
 
-The parser's own text is unescaped (`\\text{<img>}` would be an element) and aims at MathML 3, of
-which browsers show less: letters of another style become the characters of that style, limits stand
-where the operator wants them, a matrix and its fences are one base. Colours, links, classes and
-lengths of the formula's own are left out: it cannot dress up as the page, nor be drawn over it.
+The parser's own output is unescaped (`\\text{<img>}` would be an element) and aims at MathML 3, of
+which browsers support less: styled letters become Unicode characters, limits are placed where the
+operator wants them, a matrix and its fences are one base. Colours, links, classes and lengths of
+the formula are left out: it can neither imitate the page nor be drawn over it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from django.utils.html import escape
 
 from conversations.rendering.alphabets import style_text
 
-#: Most elements inside each other.
+#: Most nested elements.
 MAX_DEPTH = 60
 
 
 class NotMath(Exception):
-    """The formula is wrong, too long, or asks for what is not known."""
+    """The formula is malformed, too long, or uses something unknown."""
 
 
-#: How many children an element has; more are put together, fewer are filled up.
+#: How many children an element has; extra ones are grouped, missing ones are filled up.
 _ARITY = {
     "mfrac": 2, "mroot": 2, "msub": 2, "msup": 2, "msubsup": 3, "munder": 2, "mover": 2,
     "munderover": 3,
@@ -74,20 +74,20 @@ _ABOVE_AND_BELOW = {
     "lim", "max", "min", "sup", "inf", "det", "gcd", "Pr", "arg max", "arg min", "lim sup",
     "lim inf", "inj lim", "proj lim", "plim",
 }  # fmt: skip
-#: Symbols that stand for something, as letters do.
+#: Symbols that are identifiers, like letters.
 _ORDINARY = set("∞∅∂∇∀∃∄⊤∠△ℏ′″‴⁗⋮⋱⋯…°")
 _ACCENTS = set("´¯˘ˇ˙¨`^˚→←↔~ˆ˜‾\u20db\u20dc")
 _OPENING = set("([{⟨⌊⌈|‖")
 
 
 def write_mathml(row: Element, *, is_display: bool) -> str:
-    """Write the row that a formula is; raises NotMath for what is not known."""
+    """Write a formula as MathML; raises NotMath for what is unknown."""
     attributes = {"display": "block"} if is_display else {}
     return _element("math", attributes, _row(_lines(row), 0))
 
 
 def _lines(row: Element) -> list[Element]:
-    """Make a table of one column of a formula that is broken into lines."""
+    """Return a formula with line breaks as a table of one column."""
     if not any(_is_break(child) for child in row):
         return list(row)
     table = Element("mtable", {"displaystyle": "true"})
@@ -112,7 +112,7 @@ def _is_break(node: Element) -> bool:
 
 
 def _row(nodes: Element | list[Element], depth: int) -> str:
-    """Write nodes side by side; a function stands apart from its argument."""
+    """Write nodes side by side, with a space between a function and its argument."""
     found = []
     for at, node in enumerate(nodes):
         found.append(_written(node, depth + 1))
@@ -145,7 +145,7 @@ def _written(node: Element, depth: int) -> str:
 
 
 def _script(node: Element, arity: int, depth: int) -> str:
-    """Write an element whose children have places."""
+    """Write an element whose children are positional."""
     children = list(node)
     if len(children) == 2 and _text(children[1]) == "―":
         shown = "lined" if node.tag == "mover" else "underlined"
@@ -202,7 +202,7 @@ def _token(node: Element) -> str:
 
 
 def _text(node: Element) -> str:
-    """Return a token's text: the parser writes characters as references."""
+    """Return a token's text; the parser writes characters as references."""
     if node.tag not in _TOKENS:
         return ""
     text = _CHARACTER.sub(lambda found: chr(min(int(found[1], 16), 0x10FFFF)), node.text or "")
@@ -231,7 +231,7 @@ def _first(node: Element) -> str:
 
 
 def _space(width: str) -> str:
-    """Return the nearest of the widths that are known."""
+    """Return the nearest known width."""
     found = _LENGTH.fullmatch(width)
     size = _NAMED_SPACES.get(width, 0.0)
     if found and found[1].strip("+-."):

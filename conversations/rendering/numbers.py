@@ -1,4 +1,4 @@
-"""Numbers as people read them: money, tokens, durations."""
+"""Numbers as people read them: money, tokens, durations. Templates use them as filters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.utils.translation import ngettext
 
 
 def dollars(micros: int | None) -> str:
-    """Show micro-dollars with as many digits as they are worth."""
+    """Format micro-dollars with as many digits as matter."""
     if micros is None:
         return ""
     sign, size = ("-" if micros < 0 else ""), abs(micros)
@@ -20,7 +20,7 @@ def dollars(micros: int | None) -> str:
 
 
 def worth(amount: int | None, unit: str) -> str:
-    """Show an amount in the unit of its budget."""
+    """Format an amount in the unit of its budget."""
     if amount is None or unit == "money":
         return dollars(amount)
     if unit == "turns":
@@ -29,7 +29,7 @@ def worth(amount: int | None, unit: str) -> str:
 
 
 def budget_name(period: str) -> str:
-    """Return the budget of a period."""
+    """Return the name of the budget of a period."""
     names = {
         "hour": _("this hour's budget"),
         "day": _("today's budget"),
@@ -40,7 +40,7 @@ def budget_name(period: str) -> str:
 
 
 def tokens(count: int | None) -> str:
-    """Show a count of tokens short: 96301 is 96k."""
+    """Format a token count briefly: 96301 is 96k."""
     if count is None:
         return ""
     if count < 1_000:
@@ -55,7 +55,7 @@ def tokens(count: int | None) -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """Show a duration in the unit that fits it."""
+    """Format a duration in the unit that fits it."""
     if milliseconds is None:
         return ""
     if milliseconds < 1_000:
@@ -67,7 +67,7 @@ def duration(milliseconds: int | None) -> str:
 
 
 def seconds(count: int) -> str:
-    """Show a time in whole seconds or, from two minutes on, minutes."""
+    """Format whole seconds, or minutes from two minutes on."""
     if count < 120 or count % 60:
         return _("%(number)d s") % {"number": count}
     return _("%(number)d min") % {"number": count // 60}

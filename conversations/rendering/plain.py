@@ -1,4 +1,4 @@
-"""Text shown as it is: escaped, its line breaks kept, its direction its own."""
+"""Plain text as HTML: escaped, with its line breaks and its own direction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-# Control characters have no glyph; a browser drops some and trips over others.
+# Control characters have no glyph; browsers drop some and mishandle others.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -16,5 +16,5 @@ def replace_controls(text: str) -> str:
 
 
 def render_plain(text: str) -> SafeString:
-    """Return a person's own words, or what could not be rendered, as one paragraph."""
+    """Return text that is not Markdown, or could not be rendered, as one paragraph."""
     return mark_safe(f'<p class="plain">{escape(replace_controls(text))}</p>')  # noqa: S308 - escaped

@@ -1,9 +1,9 @@
-"""The second wall: the tags, attributes and class names that model text may have in the page.
+"""The second barrier: the tags, attributes and class names allowed in model text.
 
-Class names are closed lists, so text of a model cannot dress up as a part of the page; there are no
-ids (no DOM clobbering), no images, styles or data attributes (nothing loads, nothing acts). Of
-MathML there is what `mathml` writes, value by value: no links, no actions, and none of the elements
-in which HTML begins again inside of it (annotation-xml, mglyph, malignmark).
+Class names are closed lists, so model text cannot imitate a part of the page. There are no ids (no
+DOM clobbering), no images, styles or data attributes (nothing loads, nothing acts). Of MathML there
+is what `mathml` writes, value by value: no links, no actions, and none of the elements in which
+HTML begins again (annotation-xml, mglyph, malignmark).
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ _CLEANER = nh3.Cleaner(
 
 
 def clean_html(fragment: str) -> str:
-    """Keep what the list allows; everything else loses its tags or is dropped."""
+    """Keep what the list allows; other elements lose their tags or are dropped."""
     return _CLEANER.clean(fragment)

@@ -1,8 +1,8 @@
 """Tables: bounded in cells, aligned by class, in a box that scrolls.
 
 The parser fills short rows up to the width of the heading, so 20 KB of one-letter rows under a
-heading of a thousand columns is half a second of work; a table of more cells than `MAX_CELLS` stays
-a paragraph. A run of lines that was refused is remembered: it is asked about at every line.
+heading of a thousand columns is half a second of work. A table with more than `MAX_CELLS` cells
+stays a paragraph. A refused run of lines is remembered, because the rule runs at every line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MAX_CELLS = 4_000
 
 
 def parse_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table, unless it is larger than a table for people."""
+    """Parse a table, unless it has too many cells."""
     if start + 2 > end or state.sCount[start + 1] < state.blkIndent:
         return False
     at = state.bMarks[start + 1] + state.tShift[start + 1]
@@ -40,7 +40,7 @@ def _is_too_large(state: StateBlock, start: int, end: int) -> bool:
 
 
 def finish_tables(state: StateCore) -> None:
-    """Wrap tables and name alignments by class, because styles are not let through."""
+    """Wrap tables and set alignments by class, because styles are not allowed."""
     if not any(token.type == "table_open" for token in state.tokens):
         return
     done: list[Token] = []

@@ -1,7 +1,7 @@
-"""Text as it is: characters that nobody sees are shown by their number.
+"""Hidden characters made visible by their code.
 
-What a person allows they must have read, and characters that are invisible, that turn the reading
-direction or that look like nothing can hide words from them which a program reads.
+A person who allows something must have read it, and characters that are invisible or that reverse
+the reading direction can hide text from people that a program reads.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import unicodedata
 
 _PLAIN = "\n\t"
-#: Invisible although they count as letters, or fill a line with nothing.
+#: Invisible although they count as letters, or blank.
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 
 
 def reveal_hidden(text: str) -> str:
-    """Return the text with each hidden character as its number in angle brackets."""
+    """Return the text with each hidden character as its code in angle brackets."""
     return "".join(f"⟨U+{ord(char):04X}⟩" if _is_hidden(char) else char for char in text)
 
 

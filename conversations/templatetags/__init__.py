@@ -1,3 +1,3 @@
-"""What templates may ask for."""
+"""Filters and tags for templates."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Numbers as people read them, and the one door by which made HTML enters a page.
+"""Numbers for people, icons, and `prose`, the only way for made HTML into a page.
 
-No template says `safe`: HTML goes through `prose`, which lets our own rendering pass as it is and
+No template says `safe`: HTML goes through `prose`, which passes our own rendering unchanged and
 cleans anything else again (text that crossed the channel layer is a plain string).
 """
 
@@ -98,13 +98,13 @@ def tool_icon(name: str) -> str:
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """Draw an icon of the page's sheet."""
+    """Draw an icon of the page's sprite sheet."""
     return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
 @register.inclusion_tag("conversations/_partials/file_rules.html")
 def file_rules() -> dict[str, object]:
-    """Tell the script of the composer which files are taken."""
+    """Return what the composer's script must know about accepted files."""
     return {
         "most_files": conf.max_attachments,
         "most_image": media.MOST_IMAGE,

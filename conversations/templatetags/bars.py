@@ -1,4 +1,4 @@
-"""Bars of budgets, drawn without a style, with their figures beside them; numbers of policies."""
+"""Bars of budgets as SVG without inline styles, with their figures; numbers of policies."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from conversations.rendering.numbers import worth
 
 register = template.Library()
 
-#: Words of a list that are shown.
+#: Items of a list that are shown.
 MOST_WORDS = 4
 
 
 @register.simple_tag
 def bar(spent: int, held: int, limit: int, unit: str) -> SafeString:
-    """Draw spent, then held, of a limit."""
+    """Draw the spent and the held part of a limit."""
     over = " is-over" if spent >= limit else ""
     return format_html(
         '<span class="budget{}"><svg class="budget-bar" aria-hidden="true">'
@@ -41,13 +41,13 @@ def bar(spent: int, held: int, limit: int, unit: str) -> SafeString:
 
 @register.filter
 def in_zone(at: datetime | None, zone: str) -> str:
-    """Say a moment in the time zone of a budget."""
+    """Format a moment in the time zone of a budget."""
     return "–" if at is None else shown(at, zone)
 
 
 @register.filter
 def number(value: Any) -> str:
-    """Show a number of the context policy."""
+    """Format a number of the context policy."""
     match value:
         case bool():
             return _("on") if value else _("off")

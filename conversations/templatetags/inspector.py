@@ -13,19 +13,19 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def inspected(context: Context, name: str, *args: Any) -> str:
-    """Return the address of a page of the inspector, for its owner or for review."""
+    """Return the address of an inspector page, for its owner or for review."""
     return str(context["subject"].address(name, *args))
 
 
 @register.filter
 def signed(number: int) -> str:
-    """Show a difference with its sign."""
+    """Format a difference with its sign."""
     return f"+{number:,}" if number > 0 else f"−{-number:,}" if number < 0 else "0"
 
 
 @register.filter
 def status_words(status: str) -> str:
-    """Say how a call stands."""
+    """Return the status of a call for people."""
     words = {
         "complete": _("complete"),
         "stopped": _("stopped"),
@@ -41,6 +41,6 @@ def status_words(status: str) -> str:
 
 @register.filter
 def purpose_words(purpose: str) -> str:
-    """Say what a call was for."""
+    """Return the purpose of a call for people."""
     words = {"reply": _("Reply"), "summary": _("Summary"), "title": _("Title")}
     return words.get(purpose, purpose)

@@ -1,1 +1,1 @@
-"""Conversations in and out: exports, imports, the formats of other programs."""
+"""Conversations in and out: exports, imports, and the formats of other programs."""

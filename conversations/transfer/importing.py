@@ -1,10 +1,10 @@
-"""Bringing recorded conversations in: each becomes a conversation like any other, and continues.
+"""Importing recordings: each becomes a conversation like any other that can be continued.
 
-A recording's own tools and system prompt belong to the agent that was recorded; here the system
-text becomes the conversation's instructions and our agent's tools are offered. Its public id is
-made from the user and the recorded id, so the database itself refuses the same record twice, also
-from two imports at once. A record that the user exported from here is that conversation, as long as
-it is there.
+The tools and the system prompt of a recording belong to the recorded agent: here the system text
+becomes the conversation's instructions and our agent's tools are offered. The public id is made
+from the user and the recorded id, so the database itself refuses the same record twice, even from
+two imports at once. A record that the user exported here is refused as long as that conversation
+exists.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
 
 
 def _is_exported(user: User, recording: Recording) -> bool:
-    """Return whether the record is the export of a conversation that the user has."""
+    """Return whether the record is an export of a conversation that the user still has."""
     try:
         public_id = UUID(recording.id)
     except ValueError:
@@ -58,7 +58,7 @@ def _is_exported(user: User, recording: Recording) -> bool:
 
 
 def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
-    """Append turns and messages; nobody else sees the conversation before it is committed."""
+    """Append turns and messages; the conversation is visible to nobody before the commit."""
     now = timezone.now()
     exchanges = tuple(
         Exchange(tuple(_with_files(conversation, entry) for entry in exchange.entries))
@@ -98,14 +98,14 @@ def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
 
 
 def _with_files(conversation: Conversation, entry: Entry) -> Entry:
-    """Keep the files of a prompt as attachments, named in it."""
+    """Store the files of a prompt as attachments and refer to them in it."""
     if entry.kind != "prompt":
         return entry
     return replace(entry, content=take_in(conversation=conversation, content=entry.content))
 
 
 def _date(conversation: Conversation, recording: Recording) -> None:
-    """Put it where it belongs in a list by date; the log says when it was imported."""
+    """Set the dates of the recording for lists; the log keeps the time of the import."""
     if began := recording.began or recording.ended:
         conversation.created_at = began
         conversation.updated_at = max(began, recording.ended or began)

@@ -1,4 +1,4 @@
-"""What a record says besides its words, taken over where it can be true."""
+"""Cleaning the fields of a record: text, title, times, image data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ MAX_TITLE = 200
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 
 
-#: What stands where an image was that the API would refuse, now and with every later message.
+#: Replaces an image that the API would refuse, with every later request too.
 NO_IMAGE = "[An image was here that cannot be shown.]"
-#: Characters of base64 that hold the head of an image.
+#: Base64 characters that cover the header of an image.
 _HEAD = 64
 
 
 def clean_text(text: str) -> str:
-    """Return text that every database takes: no NUL, no lone surrogate."""
+    """Return text that every database accepts: no NUL, no lone surrogates."""
     return wire.clean(text.replace("\0", ""))
 
 
@@ -30,7 +30,7 @@ def clean_title(value: object) -> str:
 
 
 def parse_time(value: object) -> datetime | None:
-    """Read a time; one that is none, or of the future, is left out."""
+    """Parse a time; None for malformed times and times in the future."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -42,7 +42,7 @@ def parse_time(value: object) -> datetime | None:
 
 
 def is_image(source: Any) -> bool:
-    """Return whether the bytes of an image are what they are called, where there are any."""
+    """Return whether image data, if there is any, is of the declared media type."""
     if not isinstance(source, dict) or source.get("type") != "base64":
         return True
     data = source.get("data")

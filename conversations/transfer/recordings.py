@@ -1,9 +1,10 @@
-"""A recorded conversation as values: one JSON line read, cleaned and made legal, or refused.
+"""A recorded conversation as values: one JSON line parsed, cleaned and made legal, or refused.
 
-What the API would refuse of a history it did not answer itself is repaired where the meaning is
-plain: empty texts, cache marks and thinking (signed over another request) are left out, results
-stand first in their message, and a tool call without a result gets one that says so. Whatever is
-still against a rule refuses the record with that rule, so nothing imported is ever refused later.
+What the API would refuse in a history it did not write is repaired where the meaning is plain:
+empty texts, cache breakpoints and thinking (signed over another request) are left out, results are
+moved to the front of their message, and a tool call without a result gets one that says so. A
+record that still breaks a rule is refused with that rule, so nothing imported is ever refused
+later.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ from conversations.transfer.record_fields import (
 )
 
 ENDS_HERE = "The recording ends here: this tool call has no result."
-#: Longer ids are no ids; the id is part of the title.
+#: Longer ids are refused; the id is part of the title.
 MAX_ID = 120
 
 
 class RecordError(Exception):
-    """A line is no recorded conversation; the text says why."""
+    """A line is not a recorded conversation; the text says why."""
 
     code = "record"
 
 
 class AlreadyImported(RecordError):
-    """The user has it; importing the same again changes nothing."""
+    """The user has it already; importing it again changes nothing."""
 
     code = "again"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: `content` is the wire text of its blocks; `calls` are ids it leaves open."""
+    """One message: `content` is its blocks as wire text, `calls` the ids of open tool calls."""
 
     kind: Kind
     content: str
@@ -71,19 +72,19 @@ class Recording:
     #: The first words of the first prompt.
     opening: str
     exchanges: tuple[Exchange, ...]
-    #: What it was called and when it took place, where the record says so.
+    #: Title and times, where the record has them.
     title: str = ""
     began: datetime | None = None
     ended: datetime | None = None
 
 
 def read_record(line: bytes) -> Recording:
-    """Read one line; raises RecordError."""
+    """Parse one line; raises RecordError."""
     return parse_recording(read_object(line))
 
 
 def read_object(line: bytes) -> dict[str, Any]:
-    """Read one JSON object; raises RecordError."""
+    """Parse one JSON object; raises RecordError."""
     try:
         record = wire.decode(line.decode())
     except UnicodeDecodeError as error:
@@ -96,7 +97,7 @@ def read_object(line: bytes) -> dict[str, Any]:
 
 
 def parse_recording(record: dict[str, Any]) -> Recording:
-    """Clean a record and make it legal; raises RecordError."""
+    """Clean a parsed record and make it legal; raises RecordError."""
     try:
         return _recording(record)
     except ContextError as error:
@@ -143,7 +144,7 @@ def _opening(entry: Entry) -> str:
 
 
 def _entries(messages: object) -> Iterator[Entry]:
-    """Yield the messages, run by run of one role."""
+    """Yield the messages, grouped into runs of one role."""
     if not isinstance(messages, list) or not messages:
         raise RecordError('"messages" must be a list with at least one message')
     numbered = [_message(at, message) for at, message in enumerate(messages)]
@@ -186,7 +187,7 @@ def _missing(id: str) -> dict[str, Any]:
 
 
 def _message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
-    """Return role and cleaned blocks; an emptied message has none."""
+    """Return role and cleaned blocks; () for a message that became empty."""
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or role not in ("user", "assistant"):
         raise RecordError(f'messages.{at}: "role" must be user or assistant')
@@ -214,7 +215,7 @@ def _cleaned(blocks: Iterable[Any]) -> Iterator[Any]:
         elif kept.get("type") == "tool_result" and kept.get("content", "") is None:
             kept["content"] = ""
         if kept.get("type") == "compaction":
-            # Only the model and the account that made it would take it back; its words stay.
+            # Only the account and model that made the block could use it; its text stays.
             kept = {"type": "text", "text": str(kept.get("content") or "")}
         elif kept.get("type") == "image" and not is_image(kept.get("source")):
             kept = {"type": "text", "text": NO_IMAGE}
@@ -234,7 +235,7 @@ def _entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) 
 
 
 def _demand_legal(entries: list[Entry]) -> None:
-    """Refuse what the API would refuse once another prompt follows."""
+    """Raise RecordError for what the API would refuse with the next prompt."""
     if not entries:
         raise RecordError("has no message with content")
     view = View()

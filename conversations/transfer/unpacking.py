@@ -1,8 +1,8 @@
-"""An uploaded file as the objects in it, read in portions and never unpacked to disk.
+"""The JSON objects in an uploaded file, read in portions and never unpacked to disk.
 
-An archive is looked into for its conversations only, its list of files is bounded while it is read,
-and what comes out is counted while it comes, in bytes and in time, for all files together: a small
-upload that unpacks to a huge one is stopped.
+Only the conversations in an archive are read, its directory is bounded while it is read, and the
+output is counted as it comes, in bytes and seconds over all files: a small upload that unpacks to a
+huge one is stopped.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from collections.abc import Iterator
 from typing import IO
 
 PORTION = 1 << 18
-#: Bytes of the list of files at the end of an archive, and files that are read of it.
+#: Bytes of an archive's directory, and files of it that are read.
 MOST_LISTING, MOST_MEMBERS = 5_000_000, 200
-#: How many times as much one conversation may have together with its files.
+#: How many times its own size a conversation may have together with its files.
 WITH_FILES = 4
 #: Seconds for a whole upload; what was imported until then is kept.
 MOST_SECONDS = 240.0
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.jsonl?$", re.IGNORECASE)
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: Whole texts and what stands between them, up to a brace or a text that is not whole yet.
+#: Complete strings and what is between them, up to a brace or an incomplete string.
 _RUN = re.compile(rb'[^"{}]*+(?>(?:"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"[^"{}]*+)*)', re.DOTALL)
-#: The rest of a text, up to its quotation mark or a backslash that ends the portion.
+#: The rest of a string, up to its quotation mark or a backslash that ends the portion.
 _TEXT = re.compile(rb'[^"\\]*+(?>(?:\\.[^"\\]*+)*)', re.DOTALL)
-#: The data of a file: long, and one text alone when it is read, whatever its length.
+#: The data of a file: long, and one string however long it is.
 _FILES = re.compile(rb"[A-Za-z0-9+/]{4096,}={0,2}")
-#: What the readers of the standard library raise for a file that is damaged or made up.
+#: Exceptions of the standard library for damaged or forged files.
 _BROKEN = (
     OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 
 
 class UploadError(Exception):
-    """The file cannot be read, as a whole or from here on; the text is for the person."""
+    """The file cannot be read, at all or from here on; the text is for the person."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -46,14 +46,14 @@ class UploadError(Exception):
 
 
 class Allowance:
-    """What is left of the bytes and the time of one upload."""
+    """The bytes and seconds that one upload has left."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most
         self._until = time.monotonic() + MOST_SECONDS
 
     def spend(self, size: int) -> None:
-        """Count bytes that came out; raises UploadError when there are too many or it is late."""
+        """Count bytes that were read; raises UploadError when the limit or the time is exceeded."""
         self._left -= size
         if self._left < 0:
             raise UploadError("too_big", f"The conversations have more than {self._most:,} bytes.")
@@ -71,14 +71,14 @@ class Allowance:
 
 
 class _Sparing:
-    """A file that gives no more at once than a list of files may have."""
+    """A file that returns no more bytes at once than an archive's directory may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 
     def read(self, size: int = -1) -> bytes:
-        # Whatever an archive says of its list, and wherever it says so: it is read at once.
+        # Whatever an archive claims about its directory, it is read with one call.
         found = self._file.read(MOST_LISTING + 1 if size < 0 else min(size, MOST_LISTING + 1))
         if len(found) > MOST_LISTING or size > MOST_LISTING:
             raise UploadError("too_many", "The archive has too many files in it.")
@@ -86,7 +86,7 @@ class _Sparing:
 
 
 def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
-    """Yield each JSON object of a file, an archive or a packed file; raises UploadError."""
+    """Yield each JSON object of a file, an archive or a compressed file; raises UploadError."""
     allowance = Allowance(most)
     try:
         for found in _read_objects(file, allowance, most_each):
@@ -135,7 +135,7 @@ def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
 
 
 def _split_values(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Yield the objects of JSON lines, or of whatever else holds objects."""
+    """Yield the objects of JSON lines, or of any other text that contains objects."""
     first = next(portions, b"")
     line = first.lstrip()[: first.find(b"\n") + 1 or None].strip()
     read = _split_lines if line.startswith(b"{") and line.endswith(b"}") else _split_braces
@@ -151,7 +151,7 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _split_lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Yield each line, so that a bad one spoils no other."""
+    """Yield each line, so that a malformed one does not affect the others."""
     held = bytearray()
     for portion in portions:
         held += portion
@@ -165,9 +165,9 @@ def _split_lines(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
 
 
 def _split_braces(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
-    """Yield each outermost object, found by its braces; what is outside of objects is passed over.
+    """Yield each outermost object, found by its braces; text outside of objects is skipped.
 
-    A run of texts is one match: nothing that is written inside of them takes a step here.
+    A run of strings is one match, so nothing written inside them costs a step.
     """
     held, at, depth, is_text = bytearray(), 0, 0, False
     for portion in portions:
@@ -201,6 +201,6 @@ def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
 
 
 def _demand_size(size: int, most: int) -> None:
-    """Refuse what is too much even if most of it is files."""
+    """Raise UploadError for an object that is too large even if most of it is files."""
     if size > most * WITH_FILES:
         raise UploadError("too_big", f"One conversation has more than {most:,} bytes.")

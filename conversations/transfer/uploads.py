@@ -1,4 +1,4 @@
-"""An uploaded file imported: each conversation in a transaction of its own, and a report of all."""
+"""Importing an uploaded file: each conversation in its own transaction, and a report of all."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from conversations.transfer.recordings import (
 )
 from conversations.transfer.unpacking import UploadError, read_objects
 
-#: Conversations of one file, and of them those that are named in the report.
+#: Conversations of one file, and how many of them the report names.
 MOST, NAMED = 5_000, 200
-#: One conversation may have this part of what all may have: unpacked, it takes many times as much.
+#: The part of the limit that one conversation may use: parsed, it takes many times as much.
 PART = 20
 _lock = Lock()
 #: Users whose upload this process is reading.
@@ -33,12 +33,12 @@ _reading: set[int] = set()
 
 @dataclass(slots=True)
 class Report:
-    """What became of a file's conversations; `stopped` says why it was not read to its end."""
+    """The result for a file's conversations; `stopped` says why reading ended early."""
 
     imported: int = 0
     again: int = 0
     refused: int = 0
-    #: (public id, title) of the first ones imported; (name, reason) of the first refused.
+    #: (public id, title) of the first ones imported; (name, reason) of the first ones refused.
     new: list[tuple[UUID, str]] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
     stopped: str = ""
@@ -57,7 +57,7 @@ def import_upload(*, user: User, file: IO[bytes], size: int, model: str) -> Repo
 
 @contextmanager
 def _hold_upload(user_id: int) -> Iterator[None]:
-    """Read one upload of a user at a time; raises UploadError for the second."""
+    """Hold the only upload slot of a user; raises UploadError when it is taken."""
     with _lock:
         if user_id in _reading:
             raise UploadError("busy", "Your last upload is still being read; wait for its end.")
@@ -108,7 +108,7 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
 
 
 def _name(found: dict[str, Any]) -> str:
-    """Name a conversation as its export does."""
+    """Return the name of a conversation in its export."""
     names = (found.get(key) for key in ("title", "name", "id", "uuid"))
     return next(
         (clean_text(name)[:80] for name in names if isinstance(name, str) and name.strip()), ""

@@ -1,1 +1,1 @@
-"""Pages and the posts of their forms, one module a page."""
+"""The pages and the posts of their forms, one module for each page."""

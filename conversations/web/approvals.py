@@ -23,7 +23,7 @@ _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 @login_required
 @require_POST
 def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Take a person's decision; the turn goes on when it was the last one."""
+    """Store a decision; the turn is resumed after the last one."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     form = DecisionForm(request.POST)

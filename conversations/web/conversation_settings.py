@@ -19,7 +19,7 @@ from conversations.web.responses import get_user
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Show the settings, or take new ones; errors stand at their fields."""
+    """Show the settings or store new ones, with errors at their fields."""
     conversation = get_conversation(get_user(request), public_id)
     form = ConversationForm(conversation, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():

@@ -1,8 +1,9 @@
-"""What a load balancer asks: whether the process lives, and whether it can serve requests.
+"""Health checks for a load balancer: whether the process lives, and whether it can serve requests.
 
-`live` touches nothing. `ready` asks the database in one thread of its own and answers within three
-seconds whatever that does: a server that hangs holds this thread alone, and whoever asks meanwhile
-waits for the same look. Redis carries hints only, so without it the site is slower, not unready.
+`live` touches nothing. `ready` queries the database in a single thread and answers within three
+seconds whatever the database does: a hanging server blocks this thread only, and requests that come
+meanwhile wait for the same check. Redis carries hints only, so without it the site is slower, not
+unready.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from conversations.budgets.reconciliation import has_drift
 from conversations.operations.db_damage import demand_undamaged
 
 logger = logging.getLogger("agentweb.views")
-#: Seconds a look may take, and those that Redis has of them.
+#: Seconds that a check may take, and Redis' share of them.
 LOOK_SECONDS, REDIS_SECONDS = 2.5, 1.0
 NO_ANSWER = "The database does not answer."
 NO_REDIS = "Redis does not answer: answers come with a delay until it is back."
@@ -35,14 +36,14 @@ def live(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Return whether requests can be served: 503 while the database does not answer."""
+    """Report whether requests can be served: 503 while the database does not answer."""
     try:
         words = _look.begin().result(LOOK_SECONDS)
     except TimeoutError:
         logger.warning("not ready: the database did not answer in %s seconds", LOOK_SECONDS)
         return HttpResponse(NO_ANSWER, content_type="text/plain", status=503)
     except (DatabaseError, InterfaceError) as error:
-        # What a driver says may name hosts and users: that is for the log.
+        # The text of a driver may name hosts and users: it belongs in the log.
         logger.warning("not ready: %s", error)
         return HttpResponse(NO_ANSWER, content_type="text/plain", status=503)
     if words:
@@ -51,7 +52,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 class _HealthCheck:
-    """One look at a time, shared by all who ask while it goes on."""
+    """Runs one check at a time, shared by all requests that come meanwhile."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="health")
@@ -76,7 +77,7 @@ def _run_check() -> tuple[str, ...]:
 
 
 def list_problems() -> tuple[str, ...]:
-    """Name what is wrong though requests can be served; raises when they cannot."""
+    """Return what is wrong although requests can be served; raises when they cannot."""
     demand_undamaged()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -87,7 +88,7 @@ def list_problems() -> tuple[str, ...]:
 
 
 def has_redis(url: str) -> bool:
-    """Return whether the server answers, within a second."""
+    """Return whether the server answers within a second."""
     limits = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
     try:
         with redis.Redis.from_url(url, **limits) as one:

@@ -1,7 +1,7 @@
-"""The doors: the log-in page, and the log-in that comes to a page whose session is over.
+"""Logging in: the page, and the dialog on a page whose session has ended.
 
-The admin's log-in is the same view with its own form (agentweb/admin_site.py). Where attempts must
-wait, each of them answers 429 with how long.
+The admin's log-in is the same view with its own form (agentweb/admin_site.py). Throttled attempts
+get a 429 that says how long to wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Answer = TypeVar("_Answer", bound=HttpResponse)
 
 
 def set_throttle_status(response: _Answer) -> _Answer:
-    """Return the page of a log-in its status, once attempts must wait."""
+    """Set status 429 on the response of a throttled log-in, and return it."""
     form = (getattr(response, "context_data", None) or {}).get("form")
     if isinstance(form, CountedForm) and form.wait:
         response.status_code = 429
@@ -27,7 +27,7 @@ def set_throttle_status(response: _Answer) -> _Answer:
 
 
 def answer_throttled(request: HttpRequest, seconds: int) -> HttpResponse:
-    """Answer an attempt that must wait on a page of its own."""
+    """Answer a throttled attempt with a page of its own."""
     response = render(request, "429.html", {"words": describe_wait(seconds)}, status=429)
     response.headers["Retry-After"] = str(seconds)
     return response
@@ -43,7 +43,7 @@ class LogIn(LoginView):
 
 
 class LogInAgain(LogIn):
-    """A log-in without leaving the page; who is logged in already only gets a new token."""
+    """A log-in without leaving the page; someone already logged in only gets a new token."""
 
     redirect_authenticated_user = False
     template_name = "registration/again.html"

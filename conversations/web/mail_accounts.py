@@ -1,4 +1,4 @@
-"""The page of a person's mail accounts: added when the connection works, changed, removed."""
+"""The page of a person's mail accounts: added once the connection works, changed, removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tools.framework.errors import ToolError
 from tools.mail.accounts import Account
 from tools.mail.trial import try_account
 
-#: Seconds a person waits for both servers, each.
+#: Seconds to wait for each of the two servers.
 PATIENCE = 15.0
 
 
@@ -57,7 +57,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("secret")
 @require_POST
 def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
-    """Change an account's name, usual folder or secret, if it works then."""
+    """Change an account's name, usual folder or secret, if the connection works with it."""
     owner = get_user(request).pk
     form = ChangeMailForm(request.POST, auto_id=f"id_{account_id}_%s")
     present = read_mail_account(owner, account_id)

@@ -1,7 +1,7 @@
-"""What the pages of this package share: the list at the side, and what they answer to a form.
+"""What most pages share: the sidebar, notices, and the response to a form.
 
-A form of a page gets the page back, with a notice. A form of htmx gets the parts that changed, or
-is sent on when the page it stood on is no more what it was.
+A plain form gets the page back, with a notice. A form of htmx gets the parts that changed, or a
+redirect when the page it was on is not there any more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def build_page_context(request: HttpRequest) -> dict[str, object]:
 
 
 def find_current(request: HttpRequest) -> Conversation | None:
-    """Return the conversation whose chat the request came from, if it is still to be seen."""
+    """Return the conversation whose chat the request came from, if the user may still see it."""
     match = _CHAT.fullmatch(_came_from(request))
     try:
         return get_conversation(get_user(request), UUID(match[1])) if match else None
@@ -45,7 +45,7 @@ def find_current(request: HttpRequest) -> Conversation | None:
 
 @contextmanager
 def not_found_if_erased() -> Iterator[None]:
-    """Answer that a conversation is not found when it was erased since it was looked up."""
+    """Raise Http404 when the conversation was erased since it was looked up."""
     try:
         yield
     except ObjectDoesNotExist as error:
@@ -53,14 +53,14 @@ def not_found_if_erased() -> Iterator[None]:
 
 
 def add_notice(request: HttpRequest, text: str, *, undo: str = "") -> None:
-    """Say on the next page what was done; `undo` is the address that takes it back."""
+    """Show a text on the next page; `undo` is the address that reverses what was done."""
     messages.success(request, text, extra_tags=undo)
 
 
 def answer_change(
     request: HttpRequest, conversation: Conversation, *, gone: bool = False
 ) -> HttpResponse:
-    """Answer a form that changed the conversation; `gone`: it is no more among the others."""
+    """Respond to a form that changed the conversation; `gone`: it left the list it was in."""
     path = _came_from(request)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(
@@ -69,7 +69,7 @@ def answer_change(
         )
     chat = reverse("chat", args=[conversation.public_id])
     if gone and path.startswith(chat):
-        # Its own pages are gone too: there is nothing to show again.
+        # Its own pages are gone too.
         return _sent_on(reverse("new_chat" if path == chat else "list"))
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return _sent_on("")
@@ -91,7 +91,7 @@ def _came_from(request: HttpRequest) -> str:
 
 
 def _next(request: HttpRequest) -> str:
-    """Return the page the form stood on, if it is one of ours."""
+    """Return the address of the form's page, if it is one of this site."""
     wanted = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
     return wanted if is_ours and wanted.startswith("/") else ""

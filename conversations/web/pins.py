@@ -1,4 +1,4 @@
-"""The buttons that keep originals in full: pin, unpin, send in full next time, take back."""
+"""The buttons of originals and changes: pin, unpin, restore, undo."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from conversations.web.responses import get_user
 @login_required
 @require_POST
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Keep one original in full from now on; what was reduced is put back."""
+    """Pin one original; what was removed of it is restored."""
     return answer_original_change(request, public_id, pin_originals, PinState("", is_pinned=True))
 
 
 @login_required
 @require_POST
 def unpin(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Let the next reductions take an original again."""
+    """Unpin an original, so that the next reduction may take it."""
     return answer_original_change(request, public_id, unpin_originals, PinState(""))
 
 
 @login_required
 @require_POST
 def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    """Keep everything in full that a reduction took."""
+    """Pin and restore everything that a transformation removed."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     names = list_removed(conversation, get_transformation(conversation, seq))
@@ -49,7 +49,7 @@ def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 @login_required
 @require_POST
 def undo(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    """Take a change by hand back."""
+    """Undo a person's change."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     if not is_manual(get_transformation(conversation, seq)):

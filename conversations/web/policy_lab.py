@@ -1,4 +1,4 @@
-"""The policy lab of a conversation: what would another policy have done?"""
+"""The policy lab of a conversation: what another policy would have done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Show the trial of the conversation, or begin one."""
+    """Show the trial of the conversation, or start one."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     problem = ""
@@ -42,9 +42,9 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def start_trial(user_id: int, conversation: Conversation) -> str:
-    """Begin a trial; return what stands against it, "" when it runs."""
+    """Start a trial; return why it cannot be started, "" when it runs."""
     try:
-        # Before anything is built: many requests at once must not each hold a long conversation.
+        # Checked first, so that many requests at once do not each load a long conversation.
         trials.admit(user_id, count_bytes(conversation))
         subject = build_subject(conversation)
         trials.start(user_id, conversation.pk, conversation.head, subject)
@@ -54,7 +54,7 @@ def start_trial(user_id: int, conversation: Conversation) -> str:
 
 
 def build_context(user_id: int, conversation: Conversation) -> dict[str, Any]:
-    """Return what the page shows of the person's trial."""
+    """Return the template context of the person's trial."""
     trial = trials.of(user_id, conversation.pk)
     if trial is None:
         return {"conversation": conversation, "trial": None}
@@ -72,7 +72,7 @@ def build_context(user_id: int, conversation: Conversation) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`is_part` marks a share of the row above; `best` are the indexes of the cheapest cells."""
+    """One row; `is_part`: a share of the row above; `best`: indexes of the cheapest cells."""
 
     name: str
     cells: tuple[str, ...]
@@ -81,7 +81,7 @@ class Row:
 
 
 def compare_reports(reports: Sequence[Report]) -> list[Row]:
-    """Put the reports side by side."""
+    """Return the reports side by side, one column each."""
     if not reports:
         return []
     kinds = sorted({kind for report in reports for kind in report.applied})

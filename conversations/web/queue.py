@@ -1,6 +1,6 @@
-"""The posts of messages that wait: send the first one now, take one back.
+"""The posts of queued messages: send the first one now, take one back.
 
-What changed comes by the socket, to this tab as to all others.
+The change arrives by the socket, in this tab as in all others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from conversations.web import responses
 @login_required
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Send the first waiting message; where none waits any more nothing happens."""
+    """Send the first queued message; nothing happens if there is none."""
     conversation = get_conversation(responses.get_user(request), public_id)
     try:
         turn = send_next(conversation=conversation)
@@ -39,7 +39,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
-    """Take a waiting message back; the page puts its text into the box, if that is wanted."""
+    """Take a queued message back; the page may put its text into the composer."""
     conversation = get_conversation(responses.get_user(request), public_id)
     if not take_back(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."

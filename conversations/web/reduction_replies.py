@@ -1,7 +1,7 @@
-"""How a person's change of the context is answered: the marker in every tab, or a clear refusal.
+"""Responses to manual changes: the marker in every tab, or a refusal.
 
-With htmx the answer is the button in its new state; the marker of what changed comes by the socket,
-to this tab as to all others. Without, the page comes back.
+With htmx the response is the button in its new state; the marker arrives by the socket, in this tab
+as in all others. Without htmx the page is shown again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from conversations.web.responses import get_user
 if TYPE_CHECKING:
     from conversations.models import Conversation, Transformation
 
-#: Where a refusal is shown: the chat has one of these, the inspector the other.
+#: Where a refusal is shown: the chat has the first element, the inspector the second.
 PLACES = "#composer-error, #hand-error"
 Act = Callable[[], "Transformation | None"]
 
 
 def publish_change(conversation: Conversation, change: Transformation | None) -> None:
-    """Show a change in every tab."""
+    """Publish a change to every tab."""
     if change is not None and change.turn is not None:
         async_to_sync(announce)(conversation.pk, TurnClosed(change.turn.number))
 
@@ -45,7 +45,7 @@ def answer_change(
     keep: PinState | None = None,
     part: str = "kept",
 ) -> HttpResponse:
-    """Do it, tell every tab, and give the button in its new state or the page."""
+    """Make the change, publish it, and return the button in its new state or the page."""
     try:
         publish_change(conversation, act())
     except ManualChangeError as error:
@@ -63,7 +63,7 @@ def answer_original_change(
     keep: PinState,
     part: str = "kept",
 ) -> HttpResponse:
-    """Do it with the original that the form names; `keep` is how its button stands then."""
+    """Change the original that the form names; `keep` is the button's state afterwards."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     name = request.POST.get("id", "")
@@ -74,7 +74,7 @@ def answer_original_change(
 def refuse_change(
     request: HttpRequest, conversation: Conversation, error: ManualChangeError
 ) -> HttpResponse:
-    """Say why it was not done."""
+    """Return the refusal: 409 when the conversation moved on, else 400."""
     status = 409 if error.code in ("busy", "moved", "asking") else 400
     if not request.htmx:  # type: ignore[attr-defined]
         context = {
@@ -90,7 +90,7 @@ def refuse_change(
 
 
 def read_next_page(request: HttpRequest, conversation: Conversation) -> str:
-    """Return the page the form stood on, if it is one of ours."""
+    """Return the address of the form's page, if it is one of this site."""
     wanted = request.POST.get("next", "")
     if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) and wanted.startswith("/"):
         return wanted

@@ -1,7 +1,7 @@
-"""Reducing by hand: the preview and its confirmation, leaving out, a summary and its words.
+"""Manual reductions: preview and confirm, exclude and include, request and edit a summary.
 
-A confirmation carries the digest of the body that was shown; when anything else would come of it,
-it is refused with the new preview.
+A confirmation carries the digest of the previewed body; when the change would make another body, it
+is refused with the new preview.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Show what one choice would do; a post does exactly what was shown."""
+    """Preview one choice; a POST makes exactly the previewed change."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     wanted = request.POST.get("want") or request.GET.get("want", "")
@@ -78,14 +78,14 @@ def _page(
 @login_required
 @require_POST
 def ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Ask the model for a summary; asked twice, it is asked once."""
+    """Ask the model for a summary; a repeated post asks once."""
     return _asked(request, public_id, 0)
 
 
 @login_required
 @require_POST
 def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    """Ask the model for other words of a summary, over the same messages."""
+    """Ask the model for another wording of a summary, over the same messages."""
     return _asked(request, public_id, seq)
 
 
@@ -106,7 +106,7 @@ def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
 @login_required
 @require_POST
 def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Drop the words that were proposed; nothing is applied."""
+    """Discard the proposed summary."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     proposals.discard_proposal(conversation_id=conversation.pk)
@@ -121,7 +121,7 @@ def _to_summary(conversation: Conversation) -> HttpResponse:
 @login_required
 @require_POST
 def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Leave one original out of what is sent."""
+    """Exclude one original from requests."""
     keep = PinState("", is_left_out=True)
     return answer_original_change(
         request, public_id, manual_changes.exclude_originals, keep, part="left_out"
@@ -131,7 +131,7 @@ def exclude(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Send again what was left out."""
+    """Include an excluded original again."""
     return answer_original_change(
         request, public_id, manual_changes.include_originals, PinState(""), part="left_out"
     )
@@ -140,7 +140,7 @@ def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    """Put a person's words in a summary."""
+    """Store a person's wording of a summary."""
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
@@ -149,7 +149,7 @@ def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
             conversation_id=conversation.pk, actor_id=user.pk, seq=seq, text=text
         )
     except ManualChangeError as error:
-        # The words that were not taken are still in their field.
+        # Show the refused text in its field again.
         context = {
             "conversation": conversation,
             "reduction": read_reduction(conversation, seq),

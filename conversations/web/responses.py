@@ -1,4 +1,4 @@
-"""What views share: the person who asks, the way back, a refusal in words."""
+"""What views share: the user, the response to a post, the refusal of a post."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def get_user(request: HttpRequest) -> User:
-    """Return the logged-in user of a view that requires one."""
+    """Return the user of a view that requires a log-in."""
     user = request.user
     assert not isinstance(user, AnonymousUser)  # noqa: S101
     return user
@@ -23,7 +23,7 @@ def get_user(request: HttpRequest) -> User:
 def answer_post(
     request: HttpRequest, conversation: Conversation, trigger: str = ""
 ) -> HttpResponse:
-    """Answer a post whose effect comes by the socket; without a script the page comes back."""
+    """Respond to a post whose effect arrives by the socket; without htmx redirect to the chat."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat", conversation.public_id)
     response = render(request, "conversations/_partials/sent.html", {"conversation": conversation})
@@ -35,7 +35,7 @@ def answer_post(
 def refuse_post(
     request: HttpRequest, conversation: Conversation, text: str, status: int = 400
 ) -> HttpResponse:
-    """Say why a post was not done: where its form shows errors, or on a page."""
+    """Say why a post was refused: where its form shows errors, or on a page."""
     page = "_partials/send_error" if request.htmx else "refused"  # type: ignore[attr-defined]
     context = {
         "conversation": conversation,

@@ -1,6 +1,6 @@
-"""The pages of a person's own settings: how pages look, how the chat acts, keys, the account.
+"""A person's settings: appearance, chat, shortcuts, context policy, account.
 
-What is chosen is stored with the person and rendered by the server, so no page flashes and every
+Preferences are stored with the person and rendered by the server, so no page flickers and every
 device is the same.
 """
 
@@ -56,7 +56,7 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def context(request: HttpRequest) -> HttpResponse:
-    """Show the person's context policy as it counts, and what a chat may choose of it."""
+    """Show the person's effective context policy, and what a chat may choose of it."""
     found, problem = list_numbers_or_problem(get_user(request))
     shown = build_page_context(request) | {"tab": "context", "numbers": found, "problem": problem}
     return render(request, "conversations/settings/context.html", shown)
@@ -79,7 +79,7 @@ def _page(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpRe
 
 
 class Account(PasswordChangeView):
-    """The password, and what a new one does to the other sessions."""
+    """The password page; a new password ends the other sessions."""
 
     http_method_names = ["get", "head", "post"]
     template_name = "conversations/settings/account.html"
@@ -107,7 +107,7 @@ class Account(PasswordChangeView):
 @login_required
 @require_POST
 def log_out_elsewhere(request: HttpRequest) -> HttpResponse:
-    """End every session of the person but this one; sockets of the others close by themselves."""
+    """End all other sessions of the person; their sockets are closed by the session check."""
     user = end_sessions(user_id=get_user(request).pk)
     update_session_auth_hash(request, user)
     add_notice(request, _("Other devices are logged out."))

@@ -1,8 +1,8 @@
-"""First run: a one-time link in which the first administrator is created.
+"""First run: a one-time link to create the first administrator.
 
-The token lies in the data folder, readable by its owner only, and goes with its use; once there is
-an administrator the page is not found, whatever the token. Wrong tokens are counted like wrong
-passwords.
+The token is a file in the data folder, readable by its owner only, and is deleted when it is used.
+Once there is an administrator the page is a 404, whatever the token. Wrong tokens are counted like
+wrong passwords.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _path() -> Path:
 
 
 def read_setup_token() -> str | None:
-    """Return the token of the set-up link, made at the start; None once it is not needed."""
+    """Return the setup link's token, creating it if needed; None if there is an administrator."""
     if has_administrator():
         _path().unlink(missing_ok=True)
         return None
@@ -46,7 +46,7 @@ def _read() -> str:
 
 
 def _write() -> str:
-    """Write a new token to a file of its owner, whole or not at all."""
+    """Write a new token to a private file, atomically."""
     token = secrets.token_urlsafe(24)
     handle, name = tempfile.mkstemp(dir=settings.DATA_DIR)
     with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -56,7 +56,7 @@ def _write() -> str:
 
 
 def _is_used_up() -> bool:
-    """Take the token away; of two posts at once only one finds it."""
+    """Delete the token; of two concurrent posts only one finds it."""
     try:
         _path().unlink()
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _is_used_up() -> bool:
 
 @sensitive_post_parameters()
 def page(request: HttpRequest, token: str) -> HttpResponse:
-    # Read, never made here: a token made beside a post could be used up by that same post's twin.
+    # Only read here: a token created by one post could be used up by its own twin.
     known = "" if has_administrator() else _read()
     if not known:
         raise Http404("no such page")

@@ -1,7 +1,7 @@
-"""Answers that are made while they are sent, a few at a time for each person.
+"""Downloads that are produced while they are sent, a few at a time for each person.
 
-Each holds a thread and the database while it is written, so one person's downloads are bounded in
-every process; others are not held up.
+Each one holds a thread and a database connection, so one person's downloads are limited in every
+process and do not delay others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 
 #: Bytes that are collected before they are sent.
 PIECE = 32_768
-#: Downloads of one person that a process makes at the same time.
+#: Concurrent downloads of one person in a process.
 MOST_AT_ONCE = 3
 
 _lock = Lock()
@@ -27,7 +27,7 @@ _running: Counter[int] = Counter()
 
 
 class TooManyDownloads(Exception):
-    """More began at the very same moment than a person may have: this one is broken off."""
+    """More downloads started at the same moment than a person may have: this one is aborted."""
 
     code = "too_many_downloads"
 
@@ -35,7 +35,7 @@ class TooManyDownloads(Exception):
 def stream_download(
     request: HttpRequest, pieces: Iterator[bytes], name: str, content_type: str
 ) -> HttpResponseBase:
-    """Send pieces as a file to keep, never as a page of this site; 429 when too many are sent."""
+    """Send pieces as an attachment; 429 when the person has too many downloads."""
     key = request.user.pk or 0
     if _running[key] >= MOST_AT_ONCE:
         words = _("Other downloads of yours are still on their way. Try again when they are done.")
@@ -49,7 +49,7 @@ def stream_download(
 
 
 def _hold_slot(key: int, lumps: Iterator[bytes]) -> Iterator[bytes]:
-    """Hold one of a person's places from the first piece to the last, or until nobody reads on."""
+    """Hold one of a person's download slots until all is sent or the client is gone."""
     with _lock:
         if _running[key] >= MOST_AT_ONCE:
             raise TooManyDownloads

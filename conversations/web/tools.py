@@ -1,4 +1,4 @@
-"""The page of a conversation's tools: what the agent can use there, and what is switched off."""
+"""The page of a conversation's tools: which the agent can use, and which are switched off."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from conversations.web.responses import get_user
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Show the tools, or switch those that were shown on and off."""
+    """Show the tools, or switch the shown ones on and off."""
     conversation = get_conversation(get_user(request), public_id)
     rows, search = list_tools(conversation), read_search_choice(conversation)
     if request.method == "POST":
-        # Only what the page offered, so that what came meanwhile is not switched off unseen.
+        # Only those the page showed, so that a tool added meanwhile is not switched off unseen.
         shown = {row.name for row in rows if row.can_switch} & {*request.POST.getlist("shown")}
         on = shown & {*request.POST.getlist("on")}
         switch_tools(conversation_id=conversation.pk, on=on, off=shown - on)

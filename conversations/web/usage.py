@@ -1,4 +1,4 @@
-"""My usage: what my calls have cost, what I may still spend, and the same as a file.
+"""My usage: what my calls have cost, what I may still spend, and the calls as CSV.
 
 The figures are those of the ledger; staff see the same page of a person in the admin.
 """
@@ -47,7 +47,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def calls(request: HttpRequest) -> HttpResponseBase:
-    """Return the calls of the span as CSV, written while it is read."""
+    """Send the calls of the span as CSV, streamed."""
     span = read_span(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"
     lines = csv_lines(statement(get_user(request), span))
@@ -57,10 +57,10 @@ def calls(request: HttpRequest) -> HttpResponseBase:
 @login_required
 @require_safe
 def notices(request: HttpRequest) -> HttpResponse:
-    """Return what a page says of budgets, or nothing when it says so (`seen`) already.
+    """Return the budget notices of a page, or 204 when it shows them (`seen`) already.
 
-    Pages that say something ask now and then: what is granted, changed or begun anew in another
-    process comes so to them.
+    Pages with notices poll this, so that changes made in other processes and new budget windows
+    reach them.
     """
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("usage")
@@ -73,7 +73,7 @@ def notices(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def put_away(request: HttpRequest) -> HttpResponse:
-    """Put a notice away, in every tab."""
+    """Dismiss a notice in every tab."""
     user = get_user(request)
     put_notice_away(user_id=user.pk, name=request.POST.get("notice", ""))
     async_to_sync(tell_spending)(user.pk)
@@ -85,7 +85,7 @@ def put_away(request: HttpRequest) -> HttpResponse:
 
 
 def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
-    """Return what the page that asks says: that of a conversation, else of a new one."""
+    """Return the notices of the page: those of its conversation, or of a new one."""
     user, name = get_user(request), request.GET.get("chat", "")
     away = preferences(user.preferences)
     if not name:
@@ -111,7 +111,7 @@ def read_span(request: HttpRequest) -> days.Span:
 
 
 def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
-    """Return what a page about a person's spending shows."""
+    """Return the template context about a person's spending."""
     usage = usage_of(user, span, is_named=is_named)
     return {
         "span": span,

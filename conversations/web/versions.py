@@ -1,7 +1,7 @@
-"""The posts that make or choose versions: answer again, edit, show another one, go on, fork.
+"""The posts about versions: answer again, edit, show another version, continue, fork.
 
-With htmx the answer is empty: the turn and the path it lies on come by the socket, to this tab as
-to all others. Without, the page comes back at the turn.
+With htmx the response is empty: the turn and its path arrive by the socket, in this tab as in all
+others. Without htmx the page is shown again at the turn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Act = Callable[[], "Turn"]
 @login_required
 @require_POST
 def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
-    """Answer the prompt of a turn once more, whether it ended well or not."""
+    """Answer the prompt of a turn once more, however it ended."""
     turn = get_turn(get_user(request), public_id, number)
     form = VersionForm(request.POST)
     if not form.is_valid():
@@ -49,7 +49,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @login_required
 @require_POST
 def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
-    """Let the cut answer of the last turn go on."""
+    """Continue the cut answer of the last turn."""
     turn = get_turn(get_user(request), public_id, number)
     return _done(request, turn, lambda: continue_turn(turn=turn))
 
@@ -57,7 +57,7 @@ def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
-    """Return the form for other words, in place or as a page; send them as a new version."""
+    """Show the editor of a prompt, in place or as a page; a POST sends it as a new version."""
     turn = get_turn(get_user(request), public_id, number)
     found = read_editable_prompt(turn)
     if found is None:
@@ -84,7 +84,7 @@ def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @login_required
 @require_POST
 def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
-    """Go on from a turn in a new conversation."""
+    """Fork: continue from a turn in a new conversation."""
     turn = get_turn(get_user(request), public_id, number)
     try:
         copy = fork_conversation(turn=turn)
@@ -98,7 +98,7 @@ def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 
 
 def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) -> HttpResponse:
-    """Make or choose a version and tell every tab; `goal` is where the reader wants to be."""
+    """Make or choose a version and publish it; `goal` is the turn the reader wants to see."""
     conversation = turn.conversation
     try:
         found = act()
@@ -117,7 +117,7 @@ def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) 
 
 
 def _address(turn: Turn) -> str:
-    """Return the page of a turn, at its prompt."""
+    """Return the address of a turn's prompt in the chat."""
     chat = reverse("chat", args=[turn.conversation.public_id])
     prompt = turn.messages.filter(kind="prompt").values_list("seq", flat=True).first()
     return f"{chat}?m={prompt}#m-{prompt}" if prompt else chat

@@ -1,8 +1,8 @@
-"""A conversation to take along, in pieces as they are read: nothing is held whole in memory.
+"""Exports of a conversation, yielded in pieces as they are read; nothing is held in memory.
 
-Three forms: a record, which an import reads back; Markdown, for other programs and for reading as
-text; a page that stands alone. Context events (what was reduced, and how) come along if they are
-wanted. The trash is not exported.
+Three formats: a record, which an import reads back; Markdown, for other programs and for reading as
+text; a self-contained HTML page. Context events (what was reduced, and how) are included on
+request. The trash is not exported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FORMS = {
 
 
 def list_exported(user: User) -> Iterator[Conversation]:
-    """Yield the user's conversations, the first one first."""
+    """Yield the user's conversations, oldest first."""
     keys = list(list_owned(user).order_by("created_at", "pk").values_list("pk", flat=True))
     for key in keys:
         found = list_owned(user).filter(pk=key).first()
@@ -44,6 +44,6 @@ def list_exported(user: User) -> Iterator[Conversation]:
 
 
 def name_file(conversation: Conversation, form: str) -> str:
-    """Name a file after the title; the id keeps two of one title apart."""
+    """Return a file name made from the title; the id keeps equal titles apart."""
     words = slugify(conversation.title, allow_unicode=True)[:60].strip("-_") or "conversation"
     return f"{words}-{str(conversation.public_id)[:8]}.{form}"

@@ -1,7 +1,7 @@
-"""A conversation as Markdown: what was said, and the tools with their whole results, in order.
+"""A conversation as Markdown: messages, and tool calls with their full results, in order.
 
-Of a conversation with versions that is the shown path; the record has them all.
-Thinking is left out. What a tool got and gave stands in fences that nothing inside them can close.
+Of a conversation with versions only the shown path is written; the record has all. Thinking is left
+out. Tool inputs and results are in fences that nothing inside them can close.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A conversation as a page that stands alone: the transcript's own renderer, no script, no request.
+"""A conversation as a self-contained HTML page, rendered like the transcript.
 
-Of a conversation with versions it is the shown path; the record has them all.
-
-Its own policy forbids both, should the renderer ever let something through. Long tool results are
-cut as on the site; the record holds them whole.
+Of a conversation with versions only the shown path is written; the record has all. The page has no
+script and makes no request; its own content security policy forbids both, should the renderer ever
+let something through. Long tool results are cut as on the site; the record has them in full.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def write_page(conversation: Conversation, *, with_events: bool = False) -> Iter
 
 
 def _embed_files(conversation: Conversation, turn: Turn) -> Turn:
-    """Put the images in the page itself; what cannot be shown in it is named."""
+    """Embed images in the page; other files are named."""
     ids = [file.id for file in turn.files if file.is_image and file.id]
     data = data_urls(conversation, ids)
     files = (replace(file, url=data.get(file.id, "")) if file.id else file for file in turn.files)

@@ -1,9 +1,9 @@
 """A conversation as one JSON line: the record that an import reads.
 
 `messages` are those of the shown path, their content as the wire text that is sent, with the data
-of files in it. The other versions stand apart, as `branches`, each message with its parent: a
-record is one conversation and not a tree, and **an import reads `messages` alone**, so what is
-imported again has no versions.
+of files in it. Other versions are in `branches`, each message with its parent: a record is one
+conversation and not a tree, and **an import reads `messages` alone**, so what is imported again has
+no versions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conversations.models import Conversation, Message, Transformation
 
 
 def write_record(conversation: Conversation, *, with_events: bool = False) -> Iterator[str]:
-    """Yield the line in pieces, its line break last."""
+    """Yield the line in pieces, ending with a line break."""
     head = {
         "id": str(conversation.public_id),
         "title": conversation.title,

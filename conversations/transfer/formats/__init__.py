@@ -1,7 +1,7 @@
-"""Conversations of other programs as records of ours: one file a format; here they are told apart.
+"""Exports of other programs, converted to records; one module for each format.
 
-Text is taken over, with who said it and when. Tools, thinking and images of other programs mean
-nothing here and are left out or named in a word.
+Text is converted with its author and time. Tools, thinking and images of other programs mean
+nothing here and are left out or replaced by a word.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conversations.transfer.formats import chatgpt, claude_ai
 from conversations.transfer.recordings import RecordError
 
 Record = dict[str, Any]
-#: The field by which a format is told, and what makes a record of it.
+#: The field that identifies a format, and its converter.
 FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
     ("mapping", chatgpt.convert_chatgpt),
     ("chat_messages", claude_ai.convert_claude_ai),
@@ -22,7 +22,7 @@ FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
 
 
 def convert_to_record(found: Record) -> Record:
-    """Return an exported conversation as a record; raises RecordError."""
+    """Convert an exported conversation to a record; raises RecordError."""
     for name, reader in FORMATS:
         if name in found:
             return reader(found)

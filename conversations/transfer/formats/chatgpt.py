@@ -1,4 +1,4 @@
-"""The export of ChatGPT: a tree of messages, of which the branch last shown is taken over."""
+"""ChatGPT's export: a tree of messages, of which the branch shown last is converted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROLES = ("user", "assistant")
 
 
 def convert_chatgpt(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a conversation as a record; raises RecordError."""
+    """Convert a conversation to a record; raises RecordError."""
     return {
         "id": build_record_id("chatgpt", found, "conversation_id", "id"),
         "title": found.get("title"),
@@ -27,14 +27,14 @@ def _list_texts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for message in _list_branch(found):
         author = message.get("author")
         role = author.get("role") if isinstance(author, dict) else None
-        # An answer to someone else is a call of a tool.
+        # A message to another recipient is a tool call.
         is_open = message.get("recipient") in (None, "all")
         if role in ROLES and is_open and not _is_hidden(message):
             yield str(role), _text(message.get("content"))
 
 
 def _list_branch(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Follow the parents from the last message that was shown."""
+    """Return the messages from the root to the last one shown."""
     mapping = found.get("mapping")
     if not isinstance(mapping, dict):
         raise RecordError('"mapping" must be an object')

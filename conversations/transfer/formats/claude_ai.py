@@ -1,4 +1,4 @@
-"""The export of Claude.ai: messages in a row, with blocks, and the text of what was attached."""
+"""Claude.ai's export: a list of messages with blocks, and the text of attachments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = {"human": "user", "assistant": "assistant"}
 
 
 def convert_claude_ai(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a conversation as a record; raises RecordError."""
+    """Convert a conversation to a record; raises RecordError."""
     return {
         "id": build_record_id("claude", found, "uuid"),
         "title": found.get("name"),

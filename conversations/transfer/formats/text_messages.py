@@ -1,4 +1,4 @@
-"""What the formats share: messages of plain text that our reader takes."""
+"""What the converters share: messages of plain text that the record reader accepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BEGINS = "(The conversation begins with an answer.)"
 
 
 def build_messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Make messages of (role, text); a conversation begins with its user."""
+    """Build messages of (role, text) pairs, starting with the first of the user."""
     found = [{"role": role, "content": text} for role, text in said if text.strip()]
     if not found:
         raise RecordError("is empty")
@@ -22,7 +22,7 @@ def build_messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
 
 
 def build_record_id(program: str, found: dict[str, Any], *names: str) -> str:
-    """Name a record by its id there; without one by its content, so that no two are one."""
+    """Return the id of the original, or a digest of its content when it has none."""
     values = (found.get(name) for name in names)
     own = next((value for value in values if isinstance(value, str) and value.strip()), "")
     return f"{program}:{own or wire.digest(wire.encode(found))}"
@@ -33,5 +33,5 @@ def join_texts(parts: Iterable[Any]) -> str:
 
 
 def list_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list, if it is one."""
+    """Return the objects of a list; [] for anything else."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,1 +1,1 @@
-"""The forms of pages: what comes in, checked before anything is stored."""
+"""The forms of the pages: input, validated before anything is stored."""

@@ -1,4 +1,4 @@
-"""Forms: what comes in from a page, checked before anything is stored."""
+"""The forms of the chat: a message, a decision, another version, and the first-run setup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ else:
 
 
 class IdsField(forms.Field):
-    """Ids, each in a field of its own of one name."""
+    """A list of ids, each in a hidden field with the same name."""
 
     widget = forms.MultipleHiddenInput
 
@@ -32,9 +32,9 @@ class IdsField(forms.Field):
 
 
 class PromptForm(forms.Form):
-    """A message; a missing client id gets one, which makes that send unrepeatable.
+    """A message; without a client id it gets one, and then a repeated post is a second message.
 
-    The text may be empty where files say enough; the service refuses a message without either.
+    The text may be empty when there are files; `send_prompt` refuses a message without either.
     """
 
     text = forms.CharField(strip=False, required=False)
@@ -57,7 +57,7 @@ class StartForm(PromptForm):
 
 
 class DecisionForm(forms.Form):
-    """What a person decides of one call; the digest says which arguments they were shown."""
+    """A person's decision about one call; the digest says which arguments were shown."""
 
     approval_id = forms.IntegerField(min_value=1, max_value=2**63 - 1)
     digest = forms.CharField(max_length=80)
@@ -65,13 +65,13 @@ class DecisionForm(forms.Form):
 
 
 class VersionForm(forms.Form):
-    """Another answer; without an id the next one is meant, whichever that is now."""
+    """Another answer; without a client id the next free version is meant."""
 
     client_id = forms.UUIDField(required=False)
 
 
 class EditForm(forms.Form):
-    """A message in other words; `keep` names the places of the files that stay."""
+    """Another wording of a message; `keep` has the positions of the files that stay."""
 
     text = forms.CharField(strip=False, required=False)
     client_id = forms.UUIDField(required=False)
@@ -86,7 +86,7 @@ class EditForm(forms.Form):
 
 
 def describe_error(form: forms.Form) -> str:
-    """Return the first thing that is wrong with a form."""
+    """Return the first error of a form."""
     return str(next(iter(form.errors.values()))[0])
 
 

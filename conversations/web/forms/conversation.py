@@ -1,6 +1,6 @@
-"""The form of a conversation's settings, judged as a whole as the engine will.
+"""The form of a conversation's settings, validated as a whole by the engine's rules.
 
-A number left empty is inherited and shows what it would be; an error stands at its field.
+A number left empty is inherited and shows the inherited value; errors stand at their fields.
 """
 
 from __future__ import annotations
@@ -94,18 +94,18 @@ class ConversationForm(forms.Form):
 
     @property
     def numbers(self) -> list[Any]:
-        """The fields of the policy's numbers, as bound fields."""
+        """The bound fields of the policy's numbers."""
         return [self[name] for name in POLICY_FIELDS]
 
     @property
     def has_numbers(self) -> bool:
-        """Whether a number is set or wrong, so that they are shown."""
+        """Whether a number is set or has an error, so that the section is shown open."""
         fields = [self[name] for name in POLICY_FIELDS]
         return any(is_filled(field.value()) or field.errors for field in fields)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `change_settings` takes."""
+        """The keyword arguments of `change_settings`."""
         given = self.cleaned_data
         policy = {
             name: parse_value(given[name]) for name in POLICY_FIELDS if is_filled(given[name])
@@ -125,7 +125,7 @@ class ConversationForm(forms.Form):
         return text
 
     def clean(self) -> dict[str, Any]:
-        """Judge the numbers together, as the engine will."""
+        """Validate the numbers together, as the engine does."""
         if not self.errors:
             try:
                 chosen = policy_of(self.owner.policy, self.settings["policy"])
@@ -137,7 +137,7 @@ class ConversationForm(forms.Form):
 
 
 def _with_limits(name: str, allowed: Allowed) -> str:
-    """Say what a number does, and what the owner's account allows of it."""
+    """Return the help text of a number, with the range the owner's account allows."""
     told, limits = str(_NUMBERS[name]), allowed.limits(name)
     if allowed.is_fixed(name):
         return f"{told} {_('Set for your account.')}"
@@ -148,7 +148,7 @@ def _with_limits(name: str, allowed: Allowed) -> str:
 
 
 def build_number_field(name: str, value: Any) -> forms.Field:
-    """Make the field of a number that is inherited, as `value`, while it is empty."""
+    """Build the field of a number that shows the inherited `value` while it is empty."""
     help_text = _NUMBERS.get(name, "")
     label = capfirst(name.replace("_", " "))
     if isinstance(value, bool):
@@ -170,7 +170,7 @@ def is_filled(value: Any) -> bool:
 
 
 def parse_value(value: Any) -> Any:
-    """Return a cleaned value as the policy takes it."""
+    """Convert a cleaned value for the policy."""
     match value:
         case "yes" | "no":
             return value == "yes"
@@ -181,7 +181,7 @@ def parse_value(value: Any) -> Any:
 
 
 def format_value(value: Any) -> Any:
-    """Return a stored value as the form shows it."""
+    """Convert a stored value for the form."""
     match value:
         case bool():
             return "yes" if value else "no"

@@ -1,4 +1,4 @@
-"""Forms that ask for a password: every one of them counts its attempts."""
+"""Forms that ask for a password; each of them counts its attempts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgiv
 
 
 def read_peer(request: HttpRequest) -> str:
-    """Return the address that counts: what the server says of the connection."""
+    """Return the address of the client, as the server reports the connection."""
     return str(request.META.get("REMOTE_ADDR") or "")
 
 
 def describe_wait(seconds: int) -> str:
-    """Say how long log-ins are refused."""
+    """Return how long log-ins are refused, for people."""
     minutes = -(-seconds // 60)
     wait = (
         ngettext("%(count)d second", "%(count)d seconds", seconds) % {"count": seconds}
@@ -39,12 +39,12 @@ def describe_wait(seconds: int) -> str:
 class CountedForm(forms.Form):
     """A form whose attempts are counted."""
 
-    #: Seconds until another attempt is looked at.
+    #: Seconds until another attempt is accepted.
     wait = 0
 
     @contextmanager
     def counted(self, *, peer: str, name: str) -> Iterator[None]:
-        """Count an attempt; it is taken back when the block ends without an error."""
+        """Count an attempt; it is not counted when the block ends without an error."""
         try:
             admit_log_in(peer=peer, name=name)
         except LogInThrottled as error:
@@ -66,11 +66,11 @@ class LogInForm(CountedForm, AuthenticationForm):
 
 
 class StaffLogInForm(LogInForm, AdminAuthenticationForm):
-    """The admin's own: who is not staff is told the same as who typed a wrong password."""
+    """The admin's form: people who are not staff get the same error as for a wrong password."""
 
 
 class NewPasswordForm(CountedForm, PasswordChangeForm):
-    """A new password; the old one is guessed no more often here than at the log-in."""
+    """A new password; the old one can be guessed no more often here than at the log-in."""
 
     def __init__(self, *args: Any, peer: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The forms of mail accounts. A secret is typed into them and never shown by them."""
+"""The forms of mail accounts. They take a secret and never show it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class MailAccountForm(_Named):
         return _host(self.cleaned_data.get("smtp_host") or "", is_needed=False)
 
     def account(self) -> Account:
-        """Return what was typed as an account."""
+        """Return the input as an account."""
         data = self.cleaned_data
         auth, _space, provider = data["auth"].partition(" ")
         smtp = Server(data["smtp_host"], data.get("smtp_port") or 465, data["smtp_security"])

@@ -1,4 +1,4 @@
-"""The forms of a person's preferences: each page of settings is one, with a few of the names."""
+"""The forms of a person's preferences: one for each settings page, with some of the names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.library.access import list_enabled_models
 
 
 class PreferenceForm(forms.Form):
-    """A form whose fields are named like the preferences they show and set."""
+    """A form whose fields have the names of the preferences they show and set."""
 
     def __init__(self, present: Preferences, data: Any = None) -> None:
         names = type(self).base_fields

@@ -1,4 +1,4 @@
-"""The one door of the inspector: the owner, or staff who may read content and leave a trace."""
+"""Access to the inspector: the owner, or staff who may read content, which is recorded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A conversation that may be shown now; `is_review`: to staff, who can change nothing."""
+    """A conversation that may be shown; `is_review`: to staff, who cannot change anything."""
 
     conversation: Conversation
     is_review: bool = False
 
     def address(self, name: str, *args: Any) -> str:
-        """Return the address of a page of the inspector, on the side it is read from."""
+        """Return the address of an inspector page, for the owner or for review."""
         prefix = "review_" if self.is_review else ""
         names = {"change": f"{prefix}reduction", "timeline": f"{prefix}inspect"}
         route = names.get(name, f"{prefix}inspect_{name}")
@@ -33,7 +33,7 @@ class Subject:
 
 
 def open_subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool) -> Subject:
-    """Give a conversation to its owner, or to a reviewer once the reading is recorded; else 404."""
+    """Return a conversation for its owner, or for a recorded review; raises Http404."""
     reader = get_user(request)
     if not is_review:
         return Subject(get_conversation(reader, public_id))

@@ -1,4 +1,4 @@
-"""Pages of one call, and the parts of them that are read when somebody opens them."""
+"""The pages of one call, and the parts of them that are loaded on demand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FATES = ("summary", "left out", "thinking")
 @login_required
 @require_safe
 def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
-    """One call: what was sent, block by block, and all figures."""
+    """Show one call: what was sent, block by block, and all figures."""
     seen = open_subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
     named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
@@ -46,7 +46,7 @@ def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
 def block(
     request: HttpRequest, public_id: UUID, n: int, index: int, *, is_review: bool = False
 ) -> HttpResponse:
-    """One block in full, beside its original."""
+    """Show one block in full beside its original."""
     seen = open_subject(request, public_id, f"block {index + 1} of call {n}", is_review=is_review)
     named, row, made, problem = _traced(seen, n)
     shown = None
@@ -65,7 +65,7 @@ def block(
 def gone(
     request: HttpRequest, public_id: UUID, n: int, step: int, *, is_review: bool = False
 ) -> HttpResponse:
-    """Originals that a step took from the view of a call."""
+    """Show the originals that a step removed from the view of a call."""
     seen = open_subject(request, public_id, f"what call {n} left out", is_review=is_review)
     fate = request.GET.get("fate", "")
     if fate not in FATES:
@@ -89,7 +89,7 @@ def gone(
 @login_required
 @require_safe
 def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
-    """The request as readable JSON."""
+    """Show the request as readable JSON."""
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
     named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
@@ -100,7 +100,7 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
 @login_required
 @require_safe
 def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
-    """The exact bytes of the request, to keep."""
+    """Send the exact bytes of the request as a download."""
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
     row = _row(read_call(seen.conversation, read_call_index(seen.conversation), n))
     made = rebuilt(row)
@@ -113,7 +113,7 @@ def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
 
 
 def _part(request: HttpRequest, name: str) -> str:
-    """Return the fragment, or the page around it."""
+    """Return the template of the part for htmx, else that of the page around it."""
     return f"_{name}" if request.htmx else name  # type: ignore[attr-defined]
 
 

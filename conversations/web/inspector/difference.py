@@ -1,4 +1,4 @@
-"""What changed between two calls."""
+"""The page of the difference between two calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations.web.inspector.timeline import FOLDER, parse_number
 @login_required
 @require_safe
 def compare(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
-    """Lead to the comparison of the two calls a form names; the earlier one comes first."""
+    """Redirect to the comparison of the two calls a form names, the earlier one first."""
     seen = open_subject(request, public_id, "which calls it has", is_review=is_review)
     chosen = [parse_number(request.GET.get(name)) for name in ("a", "b")]
     found = sorted(n for n in chosen if n)
@@ -34,7 +34,7 @@ def compare(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
 def diff(
     request: HttpRequest, public_id: UUID, a: int, b: int, *, is_review: bool = False
 ) -> HttpResponse:
-    """Blocks added, removed and altered between two calls."""
+    """Show blocks added, removed and altered between two calls."""
     what = f"what changed between calls {a} and {b}"
     seen = open_subject(request, public_id, what, is_review=is_review)
     found = read_call_index(seen.conversation)

@@ -1,4 +1,4 @@
-"""The inspector's first page: the timeline, the present context, the course in charts."""
+"""The inspector's first page: timeline, present context, charts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLDER = "conversations/inspector"
 
 
 def parse_number(value: str | None) -> int | None:
-    """Read a number from an address; None when it is none."""
+    """Parse a number of an address; None when it is malformed."""
     return (
         int(value) if value and value.isdecimal() and value.isascii() and len(value) < 10 else None
     )
@@ -40,7 +40,7 @@ def parse_number(value: str | None) -> int | None:
 @login_required
 @require_safe
 def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
-    """The timeline: a page, the part of it a drawer shows, or the calls before one."""
+    """Show the timeline: as a page, as the part in a drawer, or the calls before one."""
     seen = open_subject(request, public_id, "its calls, one by one", is_review=is_review)
     found = read_call_index(seen.conversation)
     is_all = request.GET.get("branches") == "all"
@@ -71,7 +71,7 @@ def _charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dict[str
 @login_required
 @require_safe
 def present(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
-    """What fills the context now, and what will be reduced next."""
+    """Show what fills the context now and what will be reduced next."""
     seen = open_subject(request, public_id, "what its context is made of", is_review=is_review)
     context = {
         "subject": seen,
@@ -86,7 +86,7 @@ def present(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
 @login_required
 @require_safe
 def kinds(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
-    """What each request was made of, as a chart."""
+    """Show what each request was made of, as a chart."""
     seen = open_subject(request, public_id, "what its requests were made of", is_review=is_review)
     found = read_call_index(seen.conversation)
     calls = [call for call in found.calls if call.is_on_path]
@@ -103,7 +103,7 @@ def kinds(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> 
 def answer(
     request: HttpRequest, public_id: UUID, seq: int, *, is_review: bool = False
 ) -> HttpResponse:
-    """Lead from an answer to the call that gave it."""
+    """Redirect from an answer to the call that returned it."""
     seen = open_subject(request, public_id, f"which call gave answer {seq}", is_review=is_review)
     n = find_call_of_answer(seen.conversation, seq)
     if n is None:
@@ -116,7 +116,7 @@ def answer(
 def change(
     request: HttpRequest, public_id: UUID, seq: int, *, is_review: bool = True
 ) -> HttpResponse:
-    """Lead a reviewer to a transformation."""
+    """Redirect a reviewer to a transformation in the admin."""
     seen = open_subject(request, public_id, f"transformation {seq}", is_review=is_review)
     key = find_change_key(seen.conversation, seq)
     if key is None:

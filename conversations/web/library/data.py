@@ -1,4 +1,4 @@
-"""My data: taken along, brought in, deleted."""
+"""The page My data: export, import, delete everything."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def render_data_page(
 @login_required
 @require_POST
 def delete(request: HttpRequest) -> HttpResponse:
-    """Erase all conversations and files of the user, who has typed their name to say so."""
+    """Erase all conversations and files of the user, who has typed their name to confirm."""
     user = get_user(request)
     if request.POST.get("name", "").strip() != user.get_username():
         return render_data_page(

@@ -1,4 +1,4 @@
-"""Conversations to take along: one in a form, or all that is one's own in one archive."""
+"""Downloads of conversations: one in a format, or all with the user's files in one archive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger("agentweb.exports")
 @login_required
 @require_safe
 def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """Return one conversation as `md`, `html` or `json`, with context events if `events=1`."""
+    """Send one conversation as `md`, `html` or `json`, with context events if `events=1`."""
     found = get_conversation(get_user(request), public_id)
     if form not in FORMS:
         raise Http404("no such form")
@@ -45,7 +45,7 @@ def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpRespon
 @login_required
 @require_safe
 def everything(request: HttpRequest) -> HttpResponseBase:
-    """Return all of the user's conversations and files as one archive."""
+    """Send all of the user's conversations and files as one archive."""
     user = get_user(request)
     with_events = request.GET.get("events") == "1"
     pieces = _zipped(_files(user, with_events))
@@ -87,7 +87,7 @@ def _account(user: User) -> bytes:
 
 
 def _read(workspace: Workspace, path: str) -> Content:
-    """Yield a file; one that went or changed since it was listed is replaced by a note."""
+    """Yield a file; one that was deleted or changed since it was listed becomes a note."""
     try:
         yield workspace.read(path)
     except (ToolError, OSError) as error:
@@ -96,7 +96,7 @@ def _read(workspace: Workspace, path: str) -> Content:
 
 
 class _Sink(io.RawIOBase):
-    """What a ZipFile writes to: it is handed on and forgotten."""
+    """The file object a ZipFile writes to; what is written is taken out and sent."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,12 +116,12 @@ class _Sink(io.RawIOBase):
 
 
 def _zipped(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
-    """Yield an archive while it is written, one file after the other."""
+    """Yield a ZIP archive while it is written, one file after the other."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:
         for name, content in files:
             member = zipfile.ZipInfo(name, _now())
-            # A member has its own packing, not the archive's.
+            # A member has its own compression setting, not the archive's.
             member.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(member, "w", force_zip64=True) as file:
                 for piece in content:

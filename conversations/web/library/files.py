@@ -1,8 +1,8 @@
-"""Files: taken before they are sent, shown to their owner alone, removed while they wait.
+"""Attachments: uploaded before they are sent, shown to their owner only, removed while unsent.
 
-What people upload is never a page of this site: only images are shown in place, everything else is
-downloaded, and no answer may run, load or embed anything. A file never changes, so a browser may
-keep it, but nothing between may.
+An upload is never a page of this site: only images are shown inline, everything else is downloaded,
+and no response may run, load or embed anything. A file never changes, so a browser may cache it,
+but no proxy may.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CAREFUL = {
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def files(request: HttpRequest) -> HttpResponse:
-    """The page of the user's files; a POST keeps one and gives it as it waits in the composer."""
+    """Show the user's files; a POST stores one and returns it as it waits in the composer."""
     if request.method == "POST":
         return _taken(request)
     page = attachments_shown.files(get_user(request), request.GET.get("after", ""))
@@ -72,7 +72,7 @@ def _refused(request: HttpRequest, text: str, status: int) -> HttpResponse:
 @login_required
 @require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
-    """Return those of the files asked for that still wait to be sent."""
+    """Return those of the requested files that are still unsent."""
     ids = []
     for text in request.GET.getlist("id")[: attachments_shown.PAGE]:
         try:
@@ -86,7 +86,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
-    """Return the bytes of one of the user's own files."""
+    """Send the bytes of one of the user's own files."""
     found = attachments_shown.attachment_for(get_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type

@@ -1,4 +1,4 @@
-"""Conversations brought in by upload: each whole or not at all, and said which."""
+"""Uploads of conversations: each is imported completely or not at all, and reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conversations.web.responses import get_user
 @login_required
 @require_POST
 def upload(request: HttpRequest) -> HttpResponse:
-    """Import the conversations of a file; what was imported before is left as it is."""
+    """Import the conversations of a file; those imported before are left as they are."""
     file = request.FILES.get("file")
     if file is None or file.file is None:
         return render_data_page(request, {"import_error": _("Choose a file first.")}, 400)

@@ -1,4 +1,4 @@
-"""What takes the most room of a conversation, where it has become too long for the model."""
+"""The page of a conversation's largest blocks, for one that became too long for the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conversations.web.responses import get_user
 @login_required
 @require_safe
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """List it: a page, or with htmx the list alone."""
+    """Show the list: as a page, or with htmx the list alone."""
     conversation = get_conversation(get_user(request), public_id)
     context = {"conversation": conversation, "rows": list_largest_blocks(conversation)}
     if request.htmx:  # type: ignore[attr-defined]

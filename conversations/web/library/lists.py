@@ -19,7 +19,7 @@ from conversations.web.responses import get_user
 @login_required
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """Show a page of the list; with htmx its rows alone, to go on with."""
+    """Show a page of the list; with htmx only its rows, to append."""
     archived = request.GET.get("archived") == "1"
     after = request.GET.get("after", "")
     rows = read_sidebar(get_user(request), find_current(request), archived=archived, after=after)

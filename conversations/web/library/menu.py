@@ -1,4 +1,4 @@
-"""What one does with a conversation as a thing: name it, pin it, put it away, throw it away."""
+"""The menu of a conversation: rename, pin, archive, delete, restore, erase."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @login_required
 @require_safe
 def menu(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Show what can be done: a page, or with htmx the content of a dialog."""
+    """Show the menu: as a page, or with htmx as the content of a dialog."""
     return _menu(request, get_conversation(get_user(request), public_id))
 
 
@@ -72,7 +72,7 @@ def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @not_found_if_erased()
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Pin it (`on=1`) or not (`on=0`)."""
+    """Pin the conversation (`on=1`) or unpin it (`on=0`)."""
     conversation = get_conversation(get_user(request), public_id)
     is_pinned = request.POST.get("on", "1") == "1"
     conversations.pin_conversation(conversation=conversation, is_pinned=is_pinned)
@@ -84,7 +84,7 @@ def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @not_found_if_erased()
 def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Archive it (`on=1`) or not (`on=0`)."""
+    """Archive the conversation (`on=1`) or put it back (`on=0`)."""
     conversation = get_conversation(get_user(request), public_id)
     is_archived = request.POST.get("on", "1") == "1"
     conversations.archive_conversation(conversation=conversation, is_archived=is_archived)
@@ -96,7 +96,7 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @not_found_if_erased()
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Throw it away, with a way back."""
+    """Move the conversation to the trash, with a link to undo that."""
     conversation = get_conversation(get_user(request), public_id)
     turn = conversations.delete_conversation(conversation=conversation)
     if turn is not None:
@@ -113,7 +113,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @not_found_if_erased()
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Take it out of the trash and open it."""
+    """Restore a conversation from the trash and open it."""
     conversation = get_deleted_conversation(get_user(request), public_id)
     conversations.restore_conversation(conversation=conversation)
     return redirect("chat", public_id)

@@ -1,4 +1,4 @@
-"""The search page: a form that works as it stands, and finds while one types with htmx."""
+"""The search page: a plain form, and results while typing with htmx."""
 
 from __future__ import annotations
 

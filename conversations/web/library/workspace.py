@@ -1,7 +1,7 @@
-"""The files of a person's workspace: seen by folder, brought in, taken out, moved, thrown away.
+"""The pages of a person's workspace: folders, upload, download, move, delete.
 
-They are what tools and people put there and never a page of this site: a preview is escaped text,
-and a download is an attachment of no type at all, whatever its name says (S53).
+The files are what tools and people stored, and never a page of this site: a preview is escaped
+text, and a download is an attachment without a type, whatever its name says.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from tools.workspace.paths import split
 
 #: Characters of a file that its page shows.
 MOST_SHOWN = 100_000
-#: Files that one form may bring.
+#: Files that one form may upload.
 MOST_UPLOADS = 50
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """Show a folder, or go to the page of the file that `path` names; a POST brings files."""
+    """Show a folder, or redirect to the file that `path` names; a POST uploads files."""
     if request.method == "POST":
         return _uploaded(request)
     path = request.GET.get("path", "")
@@ -99,7 +99,7 @@ def _store(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) 
     workspace.write_file(
         owner_id=owner_id,
         path=f"{folder}/{name}".lstrip("/"),
-        # One byte more than is allowed says that it is too large.
+        # One byte more than allowed is enough to see that it is too large.
         data=file.read(workspace.quota().max_file_bytes + 1),
         is_numbered=not replaces,
     )
@@ -142,7 +142,7 @@ def _text(path: str, data: bytes) -> str:
 @login_required
 @require_safe
 def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
-    """Return the bytes of one of the user's own files, to be kept and never shown."""
+    """Send the bytes of one of the user's own files as a download, never shown inline."""
     found = browse.file_for(get_user(request), file_id)
     try:
         data = workspace.read_object(found)
@@ -158,7 +158,7 @@ def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def move(request: HttpRequest) -> HttpResponse:
-    """Return a file or a folder another path."""
+    """Move a file or a folder to another path."""
     path, to = request.POST.get("path", ""), request.POST.get("to", "").strip()
     user = get_user(request)
     try:
@@ -175,7 +175,7 @@ def move(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def delete(request: HttpRequest) -> HttpResponse:
-    """Put a file or a folder into the trash, with a way back."""
+    """Move a file or a folder to the trash, with a link to undo that."""
     path = _clean(request.POST.get("path", ""))
     folder = path.rpartition("/")[0]
     try:
@@ -191,7 +191,7 @@ def delete(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
-    """Bring back what was deleted together."""
+    """Restore what was deleted together."""
     back = workspace.restore_files(owner_id=get_user(request).pk, batch=batch)
     if not back:
         raise Http404("nothing of it is in the trash")
@@ -203,14 +203,14 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
-    """Erase what is in the trash of files."""
+    """Erase the trash of files."""
     workspace.empty_file_trash(owner_id=get_user(request).pk)
     add_notice(request, _("The deleted files were erased."))
     return redirect("workspace")
 
 
 def _clean(path: str) -> str:
-    """Return a path as it is kept, or the workspace itself for one that cannot be."""
+    """Return a path in its stored form, or "" for one that is invalid."""
     try:
         return "/".join(split(path))
     except ToolError:
