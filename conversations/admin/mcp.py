@@ -33,7 +33,7 @@ from conversations.toolbox.mcp.server_health import (
 )
 
 PAGE = 25
-#: The labels of the form's fields for the log of decisions.
+#: The model field behind each of the form's own fields.
 _NAMES = {
     "argument_lines": "arguments", "environment_lines": "environment", "header_lines": "headers",
     "allowed_lines": "allowed_tools",

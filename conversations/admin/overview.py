@@ -61,7 +61,7 @@ def _span(request: HttpRequest) -> days.Span:
 
 
 def _split(found: Site, by: str) -> dict[str, Any]:
-    """Return the money of each day, split by user, model or purpose."""
+    """Return the template context of daily cost, split as requested."""
     return {
         "by": by,
         "ways": WAYS,

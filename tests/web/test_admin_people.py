@@ -15,6 +15,7 @@ from conversations.accounts.reading_log import record_reading
 from conversations.models import ApiModel, Budget, Conversation, ModelPrice, User
 from conversations.rendering.numbers import dollars
 from tests.support.stored_turns import played
+from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
 
@@ -22,12 +23,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def root() -> Client:
     return client_of(User.objects.create(username="root", is_staff=True, is_superuser=True))
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def url(user: User, view: str = "change") -> str:

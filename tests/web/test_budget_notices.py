@@ -19,16 +19,11 @@ from conversations.models.periods import bounds
 from conversations.transcript.shapes import Bookmark
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import group, member
+from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
 HTMX = {"HTTP_HX_REQUEST": "true"}
 LIMIT = 1_000_000
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def at(percent: int, budget: Budget, user: User | None) -> BudgetWindow:

@@ -14,6 +14,7 @@ from conversations.reductions.pins import pin_originals
 from conversations.runtime.job import build_job
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
+from tests.web.pages import client_of
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
@@ -21,15 +22,8 @@ SMALL = "claude-haiku-4-5"
 
 
 @pytest.fixture
-def played() -> Played:
-    return stored_turns.played()
-
-
-@pytest.fixture
 def client(played: Played) -> Client:
-    found = Client()
-    found.force_login(played.user)
-    return found
+    return client_of(played.user)
 
 
 def path(played: Played) -> str:

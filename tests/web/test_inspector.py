@@ -57,11 +57,6 @@ def fragment(client: Client, url: str) -> Any:
     return client.get(url, headers={"HX-Request": "true"})
 
 
-@pytest.fixture
-def played() -> Played:
-    return stored_turns.played()
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_and_fragment_is_there_for_the_owner(page: str, played: Played) -> None:
     client = visitor(played.user)

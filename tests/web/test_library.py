@@ -17,14 +17,9 @@ from conversations.library import sidebar
 from conversations.log.search_index import index_title
 from conversations.models import Conversation, Erasure, Turn, User
 from tests.support import people_and_turns, stored_turns
+from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
-
-
-def client_of(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def talk(owner: User, title: str = "Talk", days: float = 0, **values: Any) -> Conversation:

@@ -8,21 +8,15 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import storages
-from django.test import Client
 
 from conversations.library.erase import erase_due_conversations
 from conversations.models import Conversation, User, WorkspaceFile
 from conversations.runtime.adapters import workspace_for
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
+from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def archive_of(user: User) -> zipfile.ZipFile:

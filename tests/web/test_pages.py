@@ -13,14 +13,9 @@ from conversations.models import ApiModel, Conversation
 from conversations.transcript import transcript
 from conversations.turns import takeovers
 from tests.support import people_and_turns, stored_turns
+from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
-
-
-def client_of(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def talk(size: int, name: str = "ada") -> Conversation:

@@ -21,81 +21,57 @@ from conversations.reductions.removed_originals import list_removed
 from conversations.transcript import transcript
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import LONG, Played
+from tests.web.pages import chat_path, client_of, html_of, press
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
 PAYLOAD = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def played() -> Played:
-    return stored_turns.played()
-
-
-@pytest.fixture
 def client(played: Played) -> Client:
-    return client_of(played)
-
-
-def client_of(played: Played) -> Client:
-    found = Client()
-    found.force_login(played.user)
-    return found
-
-
-def base(played: Played) -> str:
-    return f"/c/{played.conversation.public_id}"
-
-
-def press(client: Client, path: str, *, htmx: bool = False, **data: str) -> Any:
-    return client.post(path, data, headers=HTMX if htmx else {})
+    return client_of(played.user)
 
 
 def compaction(played: Played) -> str:
     seq = played.conversation.transformations.get(kind="compaction").seq
-    return f"{base(played)}/inspect/events/{seq}/"
-
-
-def html_of(client: Client, path: str) -> str:
-    page = client.get(path)
-    assert page.status_code == 200
-    html: str = page.content.decode()
-    assert not acting(html)
-    return html
+    return f"{chat_path(played)}/inspect/events/{seq}/"
 
 
 def test_a_pinned_result_is_marked_in_the_transcript(client: Client, played: Played) -> None:
-    before = html_of(client, f"{base(played)}/")
+    before = html_of(client, f"{chat_path(played)}/")
     assert "is-pinned" not in before
-    assert f'action="{base(played)}/pin/"' in before
-    assert press(client, f"{base(played)}/pin/", id="toolu_1")["Location"] == f"{base(played)}/"
-    after = html_of(client, f"{base(played)}/")
+    assert f'action="{chat_path(played)}/pin/"' in before
+    assert (
+        press(client, f"{chat_path(played)}/pin/", id="toolu_1")["Location"]
+        == f"{chat_path(played)}/"
+    )
+    after = html_of(client, f"{chat_path(played)}/")
     assert after.count("keep is-pinned") == 1
-    assert f'action="{base(played)}/unpin/"' in after
-    press(client, f"{base(played)}/unpin/", id="toolu_1")
-    assert "is-pinned" not in html_of(client, f"{base(played)}/")
+    assert f'action="{chat_path(played)}/unpin/"' in after
+    press(client, f"{chat_path(played)}/unpin/", id="toolu_1")
+    assert "is-pinned" not in html_of(client, f"{chat_path(played)}/")
 
 
 def test_prompts_and_answers_can_be_pinned_too(client: Client, played: Played) -> None:
-    html = html_of(client, f"{base(played)}/")
+    html = html_of(client, f"{chat_path(played)}/")
     ids = {a.get("value") for t, a in elements(html) if t == "input" and a.get("name") == "id"}
     answer = played.conversation.messages.filter(kind="answer").latest("seq").seq
     assert {"toolu_1", "msg_1", f"msg_{answer}"} == ids
     for name in ids:
-        assert press(client, f"{base(played)}/pin/", id=str(name)).status_code == 302
-    assert html_of(client, f"{base(played)}/").count("keep is-pinned") == 3
+        assert press(client, f"{chat_path(played)}/pin/", id=str(name)).status_code == 302
+    assert html_of(client, f"{chat_path(played)}/").count("keep is-pinned") == 3
 
 
 def test_with_htmx_the_button_comes_back_in_its_new_state(client: Client, played: Played) -> None:
     for _ in range(2):
-        response = press(client, f"{base(played)}/pin/", htmx=True, id="toolu_1")
+        response = press(client, f"{chat_path(played)}/pin/", htmx=True, id="toolu_1")
         html = response.content.decode()
         assert response.status_code == 200
         assert 'class="keep is-pinned"' in html
         assert "<section" not in html
-    html = press(client, f"{base(played)}/unpin/", htmx=True, id="toolu_1").content.decode()
-    assert f'hx-post="{base(played)}/pin/"' in html
+    html = press(client, f"{chat_path(played)}/unpin/", htmx=True, id="toolu_1").content.decode()
+    assert f'hx-post="{chat_path(played)}/pin/"' in html
     path = f"{compaction(played)}restore/"
     assert press(client, path, htmx=True).content.decode().strip() == ""
 
@@ -106,7 +82,7 @@ def test_every_tab_is_told_of_a_restore_by_the_socket() -> None:
     topic = hub.enter(played.conversation.pk)
     topic.sockets += 1
     try:
-        press(client_of(played), f"{base(played)}/pin/", htmx=True, id="toolu_1")
+        press(client_of(played.user), f"{chat_path(played)}/pin/", htmx=True, id="toolu_1")
         (turn,) = topic.after(0) or []
     finally:
         hub.leave(played.conversation.pk)
@@ -118,7 +94,7 @@ def test_every_tab_is_told_of_a_restore_by_the_socket() -> None:
 def test_everything_a_reduction_took_comes_back_by_its_marker(
     client: Client, played: Played
 ) -> None:
-    html = html_of(client, f"{base(played)}/")
+    html = html_of(client, f"{chat_path(played)}/")
     assert f'action="{compaction(played)}restore/"' in html
     page = html_of(client, compaction(played))
     assert "Send in full next time" in page
@@ -129,9 +105,9 @@ def test_everything_a_reduction_took_comes_back_by_its_marker(
 
 
 def test_a_restore_has_a_page_and_is_taken_back_from_it(client: Client, played: Played) -> None:
-    press(client, f"{base(played)}/pin/", id="toolu_1")
+    press(client, f"{chat_path(played)}/pin/", id="toolu_1")
     row = Transformation.objects.get(kind="restore")
-    path = f"{base(played)}/inspect/events/{row.seq}/"
+    path = f"{chat_path(played)}/inspect/events/{row.seq}/"
     html = html_of(client, path)
     assert "Context restored" in html
     assert "asked for by <bdi>ada</bdi>" in html
@@ -141,17 +117,19 @@ def test_a_restore_has_a_page_and_is_taken_back_from_it(client: Client, played: 
     assert not list_pins(played.conversation)
     assert f'action="{path}undo/"' not in html_of(client, path)
     undone = Transformation.objects.latest("pk")
-    assert "Nothing was changed" in html_of(client, f"{base(played)}/inspect/events/{undone.seq}/")
+    assert "Nothing was changed" in html_of(
+        client, f"{chat_path(played)}/inspect/events/{undone.seq}/"
+    )
     assert press(client, f"{path}undo/").status_code == 409
 
 
 def test_the_page_of_an_original_says_how_it_stands(client: Client, played: Played) -> None:
-    path = f"{base(played)}/tools/toolu_1/"
+    path = f"{chat_path(played)}/tools/toolu_1/"
     assert "sent to the model shortened" in html_of(client, path)
     assert "Send in full next time" in html_of(client, path)
-    assert press(client, f"{base(played)}/pin/", id="toolu_1", next=path)["Location"] == path
+    assert press(client, f"{chat_path(played)}/pin/", id="toolu_1", next=path)["Location"] == path
     assert "sent to the model in full" in html_of(client, path)
-    assert "in full" in html_of(client, f"{base(played)}/tools/msg_1/")
+    assert "in full" in html_of(client, f"{chat_path(played)}/tools/msg_1/")
 
 
 def test_what_was_dropped_is_said_and_comes_back(client: Client) -> None:
@@ -200,11 +178,11 @@ def test_a_refusal_says_why_and_changes_nothing(
 ) -> None:
     settings.AGENTWEB_PINNED_PERCENT = 0
     before = people_and_turns.everything()
-    response = press(client, f"{base(played)}/pin/", htmx=htmx, id="toolu_1")
+    response = press(client, f"{chat_path(played)}/pin/", htmx=htmx, id="toolu_1")
     assert response.status_code == 400
     assert b"Unpin something first" in response.content
     assert (response.get("HX-Retarget", "").startswith("#composer-error")) is htmx
-    response = press(client, f"{base(played)}/pin/", htmx=htmx, id=PAYLOAD)
+    response = press(client, f"{chat_path(played)}/pin/", htmx=htmx, id=PAYLOAD)
     assert response.status_code == 400
     assert not acting(response.content.decode())
     assert people_and_turns.everything() == before
@@ -212,7 +190,7 @@ def test_a_refusal_says_why_and_changes_nothing(
 
 def test_nothing_is_put_back_while_an_answer_is_on_its_way(client: Client, played: Played) -> None:
     people_and_turns.next_turn(played.conversation)
-    response = press(client, f"{base(played)}/pin/", htmx=True, id="toolu_1")
+    response = press(client, f"{chat_path(played)}/pin/", htmx=True, id="toolu_1")
     assert response.status_code == 409
     assert b"on its way" in response.content
     assert press(client, f"{compaction(played)}restore/").status_code == 409
@@ -220,7 +198,7 @@ def test_nothing_is_put_back_while_an_answer_is_on_its_way(client: Client, playe
 
 
 def test_a_form_leads_back_to_our_own_pages_alone(client: Client, played: Played) -> None:
-    home = f"{base(played)}/"
+    home = f"{chat_path(played)}/"
     for wanted in (
         "//evil.example",
         "https://evil.example/",
@@ -228,7 +206,7 @@ def test_a_form_leads_back_to_our_own_pages_alone(client: Client, played: Played
         "javascript:x",
         "x",
     ):
-        response = press(client, f"{base(played)}/unpin/", id="toolu_1", next=wanted)
+        response = press(client, f"{chat_path(played)}/unpin/", id="toolu_1", next=wanted)
         assert response["Location"] == home, wanted
 
 
@@ -236,18 +214,18 @@ def test_what_takes_nothing_is_not_restored_and_what_is_no_restore_not_undone(
     client: Client, played: Played
 ) -> None:
     summary = played.conversation.transformations.get(kind="summary")
-    path = f"{base(played)}/inspect/events/{summary.seq}"
+    path = f"{chat_path(played)}/inspect/events/{summary.seq}"
     assert press(client, f"{path}/restore/").status_code == 400
     assert press(client, f"{path}/undo/").status_code == 404
-    assert press(client, f"{base(played)}/inspect/events/999/undo/").status_code == 404
-    assert press(client, f"{base(played)}/inspect/events/999/restore/").status_code == 404
+    assert press(client, f"{chat_path(played)}/inspect/events/999/undo/").status_code == 404
+    assert press(client, f"{chat_path(played)}/inspect/events/999/restore/").status_code == 404
     assert list_removed(played.conversation, summary) == []
 
 
 def test_a_hostile_id_is_text(played: Played, client: Client) -> None:
     turn = transcript.read_turn(played.conversation, 1)
     assert turn.prompt_keep == replace(turn.prompt_keep, is_pinned=False)  # type: ignore[type-var]
-    html = press(client, f"{base(played)}/unpin/", htmx=True, id=PAYLOAD).content.decode()
+    html = press(client, f"{chat_path(played)}/unpin/", htmx=True, id=PAYLOAD).content.decode()
     assert not acting(html)
     assert "&lt;img" in html
 
@@ -256,9 +234,9 @@ def test_pins_cost_one_query_however_many_there_are(client: Client, played: Play
     counts = []
     for _ in range(3):
         for name in ("toolu_1", "msg_1"):
-            press(client, f"{base(played)}/pin/", id=name)
-            press(client, f"{base(played)}/unpin/", id=name)
-        paths = (f"{base(played)}/", compaction(played), f"{base(played)}/tools/toolu_1/")
+            press(client, f"{chat_path(played)}/pin/", id=name)
+            press(client, f"{chat_path(played)}/unpin/", id=name)
+        paths = (f"{chat_path(played)}/", compaction(played), f"{chat_path(played)}/tools/toolu_1/")
         found = []
         for path in paths:
             with CaptureQueriesContext(connection) as queries:
@@ -269,5 +247,5 @@ def test_pins_cost_one_query_however_many_there_are(client: Client, played: Play
 
 
 def test_originals_of_a_transcript_stay_whatever_is_pinned(client: Client, played: Played) -> None:
-    press(client, f"{base(played)}/pin/", id="toolu_1")
-    assert LONG[:40] in html_of(client, f"{base(played)}/tools/toolu_1/")
+    press(client, f"{chat_path(played)}/pin/", id="toolu_1")
+    assert LONG[:40] in html_of(client, f"{chat_path(played)}/tools/toolu_1/")

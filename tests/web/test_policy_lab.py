@@ -11,16 +11,15 @@ from django.test import Client
 from django.urls import reverse
 
 from conversations.accounts.reading_log import READ
-from conversations.models import User
 from conversations.reductions import trials as module
 from conversations.reductions.trials import Trials
 from conversations.web import policy_lab
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
+from tests.web.pages import HTMX, client_of
 from tests.web.tags import acting
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
 
 
 @pytest.fixture
@@ -41,12 +40,6 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> Trials:
     found = Prompt()
     monkeypatch.setattr(policy_lab, "trials", found)
     return found
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def path(played: Played) -> str:

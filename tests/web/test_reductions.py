@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -16,10 +15,10 @@ from conversations.reductions.removed_originals import list_excluded
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import WORDS, proposed, summarise, talk
 from tests.support.stored_turns import Played
-from tests.web.tags import acting, elements
+from tests.web.pages import chat_path, client_of, html_of, press
+from tests.web.tags import elements
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
 PAYLOAD = "<img src=x onerror=alert(1)>"
 
 
@@ -30,29 +29,7 @@ def played() -> Played:
 
 @pytest.fixture
 def client(played: Played) -> Client:
-    return client_of(played)
-
-
-def client_of(played: Played) -> Client:
-    found = Client()
-    found.force_login(played.user)
-    return found
-
-
-def base(played: Played) -> str:
-    return f"/c/{played.conversation.public_id}"
-
-
-def press(client: Client, path: str, *, htmx: bool = False, **data: Any) -> Any:
-    return client.post(path, data, headers=HTMX if htmx else {})
-
-
-def html_of(client: Client, path: str) -> str:
-    page = client.get(path)
-    assert page.status_code == 200
-    html: str = page.content.decode()
-    assert not acting(html)
-    return html
+    return client_of(played.user)
 
 
 def fields(html: str) -> dict[str, str]:
@@ -64,14 +41,14 @@ def fields(html: str) -> dict[str, str]:
 
 
 def event(played: Played, row: Transformation) -> str:
-    return f"{base(played)}/inspect/events/{row.seq}/"
+    return f"{chat_path(played)}/inspect/events/{row.seq}/"
 
 
 @pytest.mark.parametrize("want", ["results", "turns"])
 def test_a_preview_is_confirmed_and_leads_to_what_was_done(
     client: Client, played: Played, want: str
 ) -> None:
-    path = f"{base(played)}/compact/preview/"
+    path = f"{chat_path(played)}/compact/preview/"
     html = html_of(client, f"{path}?want={want}")
     given = fields(html)
     assert given["want"] == want
@@ -93,7 +70,7 @@ def test_a_preview_is_confirmed_and_leads_to_what_was_done(
 
 
 def test_a_stale_preview_is_refused_with_the_new_one(client: Client, played: Played) -> None:
-    path = f"{base(played)}/compact/preview/"
+    path = f"{chat_path(played)}/compact/preview/"
     given = fields(html_of(client, path))
     people_and_turns.answered(
         people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
@@ -108,30 +85,32 @@ def test_a_stale_preview_is_refused_with_the_new_one(client: Client, played: Pla
 def test_while_an_answer_is_on_its_way_a_preview_cannot_be_confirmed(
     client: Client, played: Played
 ) -> None:
-    path = f"{base(played)}/compact/preview/"
+    path = f"{chat_path(played)}/compact/preview/"
     given = fields(html_of(client, path))
     people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
     html = html_of(client, path)
     assert "on its way" in html
     assert fields(html) == {}
     assert press(client, path, **given).status_code == 409
-    assert press(client, f"{base(played)}/compact/ask/").status_code == 409
-    assert press(client, f"{base(played)}/exclude/", htmx=True, id="toolu_2").status_code == 409
+    assert press(client, f"{chat_path(played)}/compact/ask/").status_code == 409
+    assert (
+        press(client, f"{chat_path(played)}/exclude/", htmx=True, id="toolu_2").status_code == 409
+    )
 
 
 def test_a_result_is_left_out_and_included_from_its_card(client: Client, played: Played) -> None:
-    assert f'action="{base(played)}/exclude/"' in html_of(client, f"{base(played)}/")
-    html = press(client, f"{base(played)}/exclude/", htmx=True, id="toolu_2").content.decode()
-    assert f'hx-post="{base(played)}/include/"' in html
-    page = html_of(client, f"{base(played)}/")
+    assert f'action="{chat_path(played)}/exclude/"' in html_of(client, f"{chat_path(played)}/")
+    html = press(client, f"{chat_path(played)}/exclude/", htmx=True, id="toolu_2").content.decode()
+    assert f'hx-post="{chat_path(played)}/include/"' in html
+    page = html_of(client, f"{chat_path(played)}/")
     assert 'class="out-mark"' in page
     assert "Left out of the context" in page
-    html = press(client, f"{base(played)}/include/", htmx=True, id="toolu_2").content.decode()
-    assert f'hx-post="{base(played)}/exclude/"' in html
-    assert 'class="out-mark"' not in html_of(client, f"{base(played)}/")
-    assert press(client, f"{base(played)}/exclude/", id="toolu_2").status_code == 302
-    press(client, f"{base(played)}/pin/", id="toolu_3")
-    refused = press(client, f"{base(played)}/exclude/", id="toolu_3")
+    html = press(client, f"{chat_path(played)}/include/", htmx=True, id="toolu_2").content.decode()
+    assert f'hx-post="{chat_path(played)}/exclude/"' in html
+    assert 'class="out-mark"' not in html_of(client, f"{chat_path(played)}/")
+    assert press(client, f"{chat_path(played)}/exclude/", id="toolu_2").status_code == 302
+    press(client, f"{chat_path(played)}/pin/", id="toolu_3")
+    refused = press(client, f"{chat_path(played)}/exclude/", id="toolu_3")
     assert refused.status_code == 400
     assert "Unpin it first" in refused.content.decode()
 
@@ -142,7 +121,7 @@ def test_every_tab_is_told_of_a_change_by_hand() -> None:
     topic = hub.enter(played.conversation.pk)
     topic.sockets += 1
     try:
-        press(client_of(played), f"{base(played)}/exclude/", htmx=True, id="toolu_2")
+        press(client_of(played.user), f"{chat_path(played)}/exclude/", htmx=True, id="toolu_2")
         (turn,) = topic.after(0) or []
     finally:
         hub.leave(played.conversation.pk)
@@ -154,11 +133,11 @@ def test_every_tab_is_told_of_a_change_by_hand() -> None:
 def test_the_price_of_a_summary_is_shown_before_it_is_asked_for(
     client: Client, played: Played
 ) -> None:
-    path = f"{base(played)}/compact/preview/?want=summary"
+    path = f"{chat_path(played)}/compact/preview/?want=summary"
     html = html_of(client, path)
     assert "Make the summary" in html
     assert re.search(r"about \$[\d.]+, at most \$[\d.]+", html)
-    assert press(client, f"{base(played)}/compact/ask/")["Location"] == path
+    assert press(client, f"{chat_path(played)}/compact/ask/")["Location"] == path
     assert Proposal.objects.get().is_asking
     html = html_of(client, path)
     assert "hx-trigger" in html
@@ -166,13 +145,13 @@ def test_the_price_of_a_summary_is_shown_before_it_is_asked_for(
 
 
 def test_proposed_words_are_applied_or_discarded(client: Client, played: Played) -> None:
-    path = f"{base(played)}/compact/preview/"
+    path = f"{chat_path(played)}/compact/preview/"
     proposed(played, WORDS + PAYLOAD)
     html = html_of(client, f"{path}?want=summary")
     assert "alert(1)" in html
     assert PAYLOAD not in html
     given = fields(html)
-    assert press(client, f"{base(played)}/compact/discard/").status_code == 302
+    assert press(client, f"{chat_path(played)}/compact/discard/").status_code == 302
     assert press(client, path, **given).status_code == 409
     proposed(played)
     response = press(client, path, **fields(html_of(client, f"{path}?want=summary")))
@@ -218,7 +197,7 @@ def test_words_that_are_not_accepted_stay_in_their_field(client: Client, played:
 def test_a_summary_is_rebuilt_in_two_steps(client: Client, played: Played) -> None:
     row = summarise(played)
     response = press(client, f"{event(played, row)}rebuild/")
-    assert response["Location"] == f"{base(played)}/compact/preview/?want=summary"
+    assert response["Location"] == f"{chat_path(played)}/compact/preview/?want=summary"
     assert Proposal.objects.get().target == row.seq
     compaction = played.conversation.transformations.filter(kind="compaction").earliest("seq")
     Proposal.objects.all().delete()
@@ -230,8 +209,8 @@ def test_the_why_card_says_where_each_number_came_from(client: Client, played: P
     Conversation.objects.filter(pk=played.conversation.pk).update(
         policy={"tool_result_retention_chars": 200}
     )
-    given = fields(html_of(client, f"{base(played)}/compact/preview/"))
-    press(client, f"{base(played)}/compact/preview/", **given)
+    given = fields(html_of(client, f"{chat_path(played)}/compact/preview/"))
+    press(client, f"{chat_path(played)}/compact/preview/", **given)
     row = played.conversation.transformations.latest("seq")
     assert load(row.edits)
     people_and_turns.answered(
@@ -248,10 +227,10 @@ def test_of_another_person_nothing_is_found(played: Played) -> None:
     other.force_login(people_and_turns.person("eve"))
     before = people_and_turns.everything()
     for path in ("compact/ask/", "compact/discard/", "compact/preview/", "exclude/", "include/"):
-        assert press(other, f"{base(played)}/{path}", id="toolu_2").status_code == 404
+        assert press(other, f"{chat_path(played)}/{path}", id="toolu_2").status_code == 404
     for path in ("edit/", "rebuild/", "undo/"):
         assert press(other, event(played, row) + path, text=WORDS).status_code == 404
-    assert other.get(f"{base(played)}/compact/preview/").status_code == 404
+    assert other.get(f"{chat_path(played)}/compact/preview/").status_code == 404
     assert people_and_turns.everything() == before
 
 
@@ -259,13 +238,13 @@ def test_asking_twice_asks_once_and_including_twice_changes_once(
     client: Client, played: Played
 ) -> None:
     for _ in range(2):
-        press(client, f"{base(played)}/compact/ask/")
+        press(client, f"{chat_path(played)}/compact/ask/")
     assert Proposal.objects.count() == 1
     Proposal.objects.all().delete()
-    press(client, f"{base(played)}/exclude/", id="toolu_2")
+    press(client, f"{chat_path(played)}/exclude/", id="toolu_2")
     rows = played.conversation.transformations.count()
     for _ in range(2):
-        assert press(client, f"{base(played)}/include/", id="toolu_2").status_code == 302
+        assert press(client, f"{chat_path(played)}/include/", id="toolu_2").status_code == 302
     assert played.conversation.transformations.count() == rows + 1
     assert list_excluded(Conversation.objects.get(pk=played.conversation.pk)) == frozenset()
     assert proposals.expire_proposals() == 0

@@ -14,25 +14,14 @@ from conversations.models import Conversation, Message, Turn
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
+from tests.web.pages import client_of, press
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
-
-
-@pytest.fixture
-def played() -> Played:
-    return stored_turns.played()
 
 
 @pytest.fixture
 def client(played: Played) -> Client:
-    found = Client()
-    found.force_login(played.user)
-    return found
-
-
-def post(client: Client, path: str, htmx: bool = False, **data: Any) -> Any:
-    return client.post(path, data, headers=HTMX if htmx else {})
+    return client_of(played.user)
 
 
 def send_path(played: Played) -> str:
@@ -40,7 +29,7 @@ def send_path(played: Played) -> str:
 
 
 def test_a_message_is_stored_and_its_turn_waits(client: Client, played: Played) -> None:
-    response = post(client, send_path(played), htmx=True, text="Next", client_id=str(uuid4()))
+    response = press(client, send_path(played), htmx=True, text="Next", client_id=str(uuid4()))
     assert response.status_code == 200
     assert response["HX-Trigger"] == "sent"
     turn = played.conversation.turns.latest("number")
@@ -49,7 +38,7 @@ def test_a_message_is_stored_and_its_turn_waits(client: Client, played: Played) 
 
 
 def test_without_script_the_page_comes_back(client: Client, played: Played) -> None:
-    response = post(client, send_path(played), text="Next")
+    response = press(client, send_path(played), text="Next")
     assert response.status_code == 302
     assert response["Location"] == f"/c/{played.conversation.public_id}/"
 
@@ -57,14 +46,15 @@ def test_without_script_the_page_comes_back(client: Client, played: Played) -> N
 def test_a_repeated_post_is_one_message(client: Client, played: Played) -> None:
     name = str(uuid4())
     for _ in range(3):
-        assert post(client, send_path(played), True, text="Once", client_id=name).status_code == 200
+        response = press(client, send_path(played), htmx=True, text="Once", client_id=name)
+        assert response.status_code == 200
     assert Message.objects.filter(kind="prompt").count() == 2
 
 
 def test_an_id_with_another_text_is_refused_in_words(client: Client, played: Played) -> None:
     name = str(uuid4())
-    post(client, send_path(played), True, text="Once", client_id=name)
-    response = post(client, send_path(played), True, text="Twice", client_id=name)
+    press(client, send_path(played), htmx=True, text="Once", client_id=name)
+    response = press(client, send_path(played), htmx=True, text="Twice", client_id=name)
     assert response.status_code == 400
     assert b"used for another message" in response.content
     assert b"send-error" in response.content
@@ -74,12 +64,12 @@ def test_messages_during_an_answer_wait_until_too_many_do(
     client: Client, played: Played, settings: Any
 ) -> None:
     settings.AGENTWEB_MAX_QUEUED_PROMPTS = 2
-    post(client, send_path(played), True, text="One")
+    press(client, send_path(played), htmx=True, text="One")
     for text in ("Two", "Three"):
-        response = post(client, send_path(played), True, text=text)
+        response = press(client, send_path(played), htmx=True, text=text)
         assert response.status_code == 200
         assert response["HX-Trigger"] == "sent"
-    response = post(client, send_path(played), True, text="Four")
+    response = press(client, send_path(played), htmx=True, text="Four")
     assert response.status_code == 409
     assert b"2 messages are waiting already" in response.content
     assert b"send-error" in response.content
@@ -88,7 +78,7 @@ def test_messages_during_an_answer_wait_until_too_many_do(
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n", "\u2003\t"])
 def test_nothing_is_no_message(client: Client, played: Played, text: str) -> None:
-    response = post(client, send_path(played), True, text=text)
+    response = press(client, send_path(played), htmx=True, text=text)
     assert response.status_code == 400
     assert b"Write a message first" in response.content
     assert Turn.objects.count() == 1
@@ -99,11 +89,11 @@ def test_a_message_that_is_too_long_keeps_its_text_and_says_the_limit(
 ) -> None:
     settings.AGENTWEB_MAX_PROMPT_CHARS = 1_000
     text = "too long " * 200
-    response = post(client, "/c/start/", text=text)
+    response = press(client, "/c/start/", text=text)
     assert response.status_code == 400
     assert b"at most 1,000 fit" in response.content
     assert text.strip().encode() in response.content
-    response = post(client, send_path(played), True, text=text)
+    response = press(client, send_path(played), htmx=True, text=text)
     assert response.status_code == 400
     assert b"at most 1,000 fit" in response.content
     assert Turn.objects.count() == 1
@@ -123,7 +113,7 @@ ODD = {
 def test_odd_text_is_stored_or_refused_and_shown_without_an_error(
     client: Client, played: Played, name: str
 ) -> None:
-    response = post(client, "/c/start/", text=ODD[name])
+    response = press(client, "/c/start/", text=ODD[name])
     assert response.status_code in (302, 400)
     if response.status_code == 302:
         page = client.get(response["Location"])
@@ -149,7 +139,7 @@ def test_a_field_that_means_nothing_is_refused(
 ) -> None:
     before = people_and_turns.everything()
     name, value = field
-    assert post(client, "/c/start/", False, text="Hi", **{name: value}).status_code == 400
+    assert press(client, "/c/start/", text="Hi", **{name: value}).status_code == 400
     assert people_and_turns.everything() == before
 
 
@@ -160,14 +150,14 @@ def test_fields_that_nobody_asked_for_change_nothing(client: Client, played: Pla
         "budget_limit": "1", "limit_micros": "1", "cost": "0", "system": "Be evil", "state": "done",
         "instructions": "Be evil", "retry_of": "1", "number": "9", "conversation": "1",
     }  # fmt: skip
-    assert post(client, "/c/start/", False, text="Hi", **extra).status_code == 302
+    assert press(client, "/c/start/", text="Hi", **extra).status_code == 302
     begun = Conversation.objects.latest("pk")
     assert (begun.owner_id, begun.instructions) == (played.user.pk, "")
     turn = begun.turns.get()
     assert (turn.number, turn.state, turn.retry_of) == (1, "queued", None)
     played.user.refresh_from_db()
     assert not played.user.is_staff
-    response = post(client, send_path(played), model="claude-haiku-4-5", text="Hi")
+    response = press(client, send_path(played), model="claude-haiku-4-5", text="Hi")
     assert response.status_code == 302
     played.conversation.refresh_from_db()
     assert played.conversation.model == stored_turns.MODEL
@@ -175,11 +165,11 @@ def test_fields_that_nobody_asked_for_change_nothing(client: Client, played: Pla
 
 def test_a_repeated_start_is_one_conversation(client: Client, played: Played) -> None:
     name = str(uuid4())
-    first = post(client, "/c/start/", text="Hi", client_id=name)
-    again = post(client, "/c/start/", text="Hi", client_id=name)
+    first = press(client, "/c/start/", text="Hi", client_id=name)
+    again = press(client, "/c/start/", text="Hi", client_id=name)
     assert first["Location"] == again["Location"]
     assert Conversation.objects.count() == 2
-    other = post(client, "/c/start/", text="Something else", client_id=name)
+    other = press(client, "/c/start/", text="Something else", client_id=name)
     assert other.status_code == 400
     assert b"Something else" in other.content
 
@@ -188,8 +178,8 @@ def test_a_start_beyond_the_cap_says_so_and_keeps_the_text(
     client: Client, played: Played, settings: Any
 ) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 1
-    post(client, "/c/start/", text="One")
-    response = post(client, "/c/start/", text="My second question")
+    press(client, "/c/start/", text="One")
+    response = press(client, "/c/start/", text="My second question")
     assert response.status_code == 400
     assert b"Too many answers" in response.content
     assert b"My second question" in response.content
@@ -200,36 +190,36 @@ def test_stopping_is_asked_once_and_stopping_what_has_ended_does_nothing(
 ) -> None:
     path = f"/c/{played.conversation.public_id}/stop/"
     before = people_and_turns.everything()
-    assert post(client, path, True).status_code == 200
+    assert press(client, path, htmx=True).status_code == 200
     assert people_and_turns.everything() == before
     lease = people_and_turns.next_turn(played.conversation)
-    assert post(client, path, True).status_code == 200
+    assert press(client, path, htmx=True).status_code == 200
     first = people_and_turns.turn_of(lease).stop_requested_at
     assert first is not None
     for _ in range(20):
-        post(client, path, True)
+        press(client, path, htmx=True)
     assert people_and_turns.turn_of(lease).stop_requested_at == first
 
 
 def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Played) -> None:
     lease = people_and_turns.next_turn(played.conversation)
     path = f"/c/{played.conversation.public_id}/retry/2/"
-    assert post(client, path, True).status_code == 409
+    assert press(client, path, htmx=True).status_code == 409
     stored_turns.fail(lease, "no")
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "upstream", "No."))
     html = client.get(f"/c/{played.conversation.public_id}/").content.decode()
     form = html.partition(f'action="{path}"')[2].partition("</form>")[0]
     name = form.partition('name="client_id" value="')[2].partition('"')[0]
     for _ in range(2):
-        assert post(client, path, True, client_id=name).status_code == 200
+        assert press(client, path, htmx=True, client_id=name).status_code == 200
     assert played.conversation.turns.count() == 3
     # One that comes without an id asks for another one, and that is not the time.
-    assert post(client, path, True).status_code == 409
-    assert post(client, path, True, client_id="x").status_code == 400
+    assert press(client, path, htmx=True).status_code == 409
+    assert press(client, path, htmx=True, client_id="x").status_code == 400
 
 
 def test_what_was_said_in_one_talk_is_not_sent_in_another(client: Client, played: Played) -> None:
     other = stored_turns.played("eve").conversation
-    response = post(client, f"/c/{other.public_id}/send/", True, text="Hi")
+    response = press(client, f"/c/{other.public_id}/send/", htmx=True, text="Hi")
     assert response.status_code == 404
     assert other.turns.count() == 1

@@ -10,8 +10,9 @@ from django.test import Client
 
 from conversations.models import ToolRule, ToolSwitch, User
 from conversations.toolbox.toolset import build_toolset
-from tests.support import people_and_turns, stored_turns
+from tests.support import people_and_turns
 from tests.support.stored_turns import Played
+from tests.web.pages import client_of
 from tests.web.tags import acting, elements
 from tools.framework.registry import TOOLS
 
@@ -19,15 +20,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def played() -> Played:
-    return stored_turns.played()
-
-
-@pytest.fixture
 def client(played: Played) -> Client:
-    found = Client()
-    found.force_login(played.user)
-    return found
+    return client_of(played.user)
 
 
 def path(played: Played) -> str:

@@ -17,17 +17,12 @@ from conversations.models import Budget, Conversation, User
 from conversations.rendering.numbers import dollars
 from tests.support import people_and_turns
 from tests.support.stored_turns import played
+from tests.web.pages import client_of
 from tests.web.tags import acting, elements
 from tests.web.test_admin_review import staff, superuser
 
 pytestmark = pytest.mark.django_db
 HOSTILE = '<img src=x onerror=alert(1)>"'
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def text(client: Client, query: str = "", status: int = 200) -> str:

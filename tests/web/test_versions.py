@@ -25,10 +25,10 @@ from tests.support import people_and_turns, stored_turns
 from tests.support.running_turns import run, supervising, until
 from tests.support.version_trees import again, edited, say, talk, turn
 from tests.web.fold import Page
+from tests.web.pages import HTMX
 from tests.web.tags import acting
 
 pytestmark = pytest.mark.django_db
-HTMX = {"HX-Request": "true"}
 
 
 def client_of(conversation: Conversation) -> Client:

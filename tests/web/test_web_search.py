@@ -12,6 +12,7 @@ from conversations.models import Conversation, ToolRule, WebSearch
 from conversations.transcript.server_tools import build_server_cards, join_cited_text
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
+from tests.web.pages import client_of
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
@@ -20,15 +21,8 @@ CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}
 
 
 @pytest.fixture
-def played() -> Played:
-    return stored_turns.played()
-
-
-@pytest.fixture
 def client(played: Played) -> Client:
-    found = Client()
-    found.force_login(played.user)
-    return found
+    return client_of(played.user)
 
 
 def path(played: Played) -> str:
