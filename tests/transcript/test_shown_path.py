@@ -15,7 +15,7 @@ from conversations.log.rebuild import rebuilt
 from conversations.log.tree import newest_below, path_turns
 from conversations.models import ApiCall, ApiResult, Conversation, Message, Transformation, Turn
 from conversations.transcript import meter, paging, transcript
-from conversations.transfer.exports import FORMS
+from conversations.transfer.exports import EXPORT_FORMATS
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns import turns
@@ -71,7 +71,7 @@ def test_exports_show_the_path_and_the_record_keeps_the_others() -> None:
     edited(conversation, 2, "zwei")
 
     def written(form: str) -> str:
-        return "".join(FORMS[form].write(fresh(conversation)))
+        return "".join(EXPORT_FORMATS[form].write(fresh(conversation)))
 
     for form in ("md", "html"):
         assert "zwei" in written(form)

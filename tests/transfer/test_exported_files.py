@@ -17,7 +17,7 @@ from conversations.log.search_index import rebuild_index
 from conversations.models import Attachment, Blob, Conversation, User
 from conversations.transcript import transcript
 from conversations.transfer import unpacking
-from conversations.transfer.exports import FORMS, write_record
+from conversations.transfer.exports import EXPORT_FORMATS, write_record
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import RecordError, parse_recording, read_record
 from conversations.transfer.unpacking import UploadError, read_objects
@@ -35,7 +35,7 @@ def user() -> User:
 
 
 def exported(conversation: Conversation, form: str) -> str:
-    return "".join(FORMS[form].write(conversation, with_events=True))
+    return "".join(EXPORT_FORMATS[form].write(conversation, with_events=True))
 
 
 def imported(user: User, *blocks: Any) -> Conversation:

@@ -16,7 +16,7 @@ from conversations.context.view import wire
 from conversations.library.conversations import archive_conversation, delete_conversation
 from conversations.library.search import search_messages
 from conversations.models import Conversation, Message
-from conversations.transfer.exports import FORMS, list_exported, name_file
+from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording, read_record
 from tests.support import people_and_turns, stored_turns
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 def whole(form: str, conversation: Conversation, **options: Any) -> str:
     conversation.refresh_from_db()
-    pieces: Iterator[str] = FORMS[form].write(conversation, **options)
+    pieces: Iterator[str] = EXPORT_FORMATS[form].write(conversation, **options)
     return "".join(pieces)
 
 

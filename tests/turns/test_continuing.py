@@ -10,7 +10,7 @@ from conversations.agent.ports import Ending, Finish
 from conversations.context.view import wire
 from conversations.models import Conversation
 from conversations.transcript import transcript
-from conversations.transfer.exports import FORMS
+from conversations.transfer.exports import EXPORT_FORMATS
 from conversations.turns import turns
 from conversations.turns.versions import BROKEN_OFF, continue_turn, edit_prompt
 from tests.support import people_and_turns, stored_turns
@@ -55,7 +55,7 @@ def test_a_cut_answer_goes_on_behind_a_message_that_quotes_its_end(finish: Finis
     shape = transcript.read_transcript(fresh(conversation)).turns[1]
     assert shape.is_continuation
     for form in ("md", "html"):
-        written = "".join(FORMS[form].write(fresh(conversation)))
+        written = "".join(EXPORT_FORMATS[form].write(fresh(conversation)))
         assert "Continued" in written
         assert "cut off" not in written
     assert again(conversation, 2).continues == first

@@ -18,19 +18,19 @@ from conversations.transfer.exports.markdown import write_markdown
 from conversations.transfer.exports.page import write_page
 from conversations.transfer.exports.record import write_record
 
-__all__ = ["FORMS", "Form", "list_exported", "name_file", "write_record"]
+__all__ = ["EXPORT_FORMATS", "ExportFormat", "list_exported", "name_file", "write_record"]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ExportFormat:
     content_type: str
     write: Callable[..., Iterator[str]]
 
 
-FORMS = {
-    "md": Form("text/markdown; charset=utf-8", write_markdown),
-    "html": Form("text/html; charset=utf-8", write_page),
-    "json": Form("application/json; charset=utf-8", write_record),
+EXPORT_FORMATS = {
+    "md": ExportFormat("text/markdown; charset=utf-8", write_markdown),
+    "html": ExportFormat("text/html; charset=utf-8", write_page),
+    "json": ExportFormat("application/json; charset=utf-8", write_record),
 }
 
 

@@ -14,7 +14,7 @@ from conversations.transfer.recordings import RecordError
 
 Record = dict[str, Any]
 #: The field that identifies a format, and its converter.
-FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
+IMPORT_FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
     ("mapping", chatgpt.convert_chatgpt),
     ("chat_messages", claude_ai.convert_claude_ai),
     ("messages", lambda found: found),
@@ -23,7 +23,7 @@ FORMATS: tuple[tuple[str, Callable[[Record], Record]], ...] = (
 
 def convert_to_record(found: Record) -> Record:
     """Convert an exported conversation to a record; raises RecordError."""
-    for name, reader in FORMATS:
+    for name, reader in IMPORT_FORMATS:
         if name in found:
             return reader(found)
     raise RecordError("is no conversation of a known format")

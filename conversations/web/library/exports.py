@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from conversations.context.view import wire
 from conversations.library.access import get_conversation
 from conversations.runtime.adapters import workspace_for
-from conversations.transfer.exports import FORMS, list_exported, name_file, write_record
+from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file, write_record
 from conversations.web.responses import get_user
 from conversations.web.streamed_downloads import stream_download
 from tools.framework.errors import ToolError
@@ -34,9 +34,9 @@ logger = logging.getLogger("agentweb.exports")
 def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Send one conversation as `md`, `html` or `json`, with context events if `events=1`."""
     found = get_conversation(get_user(request), public_id)
-    if form not in FORMS:
+    if form not in EXPORT_FORMATS:
         raise Http404("no such form")
-    chosen = FORMS[form]
+    chosen = EXPORT_FORMATS[form]
     pieces = chosen.write(found, with_events=request.GET.get("events") == "1")
     name = name_file(found, form)
     return stream_download(request, (piece.encode() for piece in pieces), name, chosen.content_type)
@@ -68,7 +68,7 @@ def _files(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
     )
     for form in ("md", "html"):
         for found in list_exported(user):
-            pieces = FORMS[form].write(found, with_events=with_events)
+            pieces = EXPORT_FORMATS[form].write(found, with_events=with_events)
             yield f"{form}/{name_file(found, form)}", (piece.encode() for piece in pieces)
     workspace = workspace_for(user.pk)
     for entry in workspace.entries():
