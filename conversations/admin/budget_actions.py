@@ -44,22 +44,22 @@ def run_action(request: HttpRequest, deed: BudgetAction) -> HttpResponse:
     """Show the form or the preview, or perform the action and redirect."""
     if request.method != "POST":
         form = deed.form(initial=deed.initial | {"form": uuid4()})
-        return _page(request, deed, form)
+        return _render_form(request, deed, form)
     form = deed.form(request.POST)
     if not form.is_valid() or "confirm" not in request.POST or "change" in request.POST:
         is_told = form.is_valid() and "change" not in request.POST
-        return _page(request, deed, form, deed.told(form.cleaned_data) if is_told else [])
+        return _render_form(request, deed, form, deed.told(form.cleaned_data) if is_told else [])
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     try:
         said = deed.do(form.cleaned_data, request.user)
     except BudgetError as error:
         form.add_error(None, str(error))
-        return _page(request, deed, form)
+        return _render_form(request, deed, form)
     messages.success(request, said)
     return HttpResponseRedirect(deed.back)
 
 
-def _page(
+def _render_form(
     request: HttpRequest, deed: BudgetAction, form: ReasonForm, told: list[str] | None = None
 ) -> HttpResponse:
     context = admin.site.each_context(request) | {
@@ -75,8 +75,8 @@ def _page(
 
 def grant(request: HttpRequest, object_id: str) -> HttpResponse:
     """Grant more of a budget, to all it applies to or, with ?user=, to one person."""
-    budget = _found(request, GRANT, Budget.objects.select_related("user", "group"), object_id)
-    person = User.objects.filter(pk=_key(request.GET.get("user", ""))).first()
+    budget = _get_row(request, GRANT, Budget.objects.select_related("user", "group"), object_id)
+    person = User.objects.filter(pk=_parse_key(request.GET.get("user", ""))).first()
 
     def told(given: dict[str, Any]) -> list[str]:
         user, until = given.get("user"), given["until"]
@@ -99,7 +99,7 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
             form=lambda *args, **kwargs: GrantForm(*args, budget=budget, **kwargs),
             told=told,
             do=do,
-            back=_back(request, budget, person),
+            back=_build_return_address(request, budget, person),
             initial={"user": person.username if person else ""},
         ),
     )
@@ -108,7 +108,7 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
 def correct(request: HttpRequest, object_id: str) -> HttpResponse:
     """Correct what a window has spent, by an entry of the ledger."""
     rows = BudgetWindow.objects.select_related("budget__group", "budget__user", "user")
-    window = _found(request, CORRECT, rows, object_id)
+    window = _get_row(request, CORRECT, rows, object_id)
     unit = window.budget.unit
 
     def told(given: dict[str, Any]) -> list[str]:
@@ -141,7 +141,7 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
     """Exempt a person from budgets with ?to=on, or end that."""
     if not getattr(request.user, "is_superuser", False):
         raise PermissionDenied
-    user = get_object_or_404(User, pk=_key(object_id))
+    user = get_object_or_404(User, pk=_parse_key(object_id))
     wanted = request.GET.get("to") == "on"
     words = "Nothing is held or refused any more; what calls cost is recorded all the same."
 
@@ -172,19 +172,19 @@ def name_subject(budget: Budget, user: User | None = None) -> str:
     return f"{budget} ({budget.get_kind_display()}) of {owner}{whose}"
 
 
-def _found(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:
+def _get_row(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:
     """Return the row if the user may change and see it; raises otherwise."""
     view = f"conversations.view_{rows.model._meta.model_name}"
     if not request.user.has_perms((permission, view)):
         raise PermissionDenied
-    return get_object_or_404(rows, pk=_key(object_id))
+    return get_object_or_404(rows, pk=_parse_key(object_id))
 
 
-def _key(text: str) -> int:
+def _parse_key(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
-def _back(request: HttpRequest, budget: Budget, person: User | None) -> str:
+def _build_return_address(request: HttpRequest, budget: Budget, person: User | None) -> str:
     if person is not None and request.user.has_perm("conversations.view_user"):
         return reverse("admin:conversations_user_change", args=[person.pk])
     return reverse("admin:conversations_budget_change", args=[budget.pk])

@@ -52,7 +52,7 @@ def export_rows(
 
 def write_budgets(rows: QuerySet[Any]) -> Rows:
     yield COLUMNS
-    for row in _each(rows):
+    for row in _iterate_rows(rows):
         subject = row.user.username if row.user else row.group.name if row.group else ""
         yield (
             row.scope, subject, row.kind, row.unit, row.period, format_amount(row.limit, row.unit),
@@ -62,12 +62,12 @@ def write_budgets(rows: QuerySet[Any]) -> Rows:
 
 def write_ledger(rows: QuerySet[Any]) -> Rows:
     yield _LEDGER
-    for row in _each(rows):
+    for row in _iterate_rows(rows):
         budget, call = row.window.budget, row.call
         yield (
-            row.pk, _at(row.created_at), row.kind,
+            row.pk, _format_time(row.created_at), row.kind,
             format_amount(row.amount, budget.unit), budget.unit,
-            budget.pk, budget.period, _at(row.window.starts_at),
+            budget.pk, budget.period, _format_time(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",
             call.purpose if call else "", call.model if call else "", call.pk if call else None,
@@ -80,11 +80,11 @@ def format_amount(amount: int, unit: str) -> Cell:
     return Decimal(amount).scaleb(-6) if unit == Budget.Unit.MONEY else amount
 
 
-def _at(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _each(rows: QuerySet[Any]) -> Iterator[Any]:
+def _iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
     """Yield rows page by page, newest first, up to the limit of one file."""
     ordered, last, given = rows.order_by("-pk"), None, 0
     while given < MOST_ROWS:

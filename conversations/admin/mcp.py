@@ -89,7 +89,7 @@ class McpServerAdmin(ModelAdmin):
         obj.allowed_tools = found["allowed_lines"]
         servers.save_server(
             server=obj,
-            actor=_person(request),
+            actor=_get_user(request),
             changed=[_NAMES.get(name, name) for name in form.changed_data],
             environment=found["environment_lines"] if obj.transport == "stdio" else {},
             headers=found["header_lines"] if obj.transport == "http" else {},
@@ -156,7 +156,7 @@ class McpServerAdmin(ModelAdmin):
         if tool is None:
             raise Http404("no such tool")
         try:
-            said = _decided(request, tool)
+            said = _apply_decision(request, tool)
         except servers.McpError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
@@ -214,9 +214,9 @@ class McpDecisionAdmin(ReadOnly):
         return format_html('<pre class="record" dir="auto" tabindex="0">{}</pre>', text or "–")
 
 
-def _decided(request: HttpRequest, tool: McpTool) -> str:
+def _apply_decision(request: HttpRequest, tool: McpTool) -> str:
     """Do what the button says; raises McpError."""
-    actor, digest = _person(request), request.POST.get("digest", "")
+    actor, digest = _get_user(request), request.POST.get("digest", "")
     match request.POST.get("act"):
         case "approve":
             effect = request.POST.get("effect", "")
@@ -231,6 +231,6 @@ def _decided(request: HttpRequest, tool: McpTool) -> str:
     raise servers.McpError("Say what to do.")
 
 
-def _person(request: HttpRequest) -> User:
+def _get_user(request: HttpRequest) -> User:
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     return request.user

@@ -37,9 +37,9 @@ def may_see(request: HttpRequest) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
-    found, asked = site(_span(request)), request.GET.get("by", "")
-    context = admin.site.each_context(request) | _shown(found) | {"title": "Overview"}
-    context |= _split(found, asked if asked in WAYS else WAYS[0])
+    found, asked = site(_read_span(request)), request.GET.get("by", "")
+    context = admin.site.each_context(request) | _build_context(found) | {"title": "Overview"}
+    context |= _split_costs(found, asked if asked in WAYS else WAYS[0])
     return TemplateResponse(request, "admin/overview.html", context)
 
 
@@ -49,18 +49,18 @@ def table(request: HttpRequest, name: str) -> HttpResponseBase:
         raise PermissionDenied
     if name not in SHEETS:
         raise Http404("no such table")
-    span = _span(request)
+    span = _read_span(request)
     pieces = csv_lines(bounded(SHEETS[name](span)))
     file = f"agentweb-{name}-{span.first}-{span.last}.csv"
     return stream_download(request, pieces, file, "text/csv; charset=utf-8")
 
 
-def _span(request: HttpRequest) -> days.Span:
+def _read_span(request: HttpRequest) -> days.Span:
     given = request.GET.dict()
     return days.asked({"period": "30"} | given, timezone.now().date())
 
 
-def _split(found: Site, by: str) -> dict[str, Any]:
+def _split_costs(found: Site, by: str) -> dict[str, Any]:
     """Return the template context of daily cost, split as requested."""
     return {
         "by": by,
@@ -70,7 +70,7 @@ def _split(found: Site, by: str) -> dict[str, Any]:
     }
 
 
-def _shown(found: Site) -> dict[str, Any]:
+def _build_context(found: Site) -> dict[str, Any]:
     span, replies = found.span, found.cost_of("reply")
     compacting = found.cost_of("summary")
     kinds = ((step.day, step.kind, step.changes.applied) for step in found.steps)
@@ -91,12 +91,12 @@ def _shown(found: Site) -> dict[str, Any]:
         "compacting_share": compacting * 100 // replies if replies else None,
         "runs": sum(found.states.values()),
         "sample": SAMPLE,
-        "error_median": _percent(found.errors.median),
-        "error_high": _percent(found.errors.high),
+        "error_median": _format_percent(found.errors.median),
+        "error_high": _format_percent(found.errors.high),
     }
 
 
-def _percent(tenths: int | None) -> str:
+def _format_percent(tenths: int | None) -> str:
     return "" if tenths is None else f"{tenths // 10}.{tenths % 10}"
 
 

@@ -30,7 +30,7 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
         "effective": found,
         "grants": grants_of(user.pk, [one.standing.rule.id for one in found])[:50],
         "corrections": corrections(window__user=user)[:20],
-        "caps": [(cap.name, _shown(cap), cap.source) for cap in caps_of(user.pk)],
+        "caps": [(cap.name, _format_cap(cap), cap.source) for cap in caps_of(user.pk)],
         "may_grant": has((GRANT, "conversations.view_budget")),
         "may_correct": has((CORRECT, "conversations.view_budgetwindow")),
         "may_exempt": request.user.is_superuser,
@@ -39,7 +39,7 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
     }
 
 
-def _shown(cap: Cap) -> str:
+def _format_cap(cap: Cap) -> str:
     if cap.name == "micros":
         return dollars(cap.number) if cap.number else "no cap"
     return f"{cap.number:,} s" if cap.name == "seconds" else f"{cap.number:,}"

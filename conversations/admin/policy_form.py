@@ -167,13 +167,13 @@ def describe_differences(before: object, after: Mapping[str, Any], word: str) ->
     """Return what changed, number by number, for the log."""
     old = _mapping(before)
     return [
-        f"{name}: {_told(old.get(name), word)} → {_told(after.get(name), word)}"
+        f"{name}: {_format_value(old.get(name), word)} → {_format_value(after.get(name), word)}"
         for name in sorted({*old, *after})
         if old.get(name) != after.get(name)
     ]
 
 
-def _told(value: Any, word: str) -> str:
+def _format_value(value: Any, word: str) -> str:
     match value:
         case None:
             return word

@@ -113,7 +113,7 @@ class UserAdmin(_UserAdmin):
         return super().has_delete_permission(request, obj) and _within_reach(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        kept = [sentence for user in objs for sentence in _reasons(user)]
+        kept = [sentence for user in objs for sentence in _list_reasons(user)]
         if kept:
             return [], {}, set(), kept
         return super().get_deleted_objects(objs, request)
@@ -177,7 +177,7 @@ def _within_reach(request: HttpRequest, user: User | None) -> bool:
     return is_superuser(request) or user is None or is_own or not user.is_staff
 
 
-def _reasons(user: User) -> Iterable[str]:
+def _list_reasons(user: User) -> Iterable[str]:
     """Yield the reasons why a user cannot be deleted."""
     count = user.conversations.count()
     if count:

@@ -99,7 +99,7 @@ def read_object(line: bytes) -> dict[str, Any]:
 def parse_recording(record: dict[str, Any]) -> Recording:
     """Clean a parsed record and make it legal; raises RecordError."""
     try:
-        return _recording(record)
+        return _parse(record)
     except ContextError as error:
         raise RecordError(str(error)) from error
     except RecursionError as error:
@@ -108,25 +108,25 @@ def parse_recording(record: dict[str, Any]) -> Recording:
         raise RecordError(f"holds a block that is none: {error}") from error
 
 
-def _recording(record: dict[str, Any]) -> Recording:
+def _parse(record: dict[str, Any]) -> Recording:
     name = record.get("id")
     name = clean_text(name).strip() if isinstance(name, str) else ""
     if not 0 < len(name) <= MAX_ID:
         raise RecordError(f'"id" must be a text of 1 to {MAX_ID} characters')
-    entries = list(_entries(record.get("messages")))
+    entries = list(_parse_entries(record.get("messages")))
     _demand_legal(entries)
     return Recording(
         clean_text(name.strip()),
-        _system(record.get("system")),
-        _opening(entries[0]),
-        _exchanges(entries),
+        _parse_system(record.get("system")),
+        _cut_opening(entries[0]),
+        _group_exchanges(entries),
         clean_title(record.get("title")),
         parse_time(record.get("created_at")),
         parse_time(record.get("updated_at")),
     )
 
 
-def _system(value: object) -> str:
+def _parse_system(value: object) -> str:
     match value:
         case None:
             return ""
@@ -138,16 +138,16 @@ def _system(value: object) -> str:
             raise RecordError('"system" must be a text, a list of text blocks or null')
 
 
-def _opening(entry: Entry) -> str:
+def _cut_opening(entry: Entry) -> str:
     texts = (str(block["text"]) for block in wire.decode(entry.content) if _is_text(block))
     return clean_text(" ".join(" ".join(texts).split()))[:80]
 
 
-def _entries(messages: object) -> Iterator[Entry]:
+def _parse_entries(messages: object) -> Iterator[Entry]:
     """Yield the messages, grouped into runs of one role."""
     if not isinstance(messages, list) or not messages:
         raise RecordError('"messages" must be a list with at least one message')
-    numbered = [_message(at, message) for at, message in enumerate(messages)]
+    numbered = [_parse_message(at, message) for at, message in enumerate(messages)]
     open_calls: list[str] = []
     for role, run in groupby((pair for pair in numbered if pair[1]), key=lambda pair: pair[0]):
         contents = [blocks for _, blocks in run]
@@ -155,19 +155,19 @@ def _entries(messages: object) -> Iterator[Entry]:
             for blocks in contents:
                 calls = [str(b.get("id")) for b in blocks if b["type"] == "tool_use"]
                 open_calls += calls
-                yield _entry("answer", blocks, calls)
+                yield _build_entry("answer", blocks, calls)
         else:
-            yield from _user_run(contents, open_calls)
+            yield from _merge_user_run(contents, open_calls)
             open_calls = []
     if open_calls:
-        yield from _user_run([], open_calls)
+        yield from _merge_user_run([], open_calls)
 
 
-def _user_run(contents: list[list[dict[str, Any]]], open_calls: list[str]) -> Iterator[Entry]:
+def _merge_user_run(contents: list[list[dict[str, Any]]], open_calls: list[str]) -> Iterator[Entry]:
     """Yield one results message for all open calls, then the prompts."""
     results = [block for blocks in contents for block in blocks if block["type"] == "tool_result"]
     answered = {block.get("tool_use_id") for block in results}
-    missing = [_missing(call) for call in open_calls if call not in answered]
+    missing = [_build_missing_result(call) for call in open_calls if call not in answered]
     texts: list[dict[str, Any]] = []
     prompts = []
     for blocks in contents:
@@ -177,16 +177,16 @@ def _user_run(contents: list[list[dict[str, Any]]], open_calls: list[str]) -> It
         else:
             texts += rest
     if missing or results:
-        yield _entry("results", [*missing, *results, *texts])
+        yield _build_entry("results", [*missing, *results, *texts])
     for blocks in prompts:
-        yield _entry("prompt", blocks)
+        yield _build_entry("prompt", blocks)
 
 
-def _missing(id: str) -> dict[str, Any]:
+def _build_missing_result(id: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id, "content": ENDS_HERE, "is_error": True}
 
 
-def _message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
+def _parse_message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
     """Return role and cleaned blocks; () for a message that became empty."""
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or role not in ("user", "assistant"):
@@ -201,17 +201,17 @@ def _message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]:
             raise RecordError(f"messages.{at}: a content block is an object with a type")
         if not all(isinstance(block.get(name, ""), str) for name in ("id", "tool_use_id")):
             raise RecordError(f"messages.{at}: the id of a content block is a text")
-    return str(role), list(_cleaned(content))
+    return str(role), list(_clean_blocks(content))
 
 
-def _cleaned(blocks: Iterable[Any]) -> Iterator[Any]:
+def _clean_blocks(blocks: Iterable[Any]) -> Iterator[Any]:
     for block in blocks:
         if not isinstance(block, dict):
             yield block
             continue
         kept = {key: value for key, value in block.items() if key != "cache_control"}
         if isinstance(kept.get("content"), list):
-            kept["content"] = list(_cleaned(kept["content"]))
+            kept["content"] = list(_clean_blocks(kept["content"]))
         elif kept.get("type") == "tool_result" and kept.get("content", "") is None:
             kept["content"] = ""
         if kept.get("type") == "compaction":
@@ -228,7 +228,7 @@ def _is_text(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") == "text" and "text" in block
 
 
-def _entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:
+def _build_entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:
     content = wire.join(wire.encode(block) for block in blocks)
     attachment_refs.demand_none(content)
     return Entry(kind, content, Message.parse(0, kind, content).tokens, tuple(calls))
@@ -245,7 +245,7 @@ def _demand_legal(entries: list[Entry]) -> None:
     rules.check(view)
 
 
-def _exchanges(entries: list[Entry]) -> tuple[Exchange, ...]:
+def _group_exchanges(entries: list[Entry]) -> tuple[Exchange, ...]:
     found: list[list[Entry]] = []
     for entry in entries:
         if entry.kind == "prompt":

@@ -94,7 +94,7 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
     name = f"conversation {number}"
     try:
         found = read_object(line)
-        name = _name(found) or name
+        name = _find_name(found) or name
         recording = parse_recording(convert_to_record(found))
         conversation = import_recording(user=user, recording=recording, model=model)
     except AlreadyImported:
@@ -107,7 +107,7 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
             report.new.append((conversation.public_id, conversation.title))
 
 
-def _name(found: dict[str, Any]) -> str:
+def _find_name(found: dict[str, Any]) -> str:
     """Return the name of a conversation in its export."""
     names = (found.get(key) for key in ("title", "name", "id", "uuid"))
     return next(

@@ -43,14 +43,14 @@ def page(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         account = form.account()
         try:
-            account = _try(account)
+            account = _try_account(account)
             add_mail_account(owner_id=get_user(request).pk, account=account)
         except (ToolError, AccountRefused) as error:
             form.add_error(None, str(error))
         else:
             add_notice(request, _("The account works and was added."))
             return redirect("mail_settings")
-    return _shown(request, form, 400 if form.is_bound else 200)
+    return _render_page(request, form, 400 if form.is_bound else 200)
 
 
 @login_required
@@ -68,14 +68,14 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
         wanted = replace(present, name=data["name"], folder=data["folder"])
         wanted = replace(wanted, secret=data["secret"] or present.secret)
         try:
-            wanted = _try(wanted)
+            wanted = _try_account(wanted)
             change_mail_account(owner_id=owner, public_id=account_id, account=wanted)
         except (ToolError, AccountRefused) as error:
             form.add_error(None, str(error))
         else:
             add_notice(request, _("The account works and was changed."))
             return redirect("mail_settings")
-    return _shown(request, MailAccountForm(), 400, (account_id, form))
+    return _render_page(request, MailAccountForm(), 400, (account_id, form))
 
 
 @login_required
@@ -88,7 +88,7 @@ def remove(request: HttpRequest, account_id: UUID) -> HttpResponse:
     return redirect("mail_settings")
 
 
-def _shown(
+def _render_page(
     request: HttpRequest,
     form: MailAccountForm,
     status: int,
@@ -105,5 +105,5 @@ def _shown(
     return render(request, "conversations/settings/mail.html", context, status=status)
 
 
-def _try(account: Account) -> Account:
+def _try_account(account: Account) -> Account:
     return async_to_sync(try_account)(account, replace(build_mail_access(), deadline=PATIENCE))

@@ -36,7 +36,7 @@ def build_page_context(request: HttpRequest) -> dict[str, object]:
 
 def find_current(request: HttpRequest) -> Conversation | None:
     """Return the conversation whose chat the request came from, if the user may still see it."""
-    match = _CHAT.fullmatch(_came_from(request))
+    match = _CHAT.fullmatch(_read_current_path(request))
     try:
         return get_conversation(get_user(request), UUID(match[1])) if match else None
     except (Http404, ValueError):
@@ -61,18 +61,18 @@ def answer_change(
     request: HttpRequest, conversation: Conversation, *, gone: bool = False
 ) -> HttpResponse:
     """Respond to a form that changed the conversation; `gone`: it left the list it was in."""
-    path = _came_from(request)
+    path = _read_current_path(request)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(
-            _next(request)
+            _read_next_page(request)
             or ("list" if gone else reverse("chat_menu", args=[conversation.public_id]))
         )
     chat = reverse("chat", args=[conversation.public_id])
     if gone and path.startswith(chat):
         # Its own pages are gone too.
-        return _sent_on(reverse("new_chat" if path == chat else "list"))
+        return _redirect_htmx(reverse("new_chat" if path == chat else "list"))
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
-        return _sent_on("")
+        return _redirect_htmx("")
     here = find_current(request)
     context = {"sidebar": read_sidebar(get_user(request), here), "conversation": here}
     response = render(request, "conversations/_partials/list_changed.html", context)
@@ -80,17 +80,17 @@ def answer_change(
     return response
 
 
-def _sent_on(path: str) -> HttpResponse:
+def _redirect_htmx(path: str) -> HttpResponse:
     response = HttpResponse()
     response["HX-Redirect" if path else "HX-Refresh"] = path or "true"
     return response
 
 
-def _came_from(request: HttpRequest) -> str:
+def _read_current_path(request: HttpRequest) -> str:
     return urlsplit(request.headers.get("HX-Current-URL", "")).path
 
 
-def _next(request: HttpRequest) -> str:
+def _read_next_page(request: HttpRequest) -> str:
     """Return the address of the form's page, if it is one of this site."""
     wanted = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from conversations.models import Conversation
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row; `is_part`: a share of the row above; `best`: indexes of the cheapest cells."""
+
+    name: str
+    cells: tuple[str, ...]
+    is_part: bool = False
+    best: tuple[int, ...] = ()
+
+
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
@@ -70,16 +80,6 @@ def build_context(user_id: int, conversation: Conversation) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row; `is_part`: a share of the row above; `best`: indexes of the cheapest cells."""
-
-    name: str
-    cells: tuple[str, ...]
-    is_part: bool = False
-    best: tuple[int, ...] = ()
-
-
 def compare_reports(reports: Sequence[Report]) -> list[Row]:
     """Return the reports side by side, one column each."""
     if not reports:
@@ -88,27 +88,29 @@ def compare_reports(reports: Sequence[Report]) -> list[Row]:
     costs = [report.total_cost for report in reports]
     cheapest = tuple(at for at, cost in enumerate(costs) if cost == min(costs) < max(costs))
     return [
-        _row(_("Calls"), reports, lambda r: f"{r.calls:,}"),
-        _row(_("Turns ended for want of room"), reports, lambda r: f"{r.ended:,}"),
-        _row(_("Largest request, tokens"), reports, lambda r: f"{r.peak:,}"),
-        _row(_("Input tokens"), reports, lambda r: f"{r.tokens.input:,}"),
-        _row(_("read from the cache"), reports, lambda r: f"{r.tokens.read:,}", is_part=True),
-        _row(_("written to the cache"), reports, lambda r: f"{r.tokens.written:,}", is_part=True),
+        _build_row(_("Calls"), reports, lambda r: f"{r.calls:,}"),
+        _build_row(_("Turns ended for want of room"), reports, lambda r: f"{r.ended:,}"),
+        _build_row(_("Largest request, tokens"), reports, lambda r: f"{r.peak:,}"),
+        _build_row(_("Input tokens"), reports, lambda r: f"{r.tokens.input:,}"),
+        _build_row(_("read from the cache"), reports, lambda r: f"{r.tokens.read:,}", is_part=True),
+        _build_row(
+            _("written to the cache"), reports, lambda r: f"{r.tokens.written:,}", is_part=True
+        ),
         Row(_("Cost"), tuple(map(dollars, costs)), best=cheapest),
-        _row(_("of it summaries"), reports, lambda r: dollars(r.summary_cost), is_part=True),
-        _row(_("Cost without a cache"), reports, lambda r: dollars(r.cost_uncached)),
-        _row(_("Changes of the context"), reports, lambda r: f"{sum(r.applied.values()):,}"),
-        *(_row(kind, reports, _applied(kind), is_part=True) for kind in kinds),
-        _row(_("Tokens freed"), reports, lambda r: f"{r.freed:,}"),
-        _row(_("Rules of the API broken"), reports, lambda r: f"{len(r.violations):,}"),
+        _build_row(_("of it summaries"), reports, lambda r: dollars(r.summary_cost), is_part=True),
+        _build_row(_("Cost without a cache"), reports, lambda r: dollars(r.cost_uncached)),
+        _build_row(_("Changes of the context"), reports, lambda r: f"{sum(r.applied.values()):,}"),
+        *(_build_row(kind, reports, _count_applied(kind), is_part=True) for kind in kinds),
+        _build_row(_("Tokens freed"), reports, lambda r: f"{r.freed:,}"),
+        _build_row(_("Rules of the API broken"), reports, lambda r: f"{len(r.violations):,}"),
     ]
 
 
-def _row(
+def _build_row(
     name: str, reports: Sequence[Report], show: Callable[[Report], str], *, is_part: bool = False
 ) -> Row:
     return Row(name, tuple(map(show, reports)), is_part)
 
 
-def _applied(kind: str) -> Callable[[Report], str]:
+def _count_applied(kind: str) -> Callable[[Report], str]:
     return lambda report: f"{report.applied[kind]:,}"

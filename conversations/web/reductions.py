@@ -42,7 +42,7 @@ def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
     wanted = request.POST.get("want") or request.GET.get("want", "")
     wanted = wanted if wanted in WANTED else WANTED[0]
     if request.method != "POST":
-        return _page(request, conversation, wanted)
+        return _render_preview(request, conversation, wanted)
     digest = request.POST.get("digest", "")
     try:
         if wanted == "summary":
@@ -57,12 +57,12 @@ def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
                 digest=digest,
             )
     except ManualChangeError as error:
-        return _page(request, conversation, wanted, error.text)
+        return _render_preview(request, conversation, wanted, error.text)
     publish_change(conversation, row)
     return redirect("reduction", conversation.public_id, row.seq)
 
 
-def _page(
+def _render_preview(
     request: HttpRequest, conversation: Conversation, wanted: str, error: str = ""
 ) -> HttpResponse:
     conversation.refresh_from_db()
@@ -79,17 +79,17 @@ def _page(
 @require_POST
 def ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Ask the model for a summary; a repeated post asks once."""
-    return _asked(request, public_id, 0)
+    return _request_summary(request, public_id, 0)
 
 
 @login_required
 @require_POST
 def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Ask the model for another wording of a summary, over the same messages."""
-    return _asked(request, public_id, seq)
+    return _request_summary(request, public_id, seq)
 
 
-def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
+def _request_summary(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     try:
@@ -100,7 +100,7 @@ def _asked(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
         return refuse_change(request, conversation, error)
     if is_new:
         dispatch.start_proposal(key)
-    return _to_summary(conversation)
+    return _redirect_to_summary(conversation)
 
 
 @login_required
@@ -110,10 +110,10 @@ def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     user = get_user(request)
     conversation = get_conversation(user, public_id)
     proposals.discard_proposal(conversation_id=conversation.pk)
-    return _to_summary(conversation)
+    return _redirect_to_summary(conversation)
 
 
-def _to_summary(conversation: Conversation) -> HttpResponse:
+def _redirect_to_summary(conversation: Conversation) -> HttpResponse:
     page = reverse("compact", args=[conversation.public_id])
     return redirect(f"{page}?want=summary")
 

@@ -38,19 +38,19 @@ def first(request: HttpRequest) -> HttpResponse:
 @login_required
 @changing
 def appearance(request: HttpRequest) -> HttpResponse:
-    return _page(request, "appearance", AppearanceForm)
+    return _handle_form(request, "appearance", AppearanceForm)
 
 
 @login_required
 @changing
 def chat(request: HttpRequest) -> HttpResponse:
-    return _page(request, "chat", ChatForm)
+    return _handle_form(request, "chat", ChatForm)
 
 
 @login_required
 @changing
 def shortcuts(request: HttpRequest) -> HttpResponse:
-    return _page(request, "shortcuts", ShortcutsForm)
+    return _handle_form(request, "shortcuts", ShortcutsForm)
 
 
 @login_required
@@ -62,7 +62,7 @@ def context(request: HttpRequest) -> HttpResponse:
     return render(request, "conversations/settings/context.html", shown)
 
 
-def _page(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
+def _handle_form(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
     """Show a form of preferences, or store what was sent."""
     user = get_user(request)
     present = preferences(user.preferences)

@@ -26,39 +26,39 @@ from conversations.web.forms.log_in import read_peer
 from conversations.web.log_in import answer_throttled
 
 
-def _path() -> Path:
+def _token_path() -> Path:
     return Path(settings.DATA_DIR) / "setup_token"
 
 
 def read_setup_token() -> str | None:
     """Return the setup link's token, creating it if needed; None if there is an administrator."""
     if has_administrator():
-        _path().unlink(missing_ok=True)
+        _token_path().unlink(missing_ok=True)
         return None
-    return _read() or _write()
+    return _read_token() or _write_token()
 
 
-def _read() -> str:
+def _read_token() -> str:
     try:
-        return _path().read_text(encoding="ascii")
+        return _token_path().read_text(encoding="ascii")
     except FileNotFoundError:
         return ""
 
 
-def _write() -> str:
+def _write_token() -> str:
     """Write a new token to a private file, atomically."""
     token = secrets.token_urlsafe(24)
     handle, name = tempfile.mkstemp(dir=settings.DATA_DIR)
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(token)
-    Path(name).rename(_path())
+    Path(name).rename(_token_path())
     return token
 
 
 def _is_used_up() -> bool:
     """Delete the token; of two concurrent posts only one finds it."""
     try:
-        _path().unlink()
+        _token_path().unlink()
     except FileNotFoundError:
         return True
     return False
@@ -67,7 +67,7 @@ def _is_used_up() -> bool:
 @sensitive_post_parameters()
 def page(request: HttpRequest, token: str) -> HttpResponse:
     # Only read here: a token created by one post could be used up by its own twin.
-    known = "" if has_administrator() else _read()
+    known = "" if has_administrator() else _read_token()
     if not known:
         raise Http404("no such page")
     try:

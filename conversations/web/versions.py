@@ -43,7 +43,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     if not form.is_valid():
         return refuse_post(request, turn.conversation, describe_error(form))
     name = form.cleaned_data["client_id"]
-    return _done(request, turn, lambda: regenerate(turn=turn, client_id=name))
+    return _answer_version(request, turn, lambda: regenerate(turn=turn, client_id=name))
 
 
 @login_required
@@ -51,7 +51,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Continue the cut answer of the last turn."""
     turn = get_turn(get_user(request), public_id, number)
-    return _done(request, turn, lambda: continue_turn(turn=turn))
+    return _answer_version(request, turn, lambda: continue_turn(turn=turn))
 
 
 @login_required
@@ -67,7 +67,7 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
         if not form.is_valid():
             return refuse_post(request, turn.conversation, describe_error(form))
         said = form.cleaned_data
-        return _done(request, turn, lambda: edit_prompt(turn=turn, **said))
+        return _answer_version(request, turn, lambda: edit_prompt(turn=turn, **said))
     context = {"conversation": turn.conversation, "draft": found, "client_id": uuid4()}
     page = "_partials/editor" if request.htmx else "edit"  # type: ignore[attr-defined]
     return render(request, f"conversations/{page}.html", context)
@@ -78,7 +78,7 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Show the path through another version of a turn."""
     turn = get_turn(get_user(request), public_id, number)
-    return _done(request, turn, lambda: show_version(turn=turn), goal=turn)
+    return _answer_version(request, turn, lambda: show_version(turn=turn), goal=turn)
 
 
 @login_required
@@ -97,7 +97,9 @@ def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     return response
 
 
-def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) -> HttpResponse:
+def _answer_version(
+    request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None
+) -> HttpResponse:
     """Make or choose a version and publish it; `goal` is the turn the reader wants to see."""
     conversation = turn.conversation
     try:
@@ -109,14 +111,14 @@ def _done(request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None) 
         dispatch.wake_turn(found.pk)
     conversation.refresh_from_db()
     if not request.htmx:  # type: ignore[attr-defined]
-        return redirect(_address(goal or found))
+        return redirect(_find_address(goal or found))
     response = answer_post(request, conversation)
     if goal is not None and not is_near(conversation, goal.number):
-        response["HX-Redirect"] = _address(goal)
+        response["HX-Redirect"] = _find_address(goal)
     return response
 
 
-def _address(turn: Turn) -> str:
+def _find_address(turn: Turn) -> str:
     """Return the address of a turn's prompt in the chat."""
     chat = reverse("chat", args=[turn.conversation.public_id])
     prompt = turn.messages.filter(kind="prompt").values_list("seq", flat=True).first()

@@ -34,11 +34,11 @@ def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
     """Show one call: what was sent, block by block, and all figures."""
     seen = open_subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
-    named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
+    named, row = _demand_call(found.call(n)), _demand_row(read_call(seen.conversation, found, n))
     ahead = read_forecast(seen.conversation)
     start = parse_number(request.GET.get("from")) or 0
     page = build_call_page(found, named, row, ahead, start=start)
-    return render(request, f"{FOLDER}/call.html", _context(seen, page=page, call=named))
+    return render(request, f"{FOLDER}/call.html", _build_context(seen, page=page, call=named))
 
 
 @login_required
@@ -48,7 +48,7 @@ def block(
 ) -> HttpResponse:
     """Show one block in full beside its original."""
     seen = open_subject(request, public_id, f"block {index + 1} of call {n}", is_review=is_review)
-    named, row, made, problem = _traced(seen, n)
+    named, row, made, problem = _trace_call(seen, n)
     shown = None
     if made is not None:
         held = list_pins(seen.conversation, row.sent_at), list_pins(seen.conversation)
@@ -56,8 +56,8 @@ def block(
         shown = read_full_block(made.found, index, turns, held, is_own=made.is_own)
         if shown is None:
             raise Http404("no such block")
-    context = _context(seen, call=named, whole=shown, problem=problem)
-    return render(request, f"{FOLDER}/{_part(request, 'block')}.html", context)
+    context = _build_context(seen, call=named, whole=shown, problem=problem)
+    return render(request, f"{FOLDER}/{_choose_template(request, 'block')}.html", context)
 
 
 @login_required
@@ -70,7 +70,7 @@ def gone(
     fate = request.GET.get("fate", "")
     if fate not in FATES:
         raise Http404("no such fate")
-    named, _, made, problem = _traced(seen, n)
+    named, _, made, problem = _trace_call(seen, n)
     start = parse_number(request.GET.get("from")) or 0
     found = made.found if made else None
     sides, after = (
@@ -80,10 +80,10 @@ def gone(
     )
     if found and not sides:
         raise Http404("nothing was taken by such a step")
-    context = _context(
+    context = _build_context(
         seen, call=named, sides=sides, after=after, step=step, fate=fate, problem=problem
     )
-    return render(request, f"{FOLDER}/{_part(request, 'gone')}.html", context)
+    return render(request, f"{FOLDER}/{_choose_template(request, 'gone')}.html", context)
 
 
 @login_required
@@ -92,9 +92,9 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
     """Show the request as readable JSON."""
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
-    named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
-    context = _context(seen, call=named, row=row, raw=read_raw_request(row))
-    return render(request, f"{FOLDER}/{_part(request, 'request')}.html", context)
+    named, row = _demand_call(found.call(n)), _demand_row(read_call(seen.conversation, found, n))
+    context = _build_context(seen, call=named, row=row, raw=read_raw_request(row))
+    return render(request, f"{FOLDER}/{_choose_template(request, 'request')}.html", context)
 
 
 @login_required
@@ -102,7 +102,7 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
 def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
     """Send the exact bytes of the request as a download."""
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
-    row = _row(read_call(seen.conversation, read_call_index(seen.conversation), n))
+    row = _demand_row(read_call(seen.conversation, read_call_index(seen.conversation), n))
     made = rebuilt(row)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if made.problem:
@@ -112,29 +112,29 @@ def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
     return HttpResponse(made.body.encode(), content_type="application/json", headers=headers)
 
 
-def _part(request: HttpRequest, name: str) -> str:
+def _choose_template(request: HttpRequest, name: str) -> str:
     """Return the template of the part for htmx, else that of the page around it."""
     return f"_{name}" if request.htmx else name  # type: ignore[attr-defined]
 
 
-def _context(seen: Subject, **more: Any) -> dict[str, Any]:
+def _build_context(seen: Subject, **more: Any) -> dict[str, Any]:
     return {"subject": seen, "conversation": seen.conversation} | more
 
 
-def _traced(seen: Subject, n: int) -> tuple[CallRow, ApiCall, TracedCall | None, str]:
+def _trace_call(seen: Subject, n: int) -> tuple[CallRow, ApiCall, TracedCall | None, str]:
     found = read_call_index(seen.conversation)
-    named, row = _named(found.call(n)), _row(read_call(seen.conversation, found, n))
+    named, row = _demand_call(found.call(n)), _demand_row(read_call(seen.conversation, found, n))
     made, problem = catch_damage(lambda: trace_call(row))
     return named, row, made, problem
 
 
-def _named(found: CallRow | None) -> CallRow:
+def _demand_call(found: CallRow | None) -> CallRow:
     if found is None:
         raise Http404("no such call")
     return found
 
 
-def _row(found: ApiCall | None) -> ApiCall:
+def _demand_row(found: ApiCall | None) -> ApiCall:
     if found is None:
         raise Http404("no such call")
     return found

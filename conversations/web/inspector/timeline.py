@@ -54,11 +54,11 @@ def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
     if request.htmx:  # type: ignore[attr-defined]
         part = "drawer" if context["is_drawer"] and before is None else "_events"
         return render(request, f"{FOLDER}/{part}.html", context)
-    more = _charts(seen, found, context["ahead"]) if before is None else {}
+    more = _draw_charts(seen, found, context["ahead"]) if before is None else {}
     return render(request, f"{FOLDER}/timeline.html", context | more)
 
 
-def _charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dict[str, object]:
+def _draw_charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dict[str, object]:
     calls = [call for call in found.calls if call.is_on_path]
     changes = [change for change in found.changes if change.is_on_path]
     return {

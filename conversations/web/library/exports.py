@@ -48,7 +48,7 @@ def everything(request: HttpRequest) -> HttpResponseBase:
     """Send all of the user's conversations and files as one archive."""
     user = get_user(request)
     with_events = request.GET.get("events") == "1"
-    pieces = _zipped(_files(user, with_events))
+    pieces = _write_archive(_list_members(user, with_events))
     name = f"agentweb-{timezone.now():%Y-%m-%d}.zip"
     return stream_download(request, pieces, name, "application/zip")
 
@@ -56,8 +56,8 @@ def everything(request: HttpRequest) -> HttpResponseBase:
 Content = Iterable[bytes]
 
 
-def _files(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
-    yield "account.json", [_account(user)]
+def _list_members(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
+    yield "account.json", [_write_account(user)]
     yield (
         "conversations.jsonl",
         (
@@ -72,10 +72,10 @@ def _files(user: User, with_events: bool) -> Iterator[tuple[str, Content]]:
             yield f"{form}/{name_file(found, form)}", (piece.encode() for piece in pieces)
     workspace = workspace_for(user.pk)
     for entry in workspace.entries():
-        yield f"workspace/{entry.path}", _read(workspace, entry.path)
+        yield f"workspace/{entry.path}", _read_file(workspace, entry.path)
 
 
-def _account(user: User) -> bytes:
+def _write_account(user: User) -> bytes:
     facts = {
         "username": user.get_username(),
         "email": user.email,
@@ -86,7 +86,7 @@ def _account(user: User) -> bytes:
     return wire.encode(facts).encode() + b"\n"
 
 
-def _read(workspace: Workspace, path: str) -> Content:
+def _read_file(workspace: Workspace, path: str) -> Content:
     """Yield a file; one that was deleted or changed since it was listed becomes a note."""
     try:
         yield workspace.read(path)
@@ -115,12 +115,12 @@ class _Sink(io.RawIOBase):
         return found
 
 
-def _zipped(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
+def _write_archive(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
     """Yield a ZIP archive while it is written, one file after the other."""
     sink = _Sink()
     with zipfile.ZipFile(sink, "w") as archive:
         for name, content in files:
-            member = zipfile.ZipInfo(name, _now())
+            member = zipfile.ZipInfo(name, _read_clock())
             # A member has its own compression setting, not the archive's.
             member.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(member, "w", force_zip64=True) as file:
@@ -131,6 +131,6 @@ def _zipped(files: Iterable[tuple[str, Content]]) -> Iterator[bytes]:
     yield sink.taken()
 
 
-def _now() -> tuple[int, int, int, int, int, int]:
+def _read_clock() -> tuple[int, int, int, int, int, int]:
     at = timezone.now()
     return at.year, at.month, at.day, at.hour, at.minute, at.second

@@ -37,20 +37,20 @@ CAREFUL = {
 def files(request: HttpRequest) -> HttpResponse:
     """Show the user's files; a POST stores one and returns it as it waits in the composer."""
     if request.method == "POST":
-        return _taken(request)
+        return _store_upload(request)
     page = attachments_shown.files(get_user(request), request.GET.get("after", ""))
     context = build_page_context(request) | {"page": page, "is_later": "after" in request.GET}
     return render(request, "conversations/files.html", context)
 
 
-def _taken(request: HttpRequest) -> HttpResponse:
+def _store_upload(request: HttpRequest) -> HttpResponse:
     user = get_user(request)
     file = request.FILES.get("file")
     if file is None:
-        return _refused(request, _("Choose a file first."), 400)
+        return _refuse(request, _("Choose a file first."), 400)
     if (file.size or 0) > MOST_BYTES:
         text = _("The file is too big: at most %s are taken.") % megabytes(MOST_BYTES)
-        return _refused(request, text, 413)
+        return _refuse(request, text, 413)
     try:
         kept = attachments.store_attachment(
             owner_id=user.pk,
@@ -59,12 +59,12 @@ def _taken(request: HttpRequest) -> HttpResponse:
             is_typed=request.POST.get("typed") == "1",
         )
     except AttachmentError as error:
-        return _refused(request, error.text, 400)
+        return _refuse(request, error.text, 400)
     context = {"files": attachments_shown.unsent(user, [kept.public_id])}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
-def _refused(request: HttpRequest, text: str, status: int) -> HttpResponse:
+def _refuse(request: HttpRequest, text: str, status: int) -> HttpResponse:
     context = {"error": text}
     return render(request, "conversations/_partials/file_error.html", context, status=status)
 

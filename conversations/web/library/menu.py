@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @require_safe
 def menu(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the menu: as a page, or with htmx as the content of a dialog."""
-    return _menu(request, get_conversation(get_user(request), public_id))
+    return _render_menu(request, get_conversation(get_user(request), public_id))
 
 
-def _menu(
+def _render_menu(
     request: HttpRequest, conversation: Conversation, error: str = "", status: int = 200
 ) -> HttpResponse:
     context = {
@@ -63,7 +63,7 @@ def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
             conversation=conversation, title=request.POST.get("title", "")
         )
     except conversations.LibraryError as error:
-        return _menu(request, conversation, error.text, 400)
+        return _render_menu(request, conversation, error.text, 400)
     add_notice(request, _("Renamed."))
     return answer_change(request, conversation)
 

@@ -43,19 +43,21 @@ MOST_UPLOADS = 50
 def page(request: HttpRequest) -> HttpResponse:
     """Show a folder, or redirect to the file that `path` names; a POST uploads files."""
     if request.method == "POST":
-        return _uploaded(request)
+        return _store_uploads(request)
     path = request.GET.get("path", "")
     try:
         path = "/".join(split(path))
     except ToolError as error:
-        return _shown(request, "", [str(error)], 404)
+        return _render_folder(request, "", [str(error)], 404)
     file = browse.live_file(get_user(request).pk, path) if path else None
     if file is not None:
         return redirect("workspace_file", file.public_id)
-    return _shown(request, path, [])
+    return _render_folder(request, path, [])
 
 
-def _shown(request: HttpRequest, path: str, errors: list[str], status: int = 200) -> HttpResponse:
+def _render_folder(
+    request: HttpRequest, path: str, errors: list[str], status: int = 200
+) -> HttpResponse:
     user, quota = get_user(request), workspace.quota()
     folder = browse.folder_page(user, path, quota)
     if folder is None:
@@ -71,18 +73,18 @@ def _shown(request: HttpRequest, path: str, errors: list[str], status: int = 200
     return render(request, "conversations/workspace.html", context, status=status)
 
 
-def _uploaded(request: HttpRequest) -> HttpResponse:
+def _store_uploads(request: HttpRequest) -> HttpResponse:
     folder, replaces = request.POST.get("folder", ""), request.POST.get("replace") == "1"
     files = request.FILES.getlist("files")
     if not files:
-        return _shown(request, _clean(folder), [_("Choose a file first.")], 400)
+        return _render_folder(request, _clean_path(folder), [_("Choose a file first.")], 400)
     if len(files) > MOST_UPLOADS:
         text = _("At most %d files are taken at once.") % MOST_UPLOADS
-        return _shown(request, _clean(folder), [text], 400)
+        return _render_folder(request, _clean_path(folder), [text], 400)
     taken, errors = 0, []
     for file in files:
         try:
-            _store(get_user(request).pk, folder, file, replaces)
+            _store_file(get_user(request).pk, folder, file, replaces)
             taken += 1
         except ToolError as error:
             errors.append(f"{display_name(file.name or '', 'application/file')}: {error}")
@@ -90,11 +92,11 @@ def _uploaded(request: HttpRequest) -> HttpResponse:
         said = ngettext("%d file was added.", "%d files were added.", taken) % taken
         add_notice(request, said)
     if errors:
-        return _shown(request, _clean(folder), errors, 400)
-    return _to_folder(folder)
+        return _render_folder(request, _clean_path(folder), errors, 400)
+    return _redirect_to_folder(folder)
 
 
-def _store(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) -> None:
+def _store_file(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) -> None:
     name = display_name(file.name or "", "application/file")
     workspace.write_file(
         owner_id=owner_id,
@@ -109,14 +111,16 @@ def _store(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) 
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Show one file: its text, and what can be done with it."""
-    return _file(request, file_id, "")
+    return _render_file(request, file_id, "")
 
 
-def _file(request: HttpRequest, file_id: UUID, error: str, status: int = 200) -> HttpResponse:
+def _render_file(
+    request: HttpRequest, file_id: UUID, error: str, status: int = 200
+) -> HttpResponse:
     found = browse.file_for(get_user(request), file_id)
     text, reason = "", ""
     try:
-        text = _text(found.path, workspace.read_object(found))
+        text = _preview_text(found.path, workspace.read_object(found))
     except FileNotFoundError as lost:
         raise Http404("the bytes are gone") from lost
     except ToolError as refused:
@@ -135,7 +139,7 @@ def _file(request: HttpRequest, file_id: UUID, error: str, status: int = 200) ->
     return render(request, "conversations/workspace_file.html", context, status=status)
 
 
-def _text(path: str, data: bytes) -> str:
+def _preview_text(path: str, data: bytes) -> str:
     return text_of(data, path) if has_parts(data, path) else plain_text(data, path)
 
 
@@ -164,28 +168,28 @@ def move(request: HttpRequest) -> HttpResponse:
     try:
         workspace.move_files(owner_id=user.pk, path=path, to=to)
     except ToolError as error:
-        found = browse.live_file(user.pk, _clean(path))
+        found = browse.live_file(user.pk, _clean_path(path))
         if found is not None:
-            return _file(request, found.public_id, str(error), 400)
-        return _shown(request, _clean(path), [str(error)], 400)
-    add_notice(request, _("Moved to “%s”.") % _clean(to))
-    return _to_folder(_clean(to))
+            return _render_file(request, found.public_id, str(error), 400)
+        return _render_folder(request, _clean_path(path), [str(error)], 400)
+    add_notice(request, _("Moved to “%s”.") % _clean_path(to))
+    return _redirect_to_folder(_clean_path(to))
 
 
 @login_required
 @require_POST
 def delete(request: HttpRequest) -> HttpResponse:
     """Move a file or a folder to the trash, with a link to undo that."""
-    path = _clean(request.POST.get("path", ""))
+    path = _clean_path(request.POST.get("path", ""))
     folder = path.rpartition("/")[0]
     try:
         batch = workspace.delete_files(owner_id=get_user(request).pk, path=path, is_folder=True)
     except ToolError as error:
-        return _shown(request, "", [str(error)], 404)
+        return _render_folder(request, "", [str(error)], 404)
     undo = reverse("restore_files", args=[batch])
     add_notice(request, _("“%s” was deleted.") % path, undo=undo)
     is_left = browse.folder_page(get_user(request), folder, workspace.quota()) is not None
-    return _to_folder(folder if is_left else "")
+    return _redirect_to_folder(folder if is_left else "")
 
 
 @login_required
@@ -197,7 +201,7 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
         raise Http404("nothing of it is in the trash")
     said = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
     add_notice(request, said % {"path": back[0], "count": len(back)})
-    return _to_folder(back[0].rpartition("/")[0])
+    return _redirect_to_folder(back[0].rpartition("/")[0])
 
 
 @login_required
@@ -209,7 +213,7 @@ def empty(request: HttpRequest) -> HttpResponse:
     return redirect("workspace")
 
 
-def _clean(path: str) -> str:
+def _clean_path(path: str) -> str:
     """Return a path in its stored form, or "" for one that is invalid."""
     try:
         return "/".join(split(path))
@@ -217,6 +221,6 @@ def _clean(path: str) -> str:
         return ""
 
 
-def _to_folder(path: str) -> HttpResponse:
+def _redirect_to_folder(path: str) -> HttpResponse:
     asked = f"?{urlencode({'path': path})}" if path else ""
     return redirect(f"{reverse('workspace')}{asked}")
