@@ -6,13 +6,17 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from agentweb.management.lock_files import complaints, pins
 from conversations.conf import PREFIX, defaults
@@ -23,6 +27,8 @@ TOP_LEVEL = {
     "requirements.lock", "requirements-dev.lock",
     "agentweb", "conversations", "static", "templates", "tests", "tools",
 }  # fmt: skip
+#: What may be imported and is no package of another.
+OURS = {"agentweb", "conversations", "manage", "tests", "tools"}
 #: Written in halves, so that this file passes its own law.
 MACHINE_PATHS = ("/" + "work/", "/" + "root/", "/" + "Users/", "bash" + "_jobs")
 REGISTRY_HOSTS = (
@@ -141,6 +147,34 @@ def test_a_lock_has_digests_and_no_address(lock: str) -> None:
 
 def test_the_locks_hold_what_pyproject_asks_for() -> None:
     assert complaints(ROOT) == []
+
+
+def test_what_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"].values()
+    serving = {*project["project"]["dependencies"], *(each for extra in extras for each in extra)}
+    developing = serving | set(project["dependency-groups"]["dev"])
+    code = of_python(tests=False)
+    bench = [path for path in code if path.is_relative_to(ROOT / "agentweb/bench")]
+    assert undeclared(set(code) - set(bench), serving) == set()
+    assert undeclared({*bench, *of_python(tests=True)}, developing) == set()
+
+
+def undeclared(paths: set[Path], requirements: set[str]) -> set[tuple[str, str]]:
+    """Give the modules that are imported from packages none of these requirements names."""
+    declared = set()
+    for wanted in map(Requirement, requirements):
+        declared |= {wanted.name, *(f"{wanted.name}-{extra}" for extra in wanted.extras)}
+    declared = set(map(canonicalize_name, declared))
+    providers = packages_distributions()
+    return {
+        (top, str(path.relative_to(ROOT)))
+        for path in paths
+        for node in ast.walk(tree(path))
+        for top in {name.partition(".")[0] for name in names_imported(node)}
+        if top not in sys.stdlib_module_names | OURS
+        and declared.isdisjoint(map(canonicalize_name, providers.get(top, ())))
+    }
 
 
 def test_no_mocks() -> None:
