@@ -1,4 +1,18 @@
-"""Runs an ASGI app on 127.0.0.1 inside this process, on a thread and an event loop of its own."""
+"""Run an ASGI app on an address of this machine, on a thread and an event loop of its own.
+
+The protocol is uvicorn's on h11 (`http_connection`). Connections are accepted here and not by
+`uvicorn.Server`, which polls ten times a second for its end and needs 0.2 s to stop.
+
+Processor time of the emulator's process (2 cores, Python 3.11, median of 5 runs), beside that of
+an HTTP/1.1 protocol written only for this package, of 390 lines:
+
+    per 1,000 deltas, 40 streams of 40 deltas a second   53 ms, before 47
+    per 1,000 deltas, 40 streams with 12 ms between      29 ms, before 28
+    per 1,000 deltas that travel together                1.0 ms, before 0.9
+    per 1,000 answers of eight words                     383 ms, before 278
+
+httptools in place of h11 gives the earlier figures, but nothing else needs that package.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +22,18 @@ import threading
 from types import TracebackType
 from typing import Any, Self
 
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
 from agentweb.emulator.app import DEMO_PACE, EmulatorApp, create_app
 from agentweb.emulator.asgi import App
 from agentweb.emulator.hosts import only_local
-from agentweb.emulator.http1 import Connection
+from agentweb.emulator.http_connection import HttpConnection
 from agentweb.emulator.state import Emulator
+
+_MAX_HEAD = 65_536
+#: Longer than clients keep an idle connection, so that no request meets a connection that closes.
+_KEEP_ALIVE_SECONDS = 75
 
 
 class Server:
@@ -24,13 +45,13 @@ class Server:
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
-        self._connections: set[Connection] = set()
+        self._state = ServerState()
         self._thread = threading.Thread(target=self._run, name=f"http-{self.port}", daemon=True)
 
     @property
     def connections(self) -> int:
         """How many clients are connected."""
-        return len(self._connections)
+        return len(self._state.connections)
 
     @property
     def url(self) -> str:
@@ -69,16 +90,19 @@ class Server:
             self._loop.close()
 
     async def _serve(self) -> None:
-        app = only_local(self.app, self.host)
+        config = _configure(only_local(self.app, self.host))
         server = await self._loop.create_server(
-            lambda: Connection(app, self._connections), sock=self._socket
+            lambda: HttpConnection(config, self._state, {}), sock=self._socket
         )
         await self._stopping.wait()
         server.close()
-        tasks = [connection.task for connection in self._connections]
+        tasks = list(self._state.tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)
 
 
 class EmulatorServer(Server):
@@ -103,3 +127,20 @@ def start(
     The pace is for people to watch: tests pass `pace=0`.
     """
     return EmulatorServer(app or create_app(pace=pace, **settings), host=host, port=port).start()
+
+
+def _configure(app: App) -> Config:
+    """Return uvicorn's settings; they leave the process's logging as it is."""
+    config = Config(
+        app,
+        interface="asgi3",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        h11_max_incomplete_event_size=_MAX_HEAD,
+    )
+    config.load()
+    return config
