@@ -1,15 +1,13 @@
-"""A scene's reply turned into what the API would send: thinking first, ids, limits, token
-counts.
-"""
+"""Turn a scene's reply into the answer of the API: thinking first, ids, limits, token counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from agentweb.emulator import wire
-from agentweb.emulator.catalogue import Model, Tokenizer
+from agentweb.emulator import json_codec
 from agentweb.emulator.ids import make_id
+from agentweb.emulator.model_catalogue import Model, Tokenizer
 from agentweb.emulator.scenes.scene import Raw, Reply, ServerUse, Text, ToolUse
 from agentweb.emulator.signatures import Chain, Seal
 from agentweb.emulator.tokens import CALL_TOKENS, count_text, fit_text
@@ -21,8 +19,8 @@ _NOT_WRITTEN = frozenset({"fallback"})
 class Piece:
     """One content block: how it opens, what its deltas carry, what it is in the end."""
 
-    opening: wire.Object
-    block: wire.Object
+    opening: json_codec.Object
+    block: json_codec.Object
     #: Text of the deltas; None for a block that arrives whole.
     text: str | None
     tokens: int
@@ -34,7 +32,7 @@ class Answer:
     pieces: tuple[Piece, ...]
     stop_reason: str
     stop_sequence: str | None
-    stop_details: wire.Object | None
+    stop_details: json_codec.Object | None
     output_tokens: int
     thinking_tokens: int
 
@@ -131,22 +129,22 @@ def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
         case _Thought(text):
             return _think(text, terms, chain)
         case Text(text, citations=citations):
-            opening: wire.Object = {"type": "text", "text": ""}
-            whole: wire.Object = {"type": "text", "text": text}
+            opening: json_codec.Object = {"type": "text", "text": ""}
+            whole: json_codec.Object = {"type": "text", "text": text}
             if citations:
                 opening, whole = opening | {"citations": []}, whole | {"citations": [*citations]}
             return Piece(opening, whole, text, count_text(text, tokenizer))
         case ToolUse():
             return _use_tool(block, index, terms)
         case _ServerCall(use, call_id):
-            text = wire.encode(use.input).decode(errors="replace")
-            head: wire.Object = {"type": "server_tool_use", "id": call_id, "name": use.name}
+            text = json_codec.encode(use.input).decode(errors="replace")
+            head: json_codec.Object = {"type": "server_tool_use", "id": call_id, "name": use.name}
             tokens = count_text(use.name + text, tokenizer) + CALL_TOKENS
             return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
         case Raw(raw):
             # What a tool gave back or the server put in is nothing the model wrote.
             written = raw["type"] not in _NOT_WRITTEN and not raw["type"].endswith("_tool_result")
-            tokens = count_text(wire.encode(raw).decode(), tokenizer) if written else 0
+            tokens = count_text(json_codec.encode(raw).decode(), tokenizer) if written else 0
             return Piece(raw, raw, None, tokens)
 
 
@@ -165,9 +163,9 @@ def _think(text: str, terms: Terms, chain: Chain) -> Piece:
 
 
 def _use_tool(use: ToolUse, index: int, terms: Terms) -> Piece:
-    text = use.broken_json or wire.encode(use.input).decode(errors="replace")
+    text = use.broken_json or json_codec.encode(use.input).decode(errors="replace")
     call_id = use.id or make_id("toolu", terms.nonce, str(index).encode())
-    head: wire.Object = {"type": "tool_use", "id": call_id, "name": use.name}
+    head: json_codec.Object = {"type": "tool_use", "id": call_id, "name": use.name}
     tokens = count_text(use.name + text, terms.model.tokenizer) + CALL_TOKENS
     return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
 
@@ -190,7 +188,7 @@ def _fit(piece: Piece, left: int, tokenizer: Tokenizer) -> Piece | None:
         return None
     text = fit_text(piece.text, left, tokenizer)
     if piece.block["type"] == "text":
-        block: wire.Object = {"type": "text", "text": text}
+        block: json_codec.Object = {"type": "text", "text": text}
         return replace(piece, block=block, text=text, tokens=left) if text else None
     half = piece.text[: max(1, min(len(text), len(piece.text) - 2))]
     return replace(
@@ -198,13 +196,13 @@ def _fit(piece: Piece, left: int, tokenizer: Tokenizer) -> Piece | None:
     )
 
 
-def _whole_fields(partial: str) -> wire.Object:
+def _whole_fields(partial: str) -> json_codec.Object:
     """What can be read of a cut object: its complete fields."""
     for end in range(len(partial), max(0, len(partial) - 4_000), -1):
         if partial[end - 1] in '"]}':
             try:
-                value = wire.decode((partial[:end] + "}").encode())
-            except wire.NotJson:
+                value = json_codec.decode((partial[:end] + "}").encode())
+            except json_codec.NotJson:
                 continue
             return value if isinstance(value, dict) else {}
     return {}

@@ -1,15 +1,15 @@
-"""The ASGI app: routes, and nothing that a route does."""
+"""The ASGI application: routes requests to the endpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from agentweb.emulator import accounts, control, models_endpoint
+from agentweb.emulator import api_accounts, control_endpoint, models_endpoint
 from agentweb.emulator.asgi import Disconnected, Receive, Scope, Send, read_body
 from agentweb.emulator.clock import Clock
 from agentweb.emulator.errors import ApiError, TooLarge
-from agentweb.emulator.exchange import Exchange
+from agentweb.emulator.http_exchange import HttpExchange
 from agentweb.emulator.messages_endpoint import count_tokens, create_message
 from agentweb.emulator.scenes import SCENES
 from agentweb.emulator.scenes.scene import Scene
@@ -31,7 +31,7 @@ class EmulatorApp:
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return
-        exchange = Exchange(self.emulator, scope, receive, send)
+        exchange = HttpExchange(self.emulator, scope, receive, send)
         try:
             await _route(exchange)
         except ApiError as error:
@@ -60,10 +60,10 @@ def create_app(
     return EmulatorApp(Emulator(script=script, seed=seed, record=record, pace=pace, **settings))
 
 
-async def _route(exchange: Exchange) -> None:
+async def _route(exchange: HttpExchange) -> None:
     path, method = exchange.path.rstrip("/"), exchange.scope["method"]
-    if path.startswith(control.PREFIX):
-        await control.handle(exchange, await _read(exchange))
+    if path.startswith(control_endpoint.PREFIX):
+        await control_endpoint.handle(exchange, await _read(exchange))
         return
     declared = exchange.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
@@ -71,8 +71,8 @@ async def _route(exchange: Exchange) -> None:
     exchange.identify(b"")
     body = await _read(exchange)
     nonce = exchange.identify(body)
-    exchange.account = account = accounts.admit(exchange.headers, exchange.emulator.bad_keys)
-    accounts.check_version(exchange.headers)
+    exchange.account = account = api_accounts.admit(exchange.headers, exchange.emulator.bad_keys)
+    api_accounts.check_version(exchange.headers)
     match method, path:
         case "POST", "/v1/messages":
             await create_message(exchange, account, nonce)
@@ -86,7 +86,7 @@ async def _route(exchange: Exchange) -> None:
             raise ApiError(404, "Not Found")
 
 
-async def _read(exchange: Exchange) -> bytes:
+async def _read(exchange: HttpExchange) -> bytes:
     body = await read_body(exchange.receive, MAX_BODY)
     if body is None:
         raise TooLarge

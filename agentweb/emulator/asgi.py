@@ -1,4 +1,4 @@
-"""The few ASGI names the emulator, its server and the demo site share."""
+"""ASGI types and helpers."""
 
 from __future__ import annotations
 

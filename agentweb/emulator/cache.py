@@ -1,5 +1,4 @@
-"""The prompt cache: written only at marks, read by looking back, alive for minutes on a clock that
-can be turned.
+"""The prompt cache: written at cache breakpoints, read by looking back, expiring by the clock.
 
 An entry is a cumulative hash of everything up to a mark, so any change before it is a miss. What
 invalidates only from system or messages on (tool choice, thinking, images, toggles) is mixed in
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from agentweb.emulator import tokens
-from agentweb.emulator.catalogue import Model
 from agentweb.emulator.ids import digest
-from agentweb.emulator.units import Level, Lifetime, Unit, total_tokens
+from agentweb.emulator.model_catalogue import Model
+from agentweb.emulator.prompt_units import Level, Lifetime, Unit, total_tokens
 from agentweb.emulator.usage import Usage
 
 LOOK_BACK = 20

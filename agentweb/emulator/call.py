@@ -1,19 +1,17 @@
-"""One validated call to the Messages API: what was asked, by whom, on which model, and what the
-model will see.
-"""
+"""One validated call to the Messages API: its parameters, account, model and view."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agentweb.emulator import wire
-from agentweb.emulator.accounts import Account
-from agentweb.emulator.blocks import as_blocks
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
+from agentweb.emulator.api_accounts import Account
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.ids import digest
+from agentweb.emulator.model_catalogue import Model
+from agentweb.emulator.prompt_units import Level, Lifetime
 from agentweb.emulator.scenes.view import Request
-from agentweb.emulator.units import Level, Lifetime
 
 #: The API's own choice is not known; this one is as good as any.
 _DEFAULT_FALLBACK = "claude-sonnet-5-5"
@@ -21,7 +19,7 @@ _DEFAULT_FALLBACK = "claude-sonnet-5-5"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    body: wire.Object
+    body: json_codec.Object
     model: Model
     account: Account
     betas: frozenset[str]
@@ -71,7 +69,7 @@ def is_server_tool(kind: str) -> bool:
     return kind.startswith(("web_search_", "web_fetch_", "code_execution_"))
 
 
-def view_of(body: wire.Object) -> Request:
+def view_of(body: json_codec.Object) -> Request:
     """What the scenes get to see."""
     system = "\n".join(str(block.get("text", "")) for block in as_blocks(body.get("system") or []))
     return Request(
@@ -105,20 +103,20 @@ def cache_salts(call: Call) -> dict[Level, bytes]:
     }
     home = [call.account.organization, call.account.workspace, call.model.id]
     return {
-        "tools": digest(wire.encode(home)),
-        "system": digest(wire.encode(toggles)),
-        "messages": digest(wire.encode(choices)),
+        "tools": digest(json_codec.encode(home)),
+        "system": digest(json_codec.encode(toggles)),
+        "messages": digest(json_codec.encode(choices)),
     }
 
 
-def _has_image(block: wire.Object) -> bool:
+def _has_image(block: json_codec.Object) -> bool:
     if block.get("type") == "image":
         return True
     content = block.get("content") if block.get("type") == "tool_result" else None
     return isinstance(content, list) and any(_has_image(part) for part in content)
 
 
-def _cites(block: wire.Object) -> bool:
+def _cites(block: json_codec.Object) -> bool:
     if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
         return any(_cites(part) for part in block["content"])
     switch = block.get("citations")

@@ -1,6 +1,4 @@
-"""Time is an argument: cache lifetimes, rate windows and headers read a clock that a test can
-turn.
-"""
+"""Clocks: cache lifetimes, rate windows and headers read one that a test can advance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction on the server: a block that stands for everything before it.
+"""Server-side compaction: a block that stands for everything before it.
 
 Automatic compaction answers with the block first and goes on; on demand the block is all there is.
 Either way the block carries the state of the range it replaces, so thinking kept behind it stays
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 from agentweb.emulator.answer import Answer, Piece
-from agentweb.emulator.blocks import as_blocks
 from agentweb.emulator.call import Call
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import ApiError
 from agentweb.emulator.faults.fault import summary_fault_in
 from agentweb.emulator.scenes.scene import Text
@@ -33,7 +33,7 @@ _FAILURES = {
 }
 
 
-def skip_compacted(messages: list[wire.Object]) -> list[wire.Object]:
+def skip_compacted(messages: list[json_codec.Object]) -> list[json_codec.Object]:
     """The messages from the last compaction block that holds a summary on."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index]["role"] != "assistant":
@@ -58,13 +58,13 @@ class Compacted:
         return Answer(pieces, self.stop_reason, None, None, self.output_tokens, 0)
 
 
-def order_in(call: Call) -> wire.Object | None:
+def order_in(call: Call) -> json_codec.Object | None:
     """The automatic compaction a request asks for."""
     edits = (call.body.get("context_management") or {}).get("edits") or ()
     return next((edit for edit in edits if edit["type"] == "compact_20260112"), None)
 
 
-def is_due(order: wire.Object, tokens: int) -> bool:
+def is_due(order: json_codec.Object, tokens: int) -> bool:
     trigger = order.get("trigger") or {"value": _DEFAULT_TRIGGER}
     return bool(tokens >= trigger["value"])
 

@@ -1,4 +1,4 @@
-"""Sends one answer, whole or as a stream, and bills what was generated.
+"""Send one answer, whole or as a stream, and bill what was generated.
 
 A stream that ends before its final figures costs its input and the output that is on the wire by
 then, whoever cut it. A client that goes away costs what was written before that was noticed, which
@@ -12,20 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from agentweb.emulator import told, wire
+from agentweb.emulator import json_codec, message_metadata
 from agentweb.emulator.asgi import Message, respond, start
+from agentweb.emulator.billed_answer import BilledAnswer
 from agentweb.emulator.cache import Plan
 from agentweb.emulator.call import Call
-from agentweb.emulator.exchange import Exchange
-from agentweb.emulator.faults.choose import choose_pace
 from agentweb.emulator.faults.fault import Fault
-from agentweb.emulator.faults.streams import FOREVER, change_steps
+from agentweb.emulator.faults.selection import choose_pace
+from agentweb.emulator.faults.stream_faults import FOREVER, change_steps
+from agentweb.emulator.http_exchange import HttpExchange
 from agentweb.emulator.ids import make_id
-from agentweb.emulator.meter import Meter
-from agentweb.emulator.outcome import Outcome
-from agentweb.emulator.prepare import Prepared
-from agentweb.emulator.streaming import frames
-from agentweb.emulator.streaming.openloop import by_words, write_open_loop
+from agentweb.emulator.prepare_prompt import Prepared
+from agentweb.emulator.stream_meter import StreamMeter
+from agentweb.emulator.streaming import sse_events
+from agentweb.emulator.streaming.open_loop import by_words, write_open_loop
 from agentweb.emulator.streaming.steps import PING, Steps
 from agentweb.emulator.streaming.writer import pause, watched, write_steps
 from agentweb.emulator.usage import Usage
@@ -40,15 +40,15 @@ _ELSEWHERE = "http://127.0.0.1:9/v1/messages"
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    exchange: Exchange
+    exchange: HttpExchange
     call: Call
     prepared: Prepared
     plan: Plan
-    outcome: Outcome
+    outcome: BilledAnswer
     fault: Fault | None
     nonce: bytes
     #: `diagnostics`, if they were asked for.
-    diagnostics: wire.Object
+    diagnostics: json_codec.Object
 
     async def deliver(self) -> None:
         if self.call.streaming:
@@ -56,8 +56,8 @@ class Delivery:
         else:
             await self._whole()
 
-    def _message(self, usage: Usage) -> wire.Object:
-        message: wire.Object = {
+    def _message(self, usage: Usage) -> json_codec.Object:
+        message: json_codec.Object = {
             "id": make_id("msg", self.nonce),
             "type": "message",
             "role": "assistant",
@@ -66,22 +66,24 @@ class Delivery:
             "stop_reason": None,
             "stop_sequence": None,
             "stop_details": None,
-            "usage": usage.start() | told.where(self.call),
+            "usage": usage.start() | message_metadata.where(self.call),
         }
-        return message | self.diagnostics | told.transformations(self.call, self.prepared)
+        return (
+            message | self.diagnostics | message_metadata.transformations(self.call, self.prepared)
+        )
 
     @property
     def _model(self) -> str:
         return self.outcome.served_by or self.call.model.id
 
-    def _extra(self) -> wire.Object:
+    def _extra(self) -> json_codec.Object:
         if self.prepared.edits is None:
             return {}
         return {"context_management": {"applied_edits": self.prepared.edits}}
 
-    def _container(self) -> wire.Object:
+    def _container(self) -> json_codec.Object:
         now = self.exchange.emulator.clock.now()
-        return told.container(self.call, self.outcome.answer, self.nonce, now)
+        return message_metadata.container(self.call, self.outcome.answer, self.nonce, now)
 
     def _bill(self, usage: Usage, *, complete: bool, searches: int = 0) -> int:
         bill = self.exchange.emulator.bill(
@@ -97,15 +99,15 @@ class Delivery:
     async def _whole(self) -> None:
         answer, final = self.outcome.answer, self.outcome.final
         self.exchange.emulator.cache.begin(self.plan)
-        cost = self._bill(final, complete=True, searches=told.searches(answer))
+        cost = self._bill(final, complete=True, searches=message_metadata.searches(answer))
         message = self._message(final) | {
             "content": [piece.block for piece in answer.pieces],
             "stop_reason": answer.stop_reason,
             "stop_sequence": answer.stop_sequence,
             "stop_details": answer.stop_details,
             "usage": final.start()
-            | told.where(self.call)
-            | told.server_uses(answer)
+            | message_metadata.where(self.call)
+            | message_metadata.server_uses(answer)
             | self.outcome.iterations(),
         }
         limits = self._limit_headers()
@@ -127,7 +129,7 @@ class Delivery:
         steps = self._steps(together=1 if pace or rate or self.fault is not None else _TOGETHER)
         if self.fault is not None:
             steps = change_steps(steps, self.fault)
-        meter = Meter()
+        meter = StreamMeter()
 
         async def send(message: Message) -> None:
             meter.take(message)
@@ -148,7 +150,7 @@ class Delivery:
             self._settle(meter)
             exchange.emulator.open_streams -= 1
 
-    def _settle(self, meter: Meter) -> None:
+    def _settle(self, meter: StreamMeter) -> None:
         """Bill what is on the wire, unless it is a whole stream or the books were cleared."""
         books, request_id = self.exchange.emulator.bills, self.exchange.request_id
         if (self.fault is None and meter.is_closed) or request_id not in books:
@@ -157,7 +159,7 @@ class Delivery:
         if not carried.began:
             del books[request_id]
         elif carried.ended:
-            searches = told.searches(self.outcome.answer)
+            searches = message_metadata.searches(self.outcome.answer)
             self._bill(self.outcome.final, complete=True, searches=searches)
         else:
             first = self.outcome.first
@@ -170,15 +172,15 @@ class Delivery:
         first, final = outcome.first, outcome.final
         self.exchange.emulator.cache.begin(self.plan)
         self._bill(first, complete=False)
-        yield frames.open_message(self._message(first))
+        yield sse_events.open_message(self._message(first))
         yield PING
         dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
-        cut = by_words if self.exchange.emulator.rate else frames.chunks
+        cut = by_words if self.exchange.emulator.rate else sse_events.chunks
         for index, piece in enumerate(outcome.answer.pieces):
-            yield from frames.piece_frames(index, piece, dice, together, cut)
-        self._bill(final, complete=True, searches=told.searches(outcome.answer))
-        usage = final.delta() | told.server_uses(outcome.answer) | outcome.iterations()
-        yield from frames.close_message(outcome.answer, usage, self._container(), self._extra())
+            yield from sse_events.piece_events(index, piece, dice, together, cut)
+        self._bill(final, complete=True, searches=message_metadata.searches(outcome.answer))
+        usage = final.delta() | message_metadata.server_uses(outcome.answer) | outcome.iterations()
+        yield from sse_events.close_message(outcome.answer, usage, self._container(), self._extra())
 
     def _limit_headers(self) -> list[tuple[str, str]]:
         emulator = self.exchange.emulator
@@ -189,7 +191,7 @@ class Delivery:
         return buckets.headers(now)
 
 
-async def deliver_odd(exchange: Exchange, fault: Fault) -> bool:
+async def deliver_odd(exchange: HttpExchange, fault: Fault) -> bool:
     """Answer in a way that is not the API's at all; False if the fault is none of these."""
     match fault.name:
         case "hang":

@@ -1,6 +1,4 @@
-"""What the API answers when it refuses: a status, a type, a text, and sometimes details and
-headers.
-"""
+"""Errors of the API: a status, a type, a text, and sometimes details and headers."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 
 TYPES: Mapping[int, str] = MappingProxyType(
     {
@@ -34,7 +32,7 @@ class ApiError(Exception):
     status: int
     message: str
     #: `error.details`, where the API gives a code to branch on.
-    details: wire.Object | None = None
+    details: json_codec.Object | None = None
     headers: tuple[tuple[str, str], ...] = ()
     type: str = field(default="")
 
@@ -42,8 +40,8 @@ class ApiError(Exception):
         super().__init__(self.message)
         self.type = self.type or TYPES.get(self.status, "api_error")
 
-    def envelope(self, request_id: str) -> wire.Object:
-        error: wire.Object = {"type": self.type, "message": self.message}
+    def envelope(self, request_id: str) -> json_codec.Object:
+        error: json_codec.Object = {"type": self.type, "message": self.message}
         if self.details is not None:
             error["details"] = self.details
         return {"type": "error", "error": error, "request_id": request_id}

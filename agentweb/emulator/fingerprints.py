@@ -1,4 +1,4 @@
-"""What is remembered of a request, so that a later one can be told why the cache missed."""
+"""Fingerprints of recent requests, from which cache diagnostics are made."""
 
 from __future__ import annotations
 

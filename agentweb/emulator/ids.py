@@ -1,4 +1,4 @@
-"""Identifiers that look like the API's and depend only on the seed and the request."""
+"""Identifiers in the API's format, derived from the seed and the request alone."""
 
 from __future__ import annotations
 

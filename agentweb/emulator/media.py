@@ -1,4 +1,4 @@
-"""Images and PDFs as far as their first bytes tell: what they are, how large, how many pages."""
+"""Type, size and page count of images and PDFs, read from their bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 
 _FRAME = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..[\x08\x0c](..)(..)", re.DOTALL)
 _PAGE = re.compile(rb"/Type\s*/Page(?!s|\w)")
@@ -73,7 +73,7 @@ def _unpacked(raw: bytes) -> Iterator[bytes]:
             continue
 
 
-def is_inline(block: wire.Object) -> bool:
+def is_inline(block: json_codec.Object) -> bool:
     """Says whether an image or a document brings its data along."""
     source = block.get("source") or {}
     return block["type"] in ("image", "document") and source.get("type") in ("base64", "text")

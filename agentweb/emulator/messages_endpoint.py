@@ -1,23 +1,23 @@
-"""`POST /v1/messages` and its token count: validate, look, answer, bill."""
+"""`POST /v1/messages` and `/v1/messages/count_tokens`: validate, answer, bill."""
 
 from __future__ import annotations
 
-from agentweb.emulator import accounts, wire
-from agentweb.emulator.accounts import Account
+from agentweb.emulator import api_accounts, json_codec
+from agentweb.emulator.api_accounts import Account
+from agentweb.emulator.cache_diagnosis import diagnose
 from agentweb.emulator.call import Call
 from agentweb.emulator.delivery import Delivery, deliver_odd
-from agentweb.emulator.diagnosis import diagnose
-from agentweb.emulator.exchange import Exchange
-from agentweb.emulator.faults.choose import choose_fault
-from agentweb.emulator.faults.refusals import refusal
+from agentweb.emulator.faults.refusal_faults import refusal
+from agentweb.emulator.faults.selection import choose_fault
+from agentweb.emulator.http_exchange import HttpExchange
 from agentweb.emulator.ids import make_id
-from agentweb.emulator.prepare import plan_cache, prepare
+from agentweb.emulator.prepare_prompt import plan_cache, prepare
 from agentweb.emulator.sampling import Sampling
 from agentweb.emulator.scenes.background import is_background
 from agentweb.emulator.validation.call import validate_call
 
 
-async def create_message(exchange: Exchange, account: Account, nonce: bytes) -> None:
+async def create_message(exchange: HttpExchange, account: Account, nonce: bytes) -> None:
     emulator = exchange.emulator
     call = _read_call(exchange, account, counting=False)
     prepared = prepare(call, emulator)
@@ -35,19 +35,21 @@ async def create_message(exchange: Exchange, account: Account, nonce: bytes) -> 
         account.organization_id, paid_for, emulator.clock.now()
     )
     sampled = Sampling(call, prepared, emulator, fault, nonce, plan).run()
-    told = diagnose(call, emulator, plan, make_id("msg", nonce))
-    delivery = Delivery(exchange, call, prepared, sampled.plan, sampled.outcome, fault, nonce, told)
+    diagnostics = diagnose(call, emulator, plan, make_id("msg", nonce))
+    delivery = Delivery(
+        exchange, call, prepared, sampled.plan, sampled.outcome, fault, nonce, diagnostics
+    )
     await delivery.deliver()
 
 
-async def count_tokens(exchange: Exchange, account: Account) -> None:
+async def count_tokens(exchange: HttpExchange, account: Account) -> None:
     prepared = prepare(_read_call(exchange, account, counting=True), exchange.emulator)
-    body: wire.Object = {"input_tokens": prepared.tokens}
+    body: json_codec.Object = {"input_tokens": prepared.tokens}
     if prepared.edits is not None:
         body["context_management"] = {"original_input_tokens": prepared.original_tokens}
     await exchange.answer_json(body)
 
 
-def _read_call(exchange: Exchange, account: Account, *, counting: bool) -> Call:
-    betas = accounts.betas(exchange.headers)
+def _read_call(exchange: HttpExchange, account: Account, *, counting: bool) -> Call:
+    betas = api_accounts.betas(exchange.headers)
     return validate_call(exchange.body, account=account, betas=betas, counting=counting)

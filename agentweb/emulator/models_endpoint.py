@@ -1,16 +1,16 @@
-"""`GET /v1/models` and `/v1/models/{id}`: the catalogue in the API's words."""
+"""`GET /v1/models` and `/v1/models/{id}`."""
 
 from __future__ import annotations
 
 from urllib.parse import parse_qs
 
-from agentweb.emulator import wire
-from agentweb.emulator.catalogue import MODELS, Model, find_model
+from agentweb.emulator import json_codec
 from agentweb.emulator.errors import ApiError, Invalid
-from agentweb.emulator.exchange import Exchange
+from agentweb.emulator.http_exchange import HttpExchange
+from agentweb.emulator.model_catalogue import MODELS, Model, find_model
 
 
-async def handle(exchange: Exchange) -> None:
+async def handle(exchange: HttpExchange) -> None:
     name = exchange.path.removeprefix("/v1/models").strip("/")
     if name:
         model = find_model(name)
@@ -21,7 +21,7 @@ async def handle(exchange: Exchange) -> None:
     await exchange.answer_json(_page(parse_qs(exchange.scope["query_string"].decode("latin-1"))))
 
 
-def _page(query: dict[str, list[str]]) -> wire.Object:
+def _page(query: dict[str, list[str]]) -> json_codec.Object:
     limit = query.get("limit", ["20"])[0]
     if not limit.isdigit() or not 1 <= int(limit) <= 1000:
         raise Invalid("limit: Input should be between 1 and 1000")
@@ -37,7 +37,7 @@ def _page(query: dict[str, list[str]]) -> wire.Object:
     return _slice(rows[:size], more=len(rows) > size)
 
 
-def _slice(page: list[wire.Object], *, more: bool) -> wire.Object:
+def _slice(page: list[json_codec.Object], *, more: bool) -> json_codec.Object:
     return {
         "data": page,
         "has_more": more,
@@ -46,7 +46,7 @@ def _slice(page: list[wire.Object], *, more: bool) -> wire.Object:
     }
 
 
-def describe(model: Model) -> wire.Object:
+def describe(model: Model) -> json_codec.Object:
     return {
         "type": "model",
         "id": model.id,
@@ -62,7 +62,7 @@ def describe(model: Model) -> wire.Object:
     }
 
 
-def _capabilities(model: Model) -> wire.Object:
+def _capabilities(model: Model) -> json_codec.Object:
     yes = _supported(True)
     levels = {
         level: _supported(level in model.efforts)
@@ -93,5 +93,5 @@ def _capabilities(model: Model) -> wire.Object:
     }
 
 
-def _supported(value: bool) -> wire.Object:
+def _supported(value: bool) -> json_codec.Object:
     return {"supported": value}

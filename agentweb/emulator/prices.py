@@ -1,5 +1,4 @@
-"""The emulator's own price list and its bill, an independent witness of the one the application
-keeps.
+"""The price list and the cost of a request, independent of the application's own.
 
 Rates are micro-dollars per million tokens; a bill is rounded up once, over all iterations of a
 request. The sheet gives no one-hour rate for Fable 5.2; twice the input rate is charged, as on

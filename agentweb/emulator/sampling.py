@@ -1,25 +1,23 @@
-"""Every sampling iteration of one answer: summaries before it and in its middle, and the model that
-goes on where another declined.
-"""
+"""The sampling iterations of one answer: summaries before it and within it, and fallback models."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agentweb.emulator import compaction, wire
+from agentweb.emulator import compaction, json_codec
 from agentweb.emulator.answer import Answer, Piece, Terms, compose
+from agentweb.emulator.billed_answer import BilledAnswer, Iteration
 from agentweb.emulator.cache import Plan
 from agentweb.emulator.call import Call
-from agentweb.emulator.catalogue import find_model
+from agentweb.emulator.faults.answer_faults import change_reply
 from agentweb.emulator.faults.fault import Fault
-from agentweb.emulator.faults.replies import change_reply
-from agentweb.emulator.iterations import compact_between
-from agentweb.emulator.outcome import Outcome, Row
-from agentweb.emulator.prepare import Prepared, plan_cache
+from agentweb.emulator.model_catalogue import find_model
+from agentweb.emulator.prepare_prompt import Prepared, plan_cache
+from agentweb.emulator.prompt_units import total_tokens
+from agentweb.emulator.repeated_compaction import compact_between
 from agentweb.emulator.scenes.scene import Raw, Reply, say
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.state import Emulator
-from agentweb.emulator.units import total_tokens
 from agentweb.emulator.usage import Usage
 
 _TOLD = ("compact-2026-01-12", "compact-2026-09-04", "server-side-fallback-")
@@ -27,7 +25,7 @@ _TOLD = ("compact-2026-01-12", "compact-2026-09-04", "server-side-fallback-")
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    outcome: Outcome
+    outcome: BilledAnswer
     #: What the cache will hold once the response has begun.
     plan: Plan
 
@@ -42,38 +40,44 @@ class Sampling:
     plan: Plan
 
     def run(self) -> Sampled:
-        told = any(name.startswith(_TOLD) for name in self.call.betas)
+        is_listed = any(name.startswith(_TOLD) for name in self.call.betas)
         if self.call.body.get("compaction"):
             done = compaction.compact(
                 self.call, self.prepared.view, self.prepared.chain, signed=True
             )
             spent = replace(self.plan.usage, output=done.output_tokens)
-            return Sampled(Outcome(done.answer(), Usage(), (spent,), told=True), self.plan)
+            return Sampled(
+                BilledAnswer(done.answer(), Usage(), (spent,), is_listed=True), self.plan
+            )
         order = compaction.order_in(self.call)
         if order is not None and compaction.is_due(order, self.prepared.tokens):
             return self._compact_first(order)
         spoken = self._speak(self.prepared.view)
-        outcome = Outcome(spoken.answer, self.plan.usage, (), told=told)
+        outcome = BilledAnswer(spoken.answer, self.plan.usage, (), is_listed=is_listed)
         return Sampled(self._spread(outcome, spoken, order), self.plan)
 
-    def _compact_first(self, order: wire.Object) -> Sampled:
+    def _compact_first(self, order: json_codec.Object) -> Sampled:
         done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
         spent = replace(self.plan.usage, output=done.output_tokens)
         if done.piece is None or order.get("pause_after_compaction"):
-            return Sampled(Outcome(done.answer(), Usage(), (spent,), told=True), self.plan)
+            return Sampled(
+                BilledAnswer(done.answer(), Usage(), (spent,), is_listed=True), self.plan
+            )
         view, plan = self.prepared.view, self.plan
         if done.piece.block["content"] is not None:
             view = compaction.view_after(view, done.piece)
             body = self.prepared.body | {"messages": list(view.messages)}
-            line = self.emulator.counter.units(body, self.call.model.tokenizer)
+            line = self.emulator.counter.count_units(body, self.call.model.tokenizer)
             plan = plan_cache(line, self.call, self.emulator)
         spoken = self._speak(view)
         answer = replace(spoken.answer, pieces=(done.piece, *spoken.answer.pieces))
-        outcome = Outcome(answer, plan.usage, (spent,), told=True)
+        outcome = BilledAnswer(answer, plan.usage, (spent,), is_listed=True)
         both = replace(plan, writes=(*self.plan.writes, *plan.writes), started=self.plan.started)
         return Sampled(self._spread(outcome, spoken, order), both)
 
-    def _spread(self, outcome: Outcome, spoken: _Spoken, order: wire.Object | None) -> Outcome:
+    def _spread(
+        self, outcome: BilledAnswer, spoken: _Spoken, order: json_codec.Object | None
+    ) -> BilledAnswer:
         """Tell the iterations apart where there was more than one."""
         if spoken.served_by:
             return _handed_on(outcome, spoken)
@@ -142,10 +146,10 @@ def _go_on(asked: str, declined: Reply, served_by: str, reply: Reply) -> Reply:
     return replace(reply, blocks=(*declined.blocks, Raw(boundary), *reply.blocks))
 
 
-def _handed_on(outcome: Outcome, spoken: _Spoken) -> Outcome:
+def _handed_on(outcome: BilledAnswer, spoken: _Spoken) -> BilledAnswer:
     """The refusal is an iteration of its own, told but not billed."""
     model = find_model(spoken.served_by)
     served = model.id if model is not None else spoken.served_by
-    declined = Row("message", replace(outcome.prompt, output=0), is_billed=False)
-    rows = (declined, Row("fallback_message", outcome.final, served))
+    declined = Iteration("message", replace(outcome.prompt, output=0), is_billed=False)
+    rows = (declined, Iteration("fallback_message", outcome.final, served))
     return replace(outcome, rows=rows, served_by=served, later=outcome.prompt)

@@ -1,5 +1,4 @@
-r"""A scripted model in a file of Python: what to answer to what is in view; the first step that
-fits answers.
+r"""A scripted model in a Python file: steps, of which the first that fits the view answers.
 
     from agentweb.emulator.script import after, always, call, fail, say, summary, when
 
@@ -36,7 +35,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 from agentweb.emulator.scenes.background import is_background, wants_summary
 from agentweb.emulator.scenes.scene import Block, Reply, Scene, Text, ToolUse
 from agentweb.emulator.scenes.summary import bad_summary
@@ -125,7 +124,7 @@ def say(text: str) -> Text:
     return Text(text)
 
 
-def call(tool: str, /, **given: wire.Value) -> ToolUse:
+def call(tool: str, /, **given: json_codec.Value) -> ToolUse:
     return ToolUse(tool, given)
 
 
@@ -199,7 +198,7 @@ def _fields(request: Request, seen: Mapping[str, str], more: Fields) -> Fields |
     return known | more
 
 
-def _fill(value: wire.Value, fields: Fields) -> wire.Value:
+def _fill(value: json_codec.Value, fields: Fields) -> json_codec.Value:
     """Put fields into every text of a value; what is no field stays as it is."""
     match value:
         case str():

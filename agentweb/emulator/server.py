@@ -27,9 +27,9 @@ from uvicorn.server import ServerState
 
 from agentweb.emulator.app import DEMO_PACE, EmulatorApp, create_app
 from agentweb.emulator.asgi import App
-from agentweb.emulator.hosts import only_local
 from agentweb.emulator.http_connection import HttpConnection
 from agentweb.emulator.state import Emulator
+from agentweb.emulator.trusted_hosts import only_local
 
 _MAX_HEAD = 65_536
 #: Longer than clients keep an idle connection, so that no request meets a connection that closes.

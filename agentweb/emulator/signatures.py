@@ -1,5 +1,4 @@
-"""Thinking is signed over everything before it: system, tools and every earlier block, in a running
-hash.
+"""Signatures of thinking: a running hash over system, tools and every earlier block.
 
 A thinking block is not part of that hash but names the thinking block before it, so that taking
 thinking from the front leaves the rest valid and taking one from the middle breaks all later ones.
@@ -15,8 +14,8 @@ import json
 from dataclasses import dataclass
 from typing import Self
 
-from agentweb.emulator import wire
-from agentweb.emulator.blocks import essence, tool_essence
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import essence, tool_essence
 from agentweb.emulator.ids import digest
 
 _SECRET = b"agentweb emulator, not a secret"
@@ -56,7 +55,7 @@ class Seal:
 
     def _payload(self) -> bytes:
         fields = [self.model, self.account, self.system, self.tools]
-        return wire.encode([*fields, self.state, self.previous, self.content, self.tokens])
+        return json_codec.encode([*fields, self.state, self.previous, self.content, self.tokens])
 
 
 def content_hash(text: str) -> str:
@@ -66,7 +65,7 @@ def content_hash(text: str) -> str:
 class Chain:
     """The running hash of one request, carried on through its answer."""
 
-    def __init__(self, *, system: wire.Value, tools: list[wire.Object] | None) -> None:
+    def __init__(self, *, system: json_codec.Value, tools: list[json_codec.Object] | None) -> None:
         fixed = [tool for tool in tools or [] if not tool.get("defer_loading")]
         self.system = _short(essence({"role": "system", "content": system or []}))
         self.tools = _short(*(tool_essence(tool) for tool in fixed))
@@ -74,7 +73,7 @@ class Chain:
         #: Seal id of the last thinking block taken in; empty before the first.
         self.previous = ""
 
-    def absorb(self, role: str, block: wire.Object) -> None:
+    def absorb(self, role: str, block: json_codec.Object) -> None:
         """Take in one block that is not thinking."""
         if block["type"] == "fallback":
             return

@@ -1,6 +1,4 @@
-"""What one emulator remembers: its cache, its buckets, its bills and, if asked, every request it
-saw.
-"""
+"""The state of one emulator: cache, rate buckets, bills and, if recorded, every request."""
 
 from __future__ import annotations
 
@@ -13,11 +11,11 @@ from agentweb.emulator.clock import Clock, SystemClock
 from agentweb.emulator.errors import ApiError
 from agentweb.emulator.fingerprints import Fingerprints
 from agentweb.emulator.ids import digest
-from agentweb.emulator.limits import Buckets, Limits
 from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.prompt_units import TokenCounter
+from agentweb.emulator.rate_limits import Buckets, Limits
 from agentweb.emulator.scenes.scene import Scene
 from agentweb.emulator.script import Script
-from agentweb.emulator.units import Counter
 from agentweb.emulator.usage import Usage
 
 
@@ -67,7 +65,7 @@ class Emulator:
     bills: dict[str, Bill] = field(default_factory=dict)
     log: list[Recorded] = field(default_factory=list)
     cache: PromptCache = field(default_factory=PromptCache)
-    counter: Counter = field(default_factory=Counter)
+    counter: TokenCounter = field(default_factory=TokenCounter)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     #: Streams that are being written; the bill of such a one is not final.
     open_streams: int = 0

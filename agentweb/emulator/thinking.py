@@ -1,17 +1,15 @@
-"""Checks the thinking that comes back: genuine, unchanged, readable, and behind the very words
-it was thought after.
-"""
+"""Verify thinking blocks that come back: genuine, unchanged, in their original context."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from agentweb.emulator import wire
-from agentweb.emulator.blocks import as_blocks
+from agentweb.emulator import json_codec
 from agentweb.emulator.call import Call
-from agentweb.emulator.catalogue import find_model, readable
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.model_catalogue import find_model, readable
 from agentweb.emulator.signatures import Chain, Seal, content_hash
 
 CONTROLS_BETA = "thinking-binding-controls-2026-08-01"
@@ -40,7 +38,7 @@ class Dropped:
     def path(self) -> str:
         return f"messages.{self.message}.content.{self.block}"
 
-    def as_json(self) -> wire.Object:
+    def as_json(self) -> json_codec.Object:
         return {"type": "thinking_dropped", "path": self.path, "reason": self.reason}
 
 
@@ -70,7 +68,7 @@ class _Walk:
         self._run_broken = False
         self.dropped: list[Dropped] = []
 
-    def enter(self, index: int, message: wire.Object) -> None:
+    def enter(self, index: int, message: json_codec.Object) -> None:
         for at, block in enumerate(as_blocks(message["content"])):
             if block["type"] in {"thinking", "redacted_thinking"}:
                 self._thinking(index, at, block)
@@ -78,7 +76,7 @@ class _Walk:
                 self._run_broken = False
                 self._chain.absorb(message["role"], block)
 
-    def _thinking(self, index: int, at: int, block: wire.Object) -> None:
+    def _thinking(self, index: int, at: int, block: json_codec.Object) -> None:
         path = f"messages.{index}.content.{at}"
         seal = Seal.decode(str(block.get("signature") or block.get("data") or ""))
         if seal is None:

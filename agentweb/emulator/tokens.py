@@ -1,5 +1,4 @@
-"""Token counts by character class: deterministic, within a few percent of the real tokenizers, and
-fast.
+"""Token counts by character class: deterministic, fast, within a few percent of the tokenizers.
 
 Each class has a weight in hundredths of a token, per tokenizer generation. Bytes are counted by
 deleting a class from the UTF-8 text in C, so a megabyte costs a few milliseconds.
@@ -11,9 +10,9 @@ import base64
 import binascii
 from dataclasses import dataclass
 
-from agentweb.emulator import wire
-from agentweb.emulator.catalogue import Tokenizer
+from agentweb.emulator import json_codec
 from agentweb.emulator.media import image_size, pdf_pages
+from agentweb.emulator.model_catalogue import Tokenizer
 
 _LOWER = b"abcdefghijklmnopqrstuvwxyz"
 _UPPER = _LOWER.upper()
@@ -99,7 +98,7 @@ def fit_text(text: str, limit: int, tokenizer: Tokenizer) -> str:
     return text[:low]
 
 
-def count_image(source: wire.Object) -> int:
+def count_image(source: json_codec.Object) -> int:
     """Pixels over 750, as documented; a fixed sum when the size is not in the request."""
     if source.get("type") != "base64":
         return _IMAGE_TOKENS
@@ -117,7 +116,7 @@ def count_image(source: wire.Object) -> int:
     return max(1, min(_IMAGE_TOKENS, width * height // 750))
 
 
-def count_pdf(source: wire.Object) -> int:
+def count_pdf(source: json_codec.Object) -> int:
     data = str(source.get("data", ""))
     try:
         raw = base64.b64decode(data + "===") if source.get("type") == "base64" else b""

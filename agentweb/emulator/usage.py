@@ -1,10 +1,10 @@
-"""Tokens of one sampling iteration, split the way they are billed."""
+"""Tokens of one sampling iteration, split as they are billed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class Usage:
             **{name: getattr(self, name) + getattr(more, name) for name in Usage.__slots__}
         )
 
-    def start(self) -> wire.Object:
+    def start(self) -> json_codec.Object:
         """As `message_start` and a whole message say it."""
         return self._input() | {
             "cache_creation": {
@@ -36,14 +36,14 @@ class Usage:
             "output_tokens_details": {"thinking_tokens": self.thinking},
         }
 
-    def delta(self) -> wire.Object:
+    def delta(self) -> json_codec.Object:
         """As `message_delta` says it: cumulative."""
         return self._input() | {
             "output_tokens": self.output,
             "output_tokens_details": {"thinking_tokens": self.thinking},
         }
 
-    def iteration(self, kind: str) -> wire.Object:
+    def iteration(self, kind: str) -> json_codec.Object:
         return {
             "type": kind,
             "input_tokens": self.fresh,
@@ -56,7 +56,7 @@ class Usage:
             },
         }
 
-    def _input(self) -> wire.Object:
+    def _input(self) -> json_codec.Object:
         return {
             "input_tokens": self.fresh,
             "cache_creation_input_tokens": self.write_5m + self.write_1h,

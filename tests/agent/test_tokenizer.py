@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentweb.emulator.catalogue import MODELS
+from agentweb.emulator.model_catalogue import MODELS
 from agentweb.emulator.tokens import count_text
 from conversations.agent.answer import Answer
 from conversations.agent.tokenizer import CALL_TOKENS, NEWER, OLDER, Family, family_of

@@ -15,7 +15,7 @@ from agentweb.bench import reader_process, readme_figures, streaming
 from agentweb.bench.baseline_relay import application
 from agentweb.bench.readers import Reader, quantiles
 from agentweb.emulator import server
-from agentweb.emulator.streaming.openloop import _stamp
+from agentweb.emulator.streaming.open_loop import _stamp
 
 
 def test_the_readme_quotes_the_newest_kept_run_and_nothing_else() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentweb.emulator.faults import replies, streams
+from agentweb.emulator.faults import answer_faults, stream_faults
 from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import Deadlines
 from tests.agent.laws import check_log
@@ -18,7 +18,7 @@ QUICK = Deadlines(first_event=0.3, silence=0.3, attempt=2)
 MODELS = ("claude-sonnet-5-5", "claude-opus-5-5", "claude-opus-4-8")
 
 
-@pytest.mark.parametrize("fault", sorted(replies.NAMES | streams.NAMES))
+@pytest.mark.parametrize("fault", sorted(answer_faults.NAMES | stream_faults.NAMES))
 async def test_whatever_the_model_says_the_next_message_is_answered(
     fault: str, emulator: EmulatorServer
 ) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from agentweb.emulator.accounts import Account
+from agentweb.emulator.api_accounts import Account
 from agentweb.emulator.call import Call
-from agentweb.emulator.catalogue import MODELS
-from agentweb.emulator.editing import edit_context
-from agentweb.emulator.units import Unit, total_tokens
+from agentweb.emulator.context_editing import edit_context
+from agentweb.emulator.model_catalogue import MODELS
+from agentweb.emulator.prompt_units import Unit, total_tokens
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
 from conversations.context.steps import api_clearing
@@ -84,7 +84,7 @@ def test_the_envelope_asks_for_what_the_numbers_say() -> None:
 class Estimating:
     """The emulator's counter, counting as the engine estimates."""
 
-    def units(self, body: Any, tokenizer: str) -> list[Unit]:
+    def count_units(self, body: Any, tokenizer: str) -> list[Unit]:
         del tokenizer
         blocks = [block for message in body["messages"] for block in message["content"]]
         count = sum(map(block_tokens, blocks)) + FRAME * len(body["messages"])
@@ -92,7 +92,7 @@ class Estimating:
 
 
 def counted(view: View) -> int:
-    return total_tokens(Estimating().units({"messages": json.loads(view.body)}, "newer"))
+    return total_tokens(Estimating().count_units({"messages": json.loads(view.body)}, "newer"))
 
 
 def judged(view: View, clearing: Clearing) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.emulator.catalogue import MODELS
+from agentweb.emulator.model_catalogue import MODELS
 from tests.emulator.samples import (
     HOUR,
     MARK,

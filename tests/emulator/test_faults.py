@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.emulator.faults import refusals, replies, streams
+from agentweb.emulator.faults import answer_faults, refusal_faults, stream_faults
 from agentweb.emulator.faults.fault import Fault, parse_fault
 from tests.emulator.samples import TOOL
 
@@ -249,7 +249,7 @@ def test_control_characters_and_lone_surrogates_arrive_escaped(ask: Any, body: A
 
 
 def test_no_fault_has_two_meanings() -> None:
-    groups = (refusals.NAMES, replies.NAMES, streams.NAMES)
+    groups = (refusal_faults.NAMES, answer_faults.NAMES, stream_faults.NAMES)
     assert sum(map(len, groups)) == len(frozenset.union(*groups)) >= 50
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentweb.emulator.app import create_app
-from agentweb.emulator.limits import Limits
+from agentweb.emulator.rate_limits import Limits
 from tests.emulator.samples import MARK
 
 LONG = "The quick brown fox jumps over the lazy dog, again and again. " * 400

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.emulator.catalogue import MODELS
+from agentweb.emulator.model_catalogue import MODELS
 from tests.emulator.corruptions import CORRUPTIONS, Corruption, small_talk
 from tests.support.recorded_conversations import recorded_files
 

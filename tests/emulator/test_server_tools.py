@@ -9,7 +9,7 @@ from anthropic.types import ToolUnionParam
 
 from agentweb.emulator.prices import cost_micros
 from agentweb.emulator.usage import Usage
-from agentweb.emulator.validation.own_tools import OWN_TOOLS
+from agentweb.emulator.validation.builtin_tools import OWN_TOOLS
 from tests.emulator.samples import TEXT, assistant, user
 from tests.emulator.streams import assemble
 

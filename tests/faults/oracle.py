@@ -12,8 +12,8 @@ from collections import Counter
 
 from django.db.models import QuerySet, Sum
 
-from agentweb.emulator import accounts
-from agentweb.emulator.accounts import Account
+from agentweb.emulator import api_accounts
+from agentweb.emulator.api_accounts import Account
 from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.validation.call import validate_call
 from conversations.audit.verify import Tally, verify_everything
@@ -92,7 +92,7 @@ async def check_requests(app: App) -> None:
     assert await db(unrecorded, app.emulator) == []
     for row in app.emulator.emulator.log:
         if row.path == "/v1/messages":
-            betas = accounts.betas(row.headers)
+            betas = api_accounts.betas(row.headers)
             validate_call(
                 row.body, account=Account("default", "default"), betas=betas, counting=False
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.emulator import blocks, tokens, units
+from agentweb.emulator import canonical_blocks, prompt_units, tokens
 from agentweb.emulator.app import create_app
 from agentweb.emulator.clock import VirtualClock
 from conversations.context.view import envelope as envelopes
@@ -28,9 +28,10 @@ PNG = (
 )
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 EMULATED = Tokenizer(
-    block=lambda value: tokens.BLOCK_TOKENS + units.count_block(value, "newer"),
+    block=lambda value: tokens.BLOCK_TOKENS + prompt_units.count_block(value, "newer"),
     tool=lambda tool: (
-        tokens.BLOCK_TOKENS + tokens.count_text(blocks.tool_essence(tool).decode(), "newer")
+        tokens.BLOCK_TOKENS
+        + tokens.count_text(canonical_blocks.tool_essence(tool).decode(), "newer")
     ),
     message=0,
     request=tokens.REQUEST_TOKENS,

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 from agentweb.emulator.app import EmulatorApp, create_app
 from agentweb.emulator.asgi import Message, Receive, Scope, Send, read_body
 from agentweb.emulator.script import Script
@@ -104,7 +104,7 @@ class HoldingApp(EmulatorApp):
             await super().__call__(scope, again, _Held(barrier, barrier.after, gone, send).send)
 
     def _fitting(self, whole: bytes) -> Barrier | None:
-        body = wire.decode(whole)
+        body = json_codec.decode(whole)
         for barrier in self.barriers:
             if barrier.times > 0 and isinstance(body, dict) and barrier.fits(body):
                 barrier.times -= 1

@@ -154,8 +154,8 @@ def _repeated(ran: Path) -> list[str]:
 
 def invalid(log: Iterable[Recorded]) -> list[str]:
     """O2: requests that the API would not take, judged apart from what they were answered."""
-    from agentweb.emulator import accounts
-    from agentweb.emulator.accounts import Account
+    from agentweb.emulator import api_accounts
+    from agentweb.emulator.api_accounts import Account
     from agentweb.emulator.errors import ApiError
     from agentweb.emulator.validation.call import validate_call
 
@@ -163,7 +163,7 @@ def invalid(log: Iterable[Recorded]) -> list[str]:
     for row in log:
         if row.path != "/v1/messages":
             continue
-        account, betas = Account("default", "default"), accounts.betas(row.headers)
+        account, betas = Account("default", "default"), api_accounts.betas(row.headers)
         try:
             validate_call(row.body, account=account, betas=betas, counting=False)
         except ApiError as error:

@@ -1,1 +1,1 @@
-"""Everything that can go wrong, on request."""
+"""Faults on request."""

@@ -1,5 +1,4 @@
-"""A fault and how a request asks for one: by header, by a word in the last prompt, by model name,
-by control order.
+"""A fault, requested by header, by a word in the prompt, by model name or by control order.
 
 `name[:arg][:xN]`: `overloaded`, `rate_limited:30`, `error_after:12`, `overloaded:x2` (only the
 first two requests with these words). A word in a prompt is `emulator:fault=name...`, so that a

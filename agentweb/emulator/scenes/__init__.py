@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from agentweb.emulator.scenes.citing import cite
+from agentweb.emulator.scenes.attachments import look
+from agentweb.emulator.scenes.citations import cite
 from agentweb.emulator.scenes.jobsearch import job_search
 from agentweb.emulator.scenes.longform import long_answer
-from agentweb.emulator.scenes.looking import look
-from agentweb.emulator.scenes.results import tell_results
 from agentweb.emulator.scenes.scene import Scene
-from agentweb.emulator.scenes.searching import run_code, search_web
+from agentweb.emulator.scenes.server_tools import run_code, search_web
+from agentweb.emulator.scenes.small_talk import talk
 from agentweb.emulator.scenes.summary import summarise
-from agentweb.emulator.scenes.talk import talk
 from agentweb.emulator.scenes.title import name_conversation
-from agentweb.emulator.scenes.tooling import use_tools
+from agentweb.emulator.scenes.tool_calls import use_tools
+from agentweb.emulator.scenes.tool_results import tell_results
 
 SCENES: tuple[Scene, ...] = (
     summarise,

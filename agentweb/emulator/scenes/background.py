@@ -1,4 +1,4 @@
-"""Requests that no person waits for: a context summary, a title."""
+"""Recognize requests that no person waits for: a context summary, a title."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from agentweb.emulator.scenes.jobs.questions import answer_question
-from agentweb.emulator.scenes.jobs.sight import PROMPT_FILE
-from agentweb.emulator.scenes.jobs.work import search, wanted_pages
+from agentweb.emulator.scenes.jobs.follow_up_questions import answer_question
+from agentweb.emulator.scenes.jobs.search_state import PROMPT_FILE
+from agentweb.emulator.scenes.jobs.search_steps import search, wanted_pages
 from agentweb.emulator.scenes.scene import Reply
 from agentweb.emulator.scenes.view import Request
 

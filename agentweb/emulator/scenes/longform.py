@@ -1,5 +1,7 @@
-"""Answers of an exact length, for long streams: "Answer in 5000 words", "Answer in 20,000
-characters"; "in 5000 words of Markdown" has lists, code and tables between the paragraphs.
+"""Answers of an exact length, for long streams: "Answer in 5000 words".
+
+`in 5000 words of Markdown` has lists, code and tables between the paragraphs; "Answer in 20,000
+characters" counts characters.
 """
 
 from __future__ import annotations

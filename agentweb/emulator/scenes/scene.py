@@ -1,4 +1,4 @@
-"""A scene is the model: it looks at a request and answers it, or leaves it to the next scene.
+"""A scene answers a request in the model's place, or leaves it to the next scene.
 
 Plain Python functions, chosen against a script file format: a scene decides only from what is in
 view of the request, and reading a view takes code. Nothing is kept between requests, so a fact
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 from agentweb.emulator.scenes.view import Request
 
 
@@ -21,13 +21,13 @@ class Text:
     #: Said between tool calls; some models send that as thinking.
     narration: bool = False
     #: Where the words are from, as the API tells it.
-    citations: tuple[wire.Object, ...] = ()
+    citations: tuple[json_codec.Object, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
     name: str
-    input: wire.Object
+    input: json_codec.Object
     #: Given only to break a rule on purpose.
     id: str = ""
     #: What is streamed instead of the input, to break a rule on purpose.
@@ -38,7 +38,7 @@ class ToolUse:
 class Raw:
     """A block that arrives whole in its start event."""
 
-    block: wire.Object
+    block: json_codec.Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class ServerUse:
     """A tool that runs on the API's side: its call, and what it gave back."""
 
     name: str
-    input: wire.Object
-    result: wire.Value
+    input: json_codec.Object
+    result: json_codec.Value
 
 
 Block: TypeAlias = Text | ToolUse | ServerUse | Raw
@@ -58,7 +58,7 @@ class Reply:
     blocks: tuple[Block, ...]
     #: Empty means: `tool_use` if a tool is called, else `end_turn`.
     stop_reason: str = ""
-    stop_details: wire.Object | None = None
+    stop_details: json_codec.Object | None = None
     #: What the model thinks first, if the request lets it think.
     thinking: str = ""
 

@@ -1,4 +1,4 @@
-"""The context summary: extractive and honest, so that nothing is in it that was not in view.
+"""The context summary: extractive, so that it holds nothing that was not in view.
 
 It keeps what people and later steps refer to: requests, criteria and decisions, scored findings
 with their addresses and the ids under which originals can be recalled, files, identifiers, and
@@ -14,7 +14,7 @@ import re
 from agentweb.emulator.errors import ApiError
 from agentweb.emulator.faults.fault import summary_fault_in
 from agentweb.emulator.scenes.background import wants_summary
-from agentweb.emulator.scenes.extract import Extract
+from agentweb.emulator.scenes.extraction import Extract
 from agentweb.emulator.scenes.scene import Reply, Text, ToolUse, say
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.tokens import count_text

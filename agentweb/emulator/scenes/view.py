@@ -1,4 +1,4 @@
-"""What a request shows: the only thing a scene may decide from."""
+"""The view of a request: the only input of a scene."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 
 #: The heading under which a summary keeps what the user asked for, latest last.
 ASKED = "What the user asked for"
@@ -21,7 +21,7 @@ class Use:
     message: int
     id: str
     name: str
-    input: wire.Object
+    input: json_codec.Object
     result: str | None
     failed: bool
 
@@ -33,12 +33,12 @@ class Request:
     model: str
     system: str
     tools: tuple[str, ...]
-    messages: tuple[wire.Object, ...]
+    messages: tuple[json_codec.Object, ...]
     max_tokens: int
     #: Definitions of the tools that run on the API's side.
-    server_tools: tuple[wire.Object, ...] = ()
+    server_tools: tuple[json_codec.Object, ...] = ()
 
-    def server_tool(self, name: str) -> wire.Object | None:
+    def server_tool(self, name: str) -> json_codec.Object | None:
         return next((tool for tool in self.server_tools if tool.get("name") == name), None)
 
     @cached_property
@@ -71,7 +71,7 @@ class Request:
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         """Every tool call in view, oldest first."""
-        results: dict[str, wire.Object] = {
+        results: dict[str, json_codec.Object] = {
             block["tool_use_id"]: block
             for message in self.messages
             for block in blocks(message)
@@ -106,20 +106,20 @@ class Request:
         return "\n".join(part for message in self.messages for part in texts(message))
 
 
-def blocks(message: wire.Object) -> list[wire.Object]:
+def blocks(message: json_codec.Object) -> list[json_codec.Object]:
     content = message["content"]
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     return content if isinstance(content, list) else []
 
 
-def own_text(message: wire.Object) -> str:
+def own_text(message: json_codec.Object) -> str:
     """The words of a message itself, without a context summary put behind them."""
     words = (block["text"] for block in blocks(message) if block["type"] == "text")
     return "\n".join(text for text in words if not text.lstrip().startswith(_INSERTED)).strip()
 
 
-def summarised_prompt(message: wire.Object) -> str:
+def summarised_prompt(message: json_codec.Object) -> str:
     """The last request in a summary that stands in a message; empty if there is none."""
     for block in reversed(blocks(message)):
         if block["type"] == "text" and block["text"].lstrip().startswith(_INSERTED):
@@ -129,7 +129,7 @@ def summarised_prompt(message: wire.Object) -> str:
     return ""
 
 
-def result_text(block: wire.Object) -> str:
+def result_text(block: json_codec.Object) -> str:
     content = block.get("content", "")
     if isinstance(content, str):
         return content
@@ -138,7 +138,7 @@ def result_text(block: wire.Object) -> str:
     )
 
 
-def texts(message: wire.Object) -> Iterator[str]:
+def texts(message: json_codec.Object) -> Iterator[str]:
     for block in blocks(message):
         match block["type"]:
             case "text":
@@ -146,12 +146,13 @@ def texts(message: wire.Object) -> Iterator[str]:
             case "tool_result":
                 yield result_text(block)
             case "tool_use":
-                yield f"{block['name']} {wire.encode(block['input']).decode(errors='replace')}"
+                given = json_codec.encode(block["input"]).decode(errors="replace")
+                yield f"{block['name']} {given}"
             case "compaction":
                 yield block.get("content") or ""
 
 
-def _use(index: int, block: wire.Object, result: wire.Object | None) -> Use:
+def _use(index: int, block: json_codec.Object, result: json_codec.Object | None) -> Use:
     return Use(
         message=index,
         id=block["id"],

@@ -1,4 +1,4 @@
-"""What a stream is made of: frames on the wire, silences, and ends that are not the proper one."""
+"""The parts of a stream: events, silences and abnormal ends."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentweb.emulator import wire
+from agentweb.emulator import json_codec
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SseEvent:
     """One server-sent event, encoded."""
 
     name: str
@@ -31,12 +31,12 @@ class End:
     how: Literal["clean", "cut", "reset"]
 
 
-Step: TypeAlias = Frame | Silence | End
+Step: TypeAlias = SseEvent | Silence | End
 Steps: TypeAlias = Iterator[Step]
 
 
-def event(name: str, body: wire.Object) -> Frame:
-    return Frame(name, b"event: %b\ndata: %b\n\n" % (name.encode(), wire.encode(body)))
+def event(name: str, body: json_codec.Object) -> SseEvent:
+    return SseEvent(name, b"event: %b\ndata: %b\n\n" % (name.encode(), json_codec.encode(body)))
 
 
 PING = event("ping", {"type": "ping"})

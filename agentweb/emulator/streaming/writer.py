@@ -1,4 +1,4 @@
-"""Puts steps on the wire at a pace, and stops at once when the client is gone."""
+"""Write a stream at a pace, and stop at once when the client disconnects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import assert_never
 
 from agentweb.emulator.asgi import Receive, Send
-from agentweb.emulator.streaming.steps import End, Frame, Silence, Steps
+from agentweb.emulator.streaming.steps import End, Silence, SseEvent, Steps
 
 #: At no pace, frames travel together up to this many bytes.
 _BATCH = 8_192
@@ -53,7 +53,7 @@ async def write_steps(steps: Steps, send: Send, gone: asyncio.Event, pace: float
         if gone.is_set():
             return
         match step:
-            case Frame(_, data, paced):
+            case SseEvent(_, data, paced):
                 if paced and pace:
                     await flush()
                     await asyncio.sleep(pace)

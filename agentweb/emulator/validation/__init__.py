@@ -1,1 +1,1 @@
-"""What the API refuses, in its order and its words."""
+"""Validation of requests, in the API's order and with its texts."""

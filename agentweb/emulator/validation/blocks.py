@@ -1,10 +1,11 @@
-"""The shape of every content block a message may hold."""
+"""The shapes of content blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentweb.emulator.validation.parts import (
+from agentweb.emulator.json_codec import Value
+from agentweb.emulator.validation.input_blocks import (
     cache_control,
     document,
     identifier,
@@ -13,8 +14,7 @@ from agentweb.emulator.validation.parts import (
     text_block,
     tool_reference,
 )
-from agentweb.emulator.validation.server_results import SERVER_RESULTS, SERVER_TOOLS
-from agentweb.emulator.validation.spec import (
+from agentweb.emulator.validation.schema import (
     Check,
     Misfit,
     boolean,
@@ -28,7 +28,7 @@ from agentweb.emulator.validation.spec import (
     string,
     tagged,
 )
-from agentweb.emulator.wire import Value
+from agentweb.emulator.validation.server_results import SERVER_RESULTS, SERVER_TOOLS
 
 _result_part = tagged(
     {

@@ -1,4 +1,4 @@
-"""One door: bytes in, a valid call out, or the refusal the API would give, in its order.
+"""Validate a body: return the call, or raise the error the API would give, in its order.
 
 JSON, shape, model, parameters, tools, messages, pairs, cache marks; thinking signatures and the
 window come after, because they need the chain and the count.
@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agentweb.emulator import wire
-from agentweb.emulator.accounts import Account
+from agentweb.emulator import json_codec
+from agentweb.emulator.api_accounts import Account
 from agentweb.emulator.call import Call
-from agentweb.emulator.catalogue import Model, find_model
 from agentweb.emulator.errors import ApiError, Invalid
-from agentweb.emulator.validation.cache_marks import check_cache_marks
+from agentweb.emulator.model_catalogue import Model, find_model
+from agentweb.emulator.validation.cache_breakpoints import check_cache_marks
 from agentweb.emulator.validation.compaction import ON_DEMAND_BETA, check_compaction, check_finished
-from agentweb.emulator.validation.legacy import check_thinking_start
+from agentweb.emulator.validation.extended_thinking import check_thinking_start
 from agentweb.emulator.validation.media import check_media
 from agentweb.emulator.validation.messages import check_end, check_messages
-from agentweb.emulator.validation.pairing import check_pairs
 from agentweb.emulator.validation.params import (
     check_effort,
     check_max_tokens,
     check_sampling,
     check_thinking,
 )
+from agentweb.emulator.validation.schema import Check, Misfit
 from agentweb.emulator.validation.shape import request_shape
-from agentweb.emulator.validation.spec import Check, Misfit
 from agentweb.emulator.validation.system_messages import check_system_messages
+from agentweb.emulator.validation.tool_pairing import check_pairs
 from agentweb.emulator.validation.tools import check_tools
 
 #: No conversation is kept between two requests; the SDK then sends the whole of it, as is foreseen.
@@ -61,7 +61,9 @@ def validate_call(body: bytes, *, account: Account, betas: frozenset[str], count
     return Call(value, model, account, betas)
 
 
-def _check_rules(body: wire.Object, model: Model, betas: frozenset[str], *, counting: bool) -> None:
+def _check_rules(
+    body: json_codec.Object, model: Model, betas: frozenset[str], *, counting: bool
+) -> None:
     if not counting:
         check_max_tokens(body, model)
         check_sampling(body, model)
@@ -81,10 +83,10 @@ def _check_rules(body: wire.Object, model: Model, betas: frozenset[str], *, coun
     check_compaction(body, model, betas)
 
 
-def _decode(body: bytes) -> wire.Object:
+def _decode(body: bytes) -> json_codec.Object:
     try:
-        value = wire.decode(body)
-    except wire.NotJson as error:
+        value = json_codec.decode(body)
+    except json_codec.NotJson as error:
         raise Invalid(f"The request body is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise Invalid("Input should be a valid dictionary or object to extract fields from")

@@ -1,8 +1,8 @@
-"""Citations: where in a document, a search result or the web a text has its words from."""
+"""The shapes of citations from documents, search results and the web."""
 
 from __future__ import annotations
 
-from agentweb.emulator.validation.spec import (
+from agentweb.emulator.validation.schema import (
     Check,
     integer,
     nullable,

@@ -1,13 +1,11 @@
-"""Compaction in a request: who may ask for it, what it does not go with, and where its blocks
-may stand.
-"""
+"""Compaction in a request: who may ask for it, what it excludes, where its blocks may stand."""
 
 from __future__ import annotations
 
-from agentweb.emulator import wire
-from agentweb.emulator.blocks import as_blocks
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.model_catalogue import Model
 from agentweb.emulator.signatures import Seal, content_hash
 
 ON_DEMAND_BETA = "compact-2026-09-04"
@@ -15,14 +13,14 @@ AUTOMATIC_BETA = "compact-2026-01-12"
 _LONGEST_INSTRUCTIONS = 16_384
 
 
-def check_compaction(body: wire.Object, model: Model, betas: frozenset[str]) -> None:
+def check_compaction(body: json_codec.Object, model: Model, betas: frozenset[str]) -> None:
     _check_blocks(body["messages"], betas)
     _check_edits(body, model, betas)
     if body.get("compaction"):
         _check_order(body, model)
 
 
-def check_finished(messages: list[wire.Object]) -> None:
+def check_finished(messages: list[json_codec.Object]) -> None:
     """What is to be summarised ends with nothing left open."""
     final = messages[-1] if messages else {"role": "user", "content": []}
     content = as_blocks(final["content"])
@@ -40,7 +38,7 @@ def check_finished(messages: list[wire.Object]) -> None:
         )
 
 
-def _check_order(body: wire.Object, model: Model) -> None:
+def _check_order(body: json_codec.Object, model: Model) -> None:
     if not model.on_demand_compaction:
         raise Invalid("compaction: not supported for this model")
     if len(body["compaction"].get("instructions") or "") > _LONGEST_INSTRUCTIONS:
@@ -65,11 +63,11 @@ def _check_order(body: wire.Object, model: Model) -> None:
         )
 
 
-def _only_summary(message: wire.Object) -> bool:
+def _only_summary(message: json_codec.Object) -> bool:
     return all(block["type"] == "compaction" for block in as_blocks(message["content"]))
 
 
-def _check_edits(body: wire.Object, model: Model, betas: frozenset[str]) -> None:
+def _check_edits(body: json_codec.Object, model: Model, betas: frozenset[str]) -> None:
     edits = (body.get("context_management") or {}).get("edits") or []
     kinds = [edit["type"] for edit in edits]
     if len(set(kinds)) != len(kinds):
@@ -88,7 +86,7 @@ def _check_edits(body: wire.Object, model: Model, betas: frozenset[str]) -> None
             )
 
 
-def _check_blocks(messages: list[wire.Object], betas: frozenset[str]) -> None:
+def _check_blocks(messages: list[json_codec.Object], betas: frozenset[str]) -> None:
     signed = _signed(messages)
     for index, message in enumerate(messages):
         for at, block in enumerate(as_blocks(message["content"])):
@@ -112,7 +110,7 @@ def _check_blocks(messages: list[wire.Object], betas: frozenset[str]) -> None:
                 _check_signed(path, block, index, at)
 
 
-def _signed(messages: list[wire.Object]) -> int:
+def _signed(messages: list[json_codec.Object]) -> int:
     blocks = (block for message in messages for block in as_blocks(message["content"]))
     return sum(b["type"] == "compaction" and b.get("signature") is not None for b in blocks)
 
@@ -122,7 +120,7 @@ def _misplaced(path: str) -> Invalid:
     return Invalid(text, code="compaction_block_misplaced")
 
 
-def _check_signed(path: str, block: wire.Object, index: int, at: int) -> None:
+def _check_signed(path: str, block: json_codec.Object, index: int, at: int) -> None:
     if index or at:
         raise _misplaced(path)
     seal = Seal.decode(block["signature"])

@@ -1,4 +1,4 @@
-"""What the API looks at in images and PDFs before any model does: their bytes, not their labels.
+"""Checks of the bytes of images and PDFs.
 
 The limits are of the documentation on vision and PDFs; the sheet says nothing of them.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentweb.emulator import wire
-from agentweb.emulator.blocks import as_blocks
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
 from agentweb.emulator.media import decode, image_size, image_type, pdf_pages
+from agentweb.emulator.model_catalogue import Model
 
 MOST_BYTES = 5 * 1024 * 1024
 MOST_SIDE, FEW, MOST_SIDE_OF_MANY = 8_000, 20, 2_000
@@ -19,7 +19,7 @@ SMALL_WINDOW, MOST_IN_SMALL, MOST_IN_LARGE = 200_000, 100, 600
 _SIDE = "At least one of the image dimensions exceed max allowed size"
 
 
-def check_media(body: wire.Object, model: Model) -> None:
+def check_media(body: json_codec.Object, model: Model) -> None:
     found = list(_media(body["messages"]))
     images = [(where, block["source"]) for where, block in found if block["type"] == "image"]
     most = MOST_IN_SMALL if model.window <= SMALL_WINDOW else MOST_IN_LARGE
@@ -37,7 +37,7 @@ def check_media(body: wire.Object, model: Model) -> None:
         raise Invalid(f"A maximum of {most} PDF pages may be provided.")
 
 
-def _media(messages: list[wire.Object]) -> Iterator[tuple[str, wire.Object]]:
+def _media(messages: list[json_codec.Object]) -> Iterator[tuple[str, json_codec.Object]]:
     for index, message in enumerate(messages):
         for at, block in enumerate(as_blocks(message["content"])):
             where = f"messages.{index}.content.{at}"
@@ -49,7 +49,7 @@ def _media(messages: list[wire.Object]) -> Iterator[tuple[str, wire.Object]]:
                         yield f"{where}.tool_result.content.{nested}", part
 
 
-def _check_image(where: str, source: wire.Object, *, is_one_of_many: bool) -> None:
+def _check_image(where: str, source: json_codec.Object, *, is_one_of_many: bool) -> None:
     raw = decode(source["data"])
     if raw is None:
         raise Invalid(f"{where}.data: invalid base64 data")
@@ -71,7 +71,7 @@ def _check_image(where: str, source: wire.Object, *, is_one_of_many: bool) -> No
         raise Invalid(f"{where}.data: {_SIDE} for many-image requests: {MOST_SIDE_OF_MANY} pixels")
 
 
-def _checked_pdf(where: str, source: wire.Object) -> int:
+def _checked_pdf(where: str, source: json_codec.Object) -> int:
     raw = decode(source["data"])
     if raw is None:
         raise Invalid(f"{where}.data: invalid base64 data")

@@ -1,13 +1,11 @@
-"""The messages: somebody speaks first, nothing is empty, each block is said by who may say it,
-nobody prefills.
-"""
+"""Rules of the messages: first role, no empty content, blocks by role, no prefill."""
 
 from __future__ import annotations
 
-from agentweb.emulator import wire
-from agentweb.emulator.blocks import as_blocks
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.model_catalogue import Model
 from agentweb.emulator.validation.server_results import SERVER_RESULTS
 
 _PREFILL = (
@@ -31,7 +29,7 @@ _OF_SYSTEM = frozenset({"tool_addition", "tool_removal"})
 _EMPTY = "all messages must have non-empty content except for the optional final assistant message"
 
 
-def check_messages(body: wire.Object) -> None:
+def check_messages(body: json_codec.Object) -> None:
     messages = body["messages"]
     if not messages:
         raise Invalid("messages: at least one message is required")
@@ -45,7 +43,7 @@ def check_messages(body: wire.Object) -> None:
     _check_system_text(body.get("system"))
 
 
-def check_end(body: wire.Object, model: Model) -> None:
+def check_end(body: json_codec.Object, model: Model) -> None:
     """Newer models refuse to go on from words put in their mouth."""
     final = body["messages"][-1]
     if final["role"] != "assistant":
@@ -64,19 +62,19 @@ def check_end(body: wire.Object, model: Model) -> None:
         raise Invalid("messages: final assistant content cannot end with trailing whitespace")
 
 
-def _paused(content: list[wire.Object]) -> bool:
+def _paused(content: list[json_codec.Object]) -> bool:
     """A turn the server paused is sent back as it is."""
     return any(block["type"] == "server_tool_use" for block in content)
 
 
-def _check_first(message: wire.Object) -> None:
+def _check_first(message: json_codec.Object) -> None:
     holds_summary = any(block["type"] == "compaction" for block in as_blocks(message["content"]))
     # A system message in the first place has a refusal of its own.
     if message["role"] == "assistant" and not holds_summary:
         raise Invalid('messages: first message must use the "user" role')
 
 
-def _check_blocks(index: int, message: wire.Object) -> None:
+def _check_blocks(index: int, message: json_codec.Object) -> None:
     role = message["role"]
     for at, block in enumerate(as_blocks(message["content"])):
         kind = block["type"]
@@ -99,7 +97,7 @@ def check_text(text: str, where: str, *, final_empty: bool = False) -> None:
         raise Invalid(f"{where}: text content blocks must contain non-whitespace text")
 
 
-def _check_system_text(system: wire.Value) -> None:
+def _check_system_text(system: json_codec.Value) -> None:
     if isinstance(system, list):
         for block in system:
             check_text(block["text"], "system")

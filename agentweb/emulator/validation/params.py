@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentweb.emulator import wire
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.model_catalogue import Model
 
 _USE_ADAPTIVE = (
     'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
@@ -12,7 +12,7 @@ _USE_ADAPTIVE = (
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
-def check_max_tokens(body: wire.Object, model: Model) -> None:
+def check_max_tokens(body: json_codec.Object, model: Model) -> None:
     asked = body["max_tokens"]
     if asked > model.max_output:
         raise Invalid(
@@ -24,7 +24,7 @@ def check_max_tokens(body: wire.Object, model: Model) -> None:
         _check_prewarm(body)
 
 
-def _check_prewarm(body: wire.Object) -> None:
+def _check_prewarm(body: json_codec.Object) -> None:
     config = body.get("thinking") or {}
     for wrong, what in (
         (body.get("stream"), "stream: true"),
@@ -36,7 +36,7 @@ def _check_prewarm(body: wire.Object) -> None:
             raise Invalid(f"max_tokens: 0 cannot be combined with {what}")
 
 
-def check_sampling(body: wire.Object, model: Model) -> None:
+def check_sampling(body: json_codec.Object, model: Model) -> None:
     given = [name for name in ("temperature", "top_p", "top_k") if body.get(name) is not None]
     if given and not model.sampling:
         raise Invalid(f"`{given[0]}` is deprecated for this model.")
@@ -47,7 +47,7 @@ def check_sampling(body: wire.Object, model: Model) -> None:
         )
 
 
-def check_thinking(body: wire.Object, model: Model) -> None:
+def check_thinking(body: json_codec.Object, model: Model) -> None:
     config = body.get("thinking")
     if not config:
         return
@@ -66,7 +66,7 @@ def check_thinking(body: wire.Object, model: Model) -> None:
         _check_budget(body, config)
 
 
-def _check_budget(body: wire.Object, config: wire.Object) -> None:
+def _check_budget(body: json_codec.Object, config: json_codec.Object) -> None:
     if "max_tokens" in body and body["max_tokens"] <= config["budget_tokens"]:
         raise Invalid("`max_tokens` must be greater than `thinking.budget_tokens`.")
     if body.get("temperature") not in (None, 1):
@@ -75,7 +75,7 @@ def _check_budget(body: wire.Object, config: wire.Object) -> None:
         raise Invalid("Thinking may not be enabled when tool_choice forces tool use.")
 
 
-def check_effort(body: wire.Object, model: Model) -> None:
+def check_effort(body: json_codec.Object, model: Model) -> None:
     effort = (body.get("output_config") or {}).get("effort")
     if effort and effort not in model.efforts:
         raise Invalid(

@@ -1,11 +1,17 @@
-"""What tools that run on the API's side gave back, as it stands in the assistant's message."""
+"""The shapes of results of server tools in the assistant's message."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentweb.emulator.validation.parts import cache_control, document, identifier, tool_reference
-from agentweb.emulator.validation.spec import (
+from agentweb.emulator.json_codec import Value
+from agentweb.emulator.validation.input_blocks import (
+    cache_control,
+    document,
+    identifier,
+    tool_reference,
+)
+from agentweb.emulator.validation.schema import (
     Check,
     anything,
     boolean,
@@ -18,7 +24,6 @@ from agentweb.emulator.validation.spec import (
     string,
     tagged,
 )
-from agentweb.emulator.wire import Value
 
 SERVER_TOOLS = (
     "web_search",

@@ -1,4 +1,4 @@
-"""The shape of a request: its fields, their types, and nothing else.
+"""The shape of a request: its fields, their types, and no others.
 
 Fields of a beta are unknown without its header.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentweb.emulator.validation.message import message_shape
-from agentweb.emulator.validation.parts import cache_control, text_block
-from agentweb.emulator.validation.spec import (
+from agentweb.emulator.validation.input_blocks import cache_control, text_block
+from agentweb.emulator.validation.message_shape import message_shape
+from agentweb.emulator.validation.schema import (
     Check,
     anything,
     boolean,

@@ -1,17 +1,15 @@
-"""System messages in the middle: only on some models, only behind a user's turn, only last or
-before an answer.
-"""
+"""System messages among the others: on which models and in which places they may stand."""
 
 from __future__ import annotations
 
-from agentweb.emulator import wire
-from agentweb.emulator.blocks import as_blocks
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
-from agentweb.emulator.validation.message import TOOL_CHANGES_BETA
+from agentweb.emulator.model_catalogue import Model
+from agentweb.emulator.validation.message_shape import TOOL_CHANGES_BETA
 
 
-def check_system_messages(body: wire.Object, model: Model, betas: frozenset[str]) -> None:
+def check_system_messages(body: json_codec.Object, model: Model, betas: frozenset[str]) -> None:
     messages = body["messages"]
     known = {tool["name"] for tool in body.get("tools") or () if "name" in tool}
     for index, message in enumerate(messages):
@@ -39,7 +37,7 @@ def check_system_messages(body: wire.Object, model: Model, betas: frozenset[str]
         _check_changes(index, message, known, betas)
 
 
-def _may_follow(before: wire.Object) -> bool:
+def _may_follow(before: json_codec.Object) -> bool:
     if before["role"] == "user":
         return True
     content = as_blocks(before["content"])
@@ -51,7 +49,7 @@ def _may_follow(before: wire.Object) -> bool:
 
 
 def _check_changes(
-    index: int, message: wire.Object, known: set[str], betas: frozenset[str]
+    index: int, message: json_codec.Object, known: set[str], betas: frozenset[str]
 ) -> None:
     """Tools come and go by name; a name nobody defined before is no tool."""
     for at, block in enumerate(as_blocks(message["content"])):

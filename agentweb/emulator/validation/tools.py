@@ -1,15 +1,16 @@
-"""Tools: their shape, and what holds between them and the choice of one."""
+"""The shapes of tools, and the rules of `tool_choice`."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from agentweb.emulator import wire
-from agentweb.emulator.catalogue import Model
+from agentweb.emulator import json_codec
 from agentweb.emulator.errors import Invalid
-from agentweb.emulator.validation.own_tools import OWN_TOOLS
-from agentweb.emulator.validation.parts import cache_control
-from agentweb.emulator.validation.spec import (
+from agentweb.emulator.json_codec import Value
+from agentweb.emulator.model_catalogue import Model
+from agentweb.emulator.validation.builtin_tools import OWN_TOOLS
+from agentweb.emulator.validation.input_blocks import cache_control
+from agentweb.emulator.validation.schema import (
     Check,
     Misfit,
     boolean,
@@ -21,7 +22,6 @@ from agentweb.emulator.validation.spec import (
     record,
     string,
 )
-from agentweb.emulator.wire import Value
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _BAD_SCHEMA = (
@@ -91,7 +91,7 @@ def tool(value: Value) -> None:
         raise misfit.within(tag) from None
 
 
-def check_tools(body: wire.Object, model: Model) -> None:
+def check_tools(body: json_codec.Object, model: Model) -> None:
     tools = body.get("tools") or []
     names = Counter(tool["name"] for tool in tools if "name" in tool)
     if any(count > 1 for count in names.values()):
@@ -105,7 +105,7 @@ def check_tools(body: wire.Object, model: Model) -> None:
         _check_choice(choice, set(names), model)
 
 
-def _check_choice(choice: wire.Object, names: set[str], model: Model) -> None:
+def _check_choice(choice: json_codec.Object, names: set[str], model: Model) -> None:
     if not names and choice["type"] != "none":
         raise Invalid("tool_choice may only be specified while providing tools")
     if choice["type"] not in {"any", "tool"}:

@@ -1,3 +1,1 @@
-"""How the scripted model does a job search: read, open, note, score, write, answer from what is
-in view.
-"""
+"""The job search of the scripted model: read, open, note, score, write, answer."""

@@ -1,4 +1,4 @@
-"""What the model writes down about a job, in words it can read again when the page is gone."""
+"""Notes on a job, in words that can be read again when the page is gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a fetched page, whether it came as HTML or as text."""
+"""Read a fetched page, whether it came as HTML or as text."""
 
 from __future__ import annotations
 

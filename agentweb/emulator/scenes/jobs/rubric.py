@@ -1,4 +1,4 @@
-"""The rubric, read from words in view, and the score it gives."""
+"""The scoring rubric, read from the words in view, and the score of a job."""
 
 from __future__ import annotations
 

@@ -1,0 +1,71 @@
+"""API keys: any key is valid, and names the organization and workspace it belongs to.
+
+`sk-anything` is the default organization; `sk-anything@acme/blue` is workspace blue of acme. Keys
+that start with `invalid`, `unpaid` or `forbidden` fail, so that those errors can be had through the
+whole application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, uuid5
+
+from agentweb.emulator.errors import ApiError, Invalid
+
+_VERSIONS = frozenset({"2023-01-01", "2023-06-01", "2026-10-21"})
+_BUILT_IN = (
+    ("invalid", 401, "invalid x-api-key"),
+    (
+        "unpaid",
+        402,
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing.",
+    ),
+    ("forbidden", 403, "Your API key does not have permission to use the specified resource."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    organization: str
+    workspace: str
+
+    @property
+    def organization_id(self) -> str:
+        return str(uuid5(NAMESPACE_URL, f"organization:{self.organization}"))
+
+    @property
+    def workspace_id(self) -> str:
+        return f"wrkspc_{uuid5(NAMESPACE_URL, f'{self.organization}/{self.workspace}').hex[:24]}"
+
+
+def admit(headers: Mapping[str, str], bad_keys: Mapping[str, ApiError]) -> Account:
+    """The account behind the request's key, or the refusal it gets."""
+    key = headers.get("x-api-key", "").strip()
+    if not key:
+        key = headers.get("authorization", "").removeprefix("Bearer ").strip()
+    if not key:
+        raise ApiError(401, "x-api-key header is required")
+    if key in bad_keys:
+        raise bad_keys[key]
+    for start, status, text in _BUILT_IN:
+        if key.removeprefix("sk-").startswith(start):
+            raise ApiError(status, text)
+    _, _, scope = key.partition("@")
+    organization, _, workspace = scope.partition("/")
+    return Account(organization or "default", workspace or "default")
+
+
+def check_version(headers: Mapping[str, str]) -> None:
+    version = headers.get("anthropic-version")
+    if version is None:
+        raise Invalid("anthropic-version: header is required")
+    if version not in _VERSIONS:
+        raise Invalid(f'anthropic-version: "{version}" is not a valid version.')
+
+
+def betas(headers: Mapping[str, str]) -> frozenset[str]:
+    """The beta names asked for; unknown ones are accepted."""
+    return frozenset(
+        name.strip() for name in headers.get("anthropic-beta", "").split(",") if name.strip()
+    )

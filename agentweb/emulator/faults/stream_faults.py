@@ -1,0 +1,136 @@
+"""Faults in the stream of an answer: errors, cuts, resets, silences, malformed events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from agentweb.emulator import json_codec
+from agentweb.emulator.faults.fault import Fault
+from agentweb.emulator.streaming.steps import PING, STOP, End, Silence, SseEvent, Step, Steps, event
+
+FOREVER = float("inf")
+_Change = Callable[[Steps, Fault], Steps]
+
+_ERROR = event(
+    "error", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+)
+_API_ERROR = event(
+    "error", {"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}
+)
+
+
+def _after(count: int, steps: Steps, tail: Callable[[], Iterator[Step]]) -> Steps:
+    """The steps up to and with the given number of deltas, then the tail."""
+    seen = 0
+    for step in steps:
+        if seen >= count and isinstance(step, SseEvent) and step.name != "message_start":
+            break
+        yield step
+        seen += isinstance(step, SseEvent) and step.name == "content_block_delta"
+    yield from tail()
+
+
+def _ending(default: int, *tail: Step) -> _Change:
+    return lambda steps, fault: _after(fault.number(default), steps, lambda: iter(tail))
+
+
+def _around(name: str, change: Callable[[SseEvent], tuple[Step, ...]]) -> _Change:
+    """Replace each event of one name."""
+
+    def apply(steps: Steps, fault: Fault) -> Steps:
+        for step in steps:
+            yield from change(step) if isinstance(step, SseEvent) and step.name == name else (step,)
+
+    return apply
+
+
+def _pings() -> Iterator[Step]:
+    while True:
+        yield PING
+        yield Silence(0.05)
+
+
+def _unknown_event(steps: Steps, fault: Fault) -> Steps:
+    odd = event("content_block_aura", {"type": "content_block_aura", "colour": "blue"})
+    return _around("content_block_stop", lambda original: (odd, original))(steps, fault)
+
+
+def _unknown_delta(steps: Steps, fault: Fault) -> Steps:
+    def with_odd(original: SseEvent) -> tuple[Step, ...]:
+        index = json_codec.decode(original.data.split(b"data: ", 1)[1])["index"]
+        body = {
+            "type": "content_block_delta",
+            "index": index,
+            "delta": {"type": "scent_delta", "scent": "rose"},
+        }
+        return (event("content_block_delta", body), original)
+
+    return _around("content_block_stop", with_odd)(steps, fault)
+
+
+def _index_skip(steps: Steps, fault: Fault) -> Steps:
+    for step in steps:
+        if isinstance(step, SseEvent) and step.name.startswith("content_block_"):
+            yield SseEvent(step.name, step.data.replace(b'"index":', b'"index":1', 1), step.paced)
+        else:
+            yield step
+
+
+def _cut_bytes(steps: Steps, fault: Fault) -> Steps:
+    """End the connection at one byte offset of the body."""
+    left = fault.number(0)
+    for step in steps:
+        if isinstance(step, SseEvent):
+            if len(step.data) >= left:
+                yield SseEvent(step.name, step.data[:left])
+                break
+            left -= len(step.data)
+        yield step
+    yield End("cut")
+
+
+def _dribble(steps: Steps, fault: Fault) -> Steps:
+    """One byte at a time."""
+    gap = fault.seconds(1) / 1000
+    for step in steps:
+        if isinstance(step, SseEvent):
+            for at in range(len(step.data)):
+                yield SseEvent(step.name, step.data[at : at + 1])
+                yield Silence(gap)
+        else:
+            yield step
+
+
+_CHANGES: dict[str, _Change] = {
+    "error_first": lambda steps, _: iter((_ERROR, End("clean"))),
+    "error_after": _ending(3, _ERROR, End("clean")),
+    "api_error_after": _ending(3, _API_ERROR, End("clean")),
+    "end_after": _ending(3, End("clean")),
+    "cut_after": _ending(3, End("cut")),
+    "reset_after": _ending(3, End("reset")),
+    "hang_after": _ending(3, Silence(FOREVER)),
+    "pings": lambda steps, fault: _after(fault.number(0), steps, _pings),
+    "after_stop": lambda steps, _: chain(steps, (PING, Silence(FOREVER))),
+    "unknown_event": _unknown_event,
+    "unknown_delta": _unknown_delta,
+    "duplicate_start": _around("message_start", lambda original: (original, original)),
+    "duplicate_stop": _around("message_stop", lambda original: (original, original)),
+    "duplicate_block_stop": _around("content_block_stop", lambda original: (original, original)),
+    "no_start": _around("message_start", lambda _: ()),
+    "no_delta": _around("message_delta", lambda _: ()),
+    "end_before_stop": _around("message_stop", lambda _: (End("clean"),)),
+    "index_skip": _index_skip,
+    "bad_sse": _around(
+        "message_delta",
+        lambda _: (SseEvent("message_delta", b"event: message_delta\ndata: {oops\n\n"), STOP),
+    ),
+    "cut_bytes": _cut_bytes,
+    "dribble": _dribble,
+}
+NAMES = frozenset(_CHANGES)
+
+
+def change_steps(steps: Steps, fault: Fault) -> Steps:
+    change = _CHANGES.get(fault.name)
+    return change(steps, fault) if change else steps

@@ -1,0 +1,61 @@
+"""Fields of a message besides its content: service tier, server tool usage, container."""
+
+from __future__ import annotations
+
+from agentweb.emulator import json_codec
+from agentweb.emulator.answer import Answer
+from agentweb.emulator.call import Call
+from agentweb.emulator.clock import rfc3339
+from agentweb.emulator.ids import make_id
+from agentweb.emulator.prepare_prompt import Prepared
+from agentweb.emulator.thinking import CONTROLS_BETA
+
+_CONTAINER_SECONDS = 300
+
+
+def transformations(call: Call, prepared: Prepared) -> json_codec.Object:
+    """What was taken out of the request, told to who asks for it."""
+    if CONTROLS_BETA not in call.betas:
+        return {}
+    return {"input_transformations": [drop.as_json() for drop in prepared.dropped]}
+
+
+def where(call: Call) -> json_codec.Object:
+    """The part of the usage that is no count."""
+    geo = call.body.get("inference_geo") or "global"
+    more = {"speed": call.body["speed"]} if call.body.get("speed") else {}
+    return {
+        "service_tier": "standard",
+        "inference_geo": geo if call.model.regional else "not_available",
+    } | more
+
+
+def server_uses(answer: Answer) -> json_codec.Object:
+    """How often a tool ran on the API's side; nothing where none was asked for."""
+    types = [piece.block["type"] for piece in answer.pieces]
+    if "server_tool_use" not in types:
+        return {}
+    counts = {
+        "web_search_requests": searches(answer),
+        "web_fetch_requests": types.count("web_fetch_tool_result"),
+    }
+    return {"server_tool_use": counts}
+
+
+def searches(answer: Answer) -> int:
+    """Searches that are billed; one that ended in an error is not."""
+    return sum(is_search(piece.block) for piece in answer.pieces)
+
+
+def is_search(block: json_codec.Object) -> bool:
+    return block["type"] == "web_search_tool_result" and isinstance(block["content"], list)
+
+
+def container(call: Call, answer: Answer, nonce: bytes, now: float) -> json_codec.Object:
+    """The machine on which code ran: the one asked for, or a new one."""
+    if not any("code_execution" in str(p.block.get("name", "")) for p in answer.pieces):
+        return {}
+    asked = call.body.get("container")
+    name = asked if isinstance(asked, str) else (asked or {}).get("id")
+    expires = rfc3339(now + _CONTAINER_SECONDS)
+    return {"container": {"id": name or make_id("container", nonce), "expires_at": expires}}

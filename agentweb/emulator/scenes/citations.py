@@ -1,0 +1,95 @@
+"""Citations: the answer quotes the first sentence of a document and says where it is from.
+
+`cite`, `quote` and `according to` ask for it; only sources with citations enabled are cited, by the
+place each kind of source has.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import as_blocks
+from agentweb.emulator.scenes.scene import Block, Reply, Text
+from agentweb.emulator.scenes.view import Request, blocks
+
+_WANTED = re.compile(r"\b(?:cite|quote|according to)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?](?=\s|$)|\n|$)")
+_SHOWN_IN_PDF = re.compile(rb"\(([^()]*)\)\s*Tj")
+_MOST = 4
+
+
+def cite(request: Request) -> Reply | None:
+    if not _WANTED.search(request.prompt) or request.after_results:
+        return None
+    said: list[Block] = []
+    for citation in islice(_citations(request), _MOST):
+        said.append(Text("The source says: " if not said else " Another says: "))
+        said.append(Text(f"“{citation['cited_text'].strip()}”", citations=(citation,)))
+    return Reply(tuple(said), thinking="I quote what is in view.") if said else None
+
+
+def _citations(request: Request) -> Iterator[json_codec.Object]:
+    """Documents and search results are counted apart, in the order of the request."""
+    counts = {"document": 0, "search_result": 0}
+    for source in _sources(request):
+        kind = source["type"]
+        if (source.get("citations") or {}).get("enabled"):
+            made = _in_document(source) if kind == "document" else _in_result(source)
+            if made:
+                yield made | {f"{kind}_index": counts[kind]}
+        counts[kind] += 1
+
+
+def _sources(request: Request) -> Iterator[json_codec.Object]:
+    for message in request.messages:
+        for block in blocks(message):
+            inner = block.get("content") if block["type"] == "tool_result" else None
+            for part in [block, *(inner if isinstance(inner, list) else ())]:
+                if part["type"] in {"document", "search_result"}:
+                    yield part
+
+
+def _in_document(block: json_codec.Object) -> json_codec.Object | None:
+    source, title = block["source"], {"document_title": block.get("title")}
+    match source["type"]:
+        case "text":
+            if not (found := _SENTENCE.search(source["data"])):
+                return None
+            place = {"start_char_index": found.start(), "end_char_index": found.end()}
+            return {"type": "char_location", "cited_text": found[0], **place, **title}
+        case "content":
+            texts = [part.get("text", "") for part in as_blocks(source["content"])]
+            at = next((at for at, text in enumerate(texts) if text), None)
+            if at is None:
+                return None
+            place = {"start_block_index": at, "end_block_index": at + 1}
+            return {"type": "content_block_location", "cited_text": texts[at], **place, **title}
+        case "base64":
+            words = _pdf_words(source["data"])
+            place = {"start_page_number": 1, "end_page_number": 2}
+            return {"type": "page_location", "cited_text": words, **place, **title}
+        case _:
+            return None
+
+
+def _in_result(block: json_codec.Object) -> json_codec.Object | None:
+    if not block["content"]:
+        return None
+    place = {"start_block_index": 0, "end_block_index": 1}
+    kind = {"type": "search_result_location", "cited_text": block["content"][0]["text"]}
+    return kind | place | {"source": block["source"], "title": block["title"]}
+
+
+def _pdf_words(data: str) -> str:
+    """The first words a page shows, where they stand there in plain."""
+    try:
+        raw = base64.b64decode(data + "===")
+    except (ValueError, binascii.Error):
+        raw = b""
+    found = _SHOWN_IN_PDF.search(raw)
+    return found[1].decode("latin-1") if found else "the first page"

@@ -1,0 +1,86 @@
+"""Measure what of a stream is on the wire: a cut stream is billed for that.
+
+The meter keeps the bytes and reads them only where a stream did not end as it should. An event
+counts once it is there in full: half of one tells a client nothing. The output of a cut stream is
+what the model wrote into its blocks (text, thinking, the name and the input of a call); signatures,
+results and citations are nothing it wrote, and thinking that is not displayed is not on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agentweb.emulator import json_codec
+from agentweb.emulator.asgi import Message
+from agentweb.emulator.message_metadata import is_search
+from agentweb.emulator.model_catalogue import Tokenizer
+from agentweb.emulator.tokens import CALL_TOKENS, count_text
+
+_WRITTEN = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How far a stream came."""
+
+    #: `message_start` is on the wire, and with it the input.
+    began: bool
+    #: The final figures are.
+    ended: bool
+    output: int
+    #: Searches of the web whose results are.
+    searches: int
+
+
+@dataclass(slots=True)
+class StreamMeter:
+    is_closed: bool = False
+    _parts: list[bytes] = field(default_factory=list)
+
+    def take(self, message: Message) -> None:
+        """Keep what a message puts on the wire."""
+        self._parts.append(message.get("body", b""))
+        self.is_closed = not message.get("more_body", False)
+
+    def read(self, tokenizer: Tokenizer) -> Carried:
+        began = ended = False
+        blocks: dict[int, list[str]] = {}
+        calls: set[int] = set()
+        searches = 0
+        for event in _events(b"".join(self._parts)):
+            match event:
+                case {"type": "message_start"}:
+                    began = True
+                case {"type": "content_block_start", "index": index, "content_block": block}:
+                    if block["type"].endswith("tool_use"):
+                        calls.add(index)
+                    searches += is_search(block)
+                    blocks[index] = [_opening(block)]
+                case {"type": "content_block_delta", "index": index, "delta": delta}:
+                    name = _WRITTEN.get(delta["type"], "")
+                    blocks.setdefault(index, []).append(delta.get(name, ""))
+                case {"type": "message_delta", "delta": {"stop_reason": str()}}:
+                    ended = True
+        output = sum(count_text("".join(parts), tokenizer) for parts in blocks.values())
+        return Carried(began, ended, output + CALL_TOKENS * len(calls), searches)
+
+
+def _opening(block: json_codec.Object) -> str:
+    if block["type"].endswith("tool_use"):
+        return str(block["name"])
+    return str(block.get(block["type"], "")) if block["type"] in {"text", "thinking"} else ""
+
+
+def _events(data: bytes) -> Iterator[json_codec.Object]:
+    """The events that are there in full, up to one that is not JSON: no client reads on there."""
+    *whole, _ = data.split(b"\n\n")
+    for lines in whole:
+        try:
+            yield json_codec.decode(lines.partition(b"data: ")[2])
+        except json_codec.NotJson:
+            return

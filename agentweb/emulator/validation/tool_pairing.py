@@ -1,0 +1,144 @@
+"""Every tool call has one result, first in the next message, and every result has a call.
+
+Consecutive messages of one role are one turn, as they are for the model; paths still name the
+messages as sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agentweb.emulator import json_codec
+from agentweb.emulator.canonical_blocks import as_blocks
+from agentweb.emulator.errors import Invalid
+from agentweb.emulator.validation.server_results import SERVER_RESULTS
+
+
+@dataclass(slots=True)
+class _Turn:
+    role: str
+    #: Index of the last message in it.
+    last: int
+    blocks: list[tuple[int, int, json_codec.Object]] = field(default_factory=list)
+
+
+def check_pairs(messages: list[json_codec.Object]) -> None:
+    turns = _turns(messages)
+    seen: set[str] = set()
+    before: _Turn | None = None
+    for turn in turns:
+        _check_results(turn, before)
+        _check_server_results(turn)
+        _check_unique(turn, seen)
+        if before is not None:
+            _check_answered(before, turn)
+        before = turn
+    if before is not None:
+        _check_answered(before, None)
+
+
+def _turns(messages: list[json_codec.Object]) -> list[_Turn]:
+    turns: list[_Turn] = []
+    for index, message in enumerate(messages):
+        if message["role"] == "system":
+            continue
+        if not turns or turns[-1].role != message["role"]:
+            turns.append(_Turn(message["role"], index))
+        turns[-1].last = index
+        turns[-1].blocks += [
+            (index, at, block) for at, block in enumerate(as_blocks(message["content"]))
+        ]
+    return turns
+
+
+def _check_unique(turn: _Turn, seen: set[str]) -> None:
+    for index, at, block in turn.blocks:
+        if block["type"] in {"tool_use", "server_tool_use"}:
+            if block["id"] in seen:
+                raise Invalid(f"messages.{index}.content.{at}: `tool_use` ids must be unique")
+            seen.add(block["id"])
+
+
+def _check_results(turn: _Turn, before: _Turn | None) -> None:
+    called = _calls(before) if before is not None else []
+    answered: set[str] = set()
+    for index, at, block in turn.blocks:
+        if block["type"] != "tool_result":
+            continue
+        call_id = block["tool_use_id"]
+        path = f"messages.{index}.content.{at}"
+        if call_id not in called:
+            raise Invalid(
+                f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. "
+                f"Each `tool_result` block "
+                "must have a corresponding `tool_use` block in the previous message."
+            )
+        if call_id in answered:
+            raise Invalid(
+                f"{path}: each tool_use must have a single result. Found multiple "
+                f"`tool_result` blocks with id: {call_id}"
+            )
+        answered.add(call_id)
+
+
+def _check_answered(turn: _Turn, after: _Turn | None) -> None:
+    calls = _calls(turn)
+    first: set[str] = set()
+    for _, _, block in after.blocks if after is not None else ():
+        if block["type"] != "tool_result":
+            break
+        first.add(block["tool_use_id"])
+    missing = [call_id for call_id in calls if call_id not in first]
+    if missing:
+        raise Invalid(
+            f"messages.{turn.last}: `tool_use` ids were found without `tool_result` "
+            f"blocks immediately after: "
+            f"{', '.join(missing)}. Each `tool_use` block must have a corresponding "
+            f"`tool_result` block in the "
+            "next message."
+        )
+    if after is not None:
+        _check_server_tools(turn)
+
+
+def _check_server_tools(turn: _Turn) -> None:
+    done = {
+        block.get("tool_use_id")
+        for _, _, block in turn.blocks
+        if block["type"].endswith("_tool_result")
+    }
+    # Code that waits for a tool of the caller has no result yet.
+    waiting = {
+        (block.get("caller") or {}).get("tool_id")
+        for _, _, block in turn.blocks
+        if block["type"] == "tool_use"
+    }
+    for index, _, block in turn.blocks:
+        if block["type"] == "server_tool_use" and block["id"] not in done | waiting:
+            name = block["name"].removesuffix("_tool_regex").removesuffix("_tool_bm25")
+            raise Invalid(
+                f"messages.{index}: `{block['name']}` tool use with id `{block['id']}` was found "
+                f"without a corresponding "
+                f"`{name}_tool_result` block"
+            )
+
+
+def _check_server_results(turn: _Turn) -> None:
+    """What ran on the API's side stands behind its call, once."""
+    open_calls: set[str] = set()
+    for index, at, block in turn.blocks:
+        kind = block["type"]
+        if kind in {"server_tool_use", "mcp_tool_use"}:
+            open_calls.add(block["id"])
+        elif kind in SERVER_RESULTS:
+            if block["tool_use_id"] not in open_calls:
+                raise Invalid(
+                    f"messages.{index}.content.{at}: unexpected `tool_use_id` found in "
+                    f"`{kind}` blocks: {block['tool_use_id']}. Each `{kind}` block must have a "
+                    f"corresponding `server_tool_use` block before it."
+                )
+            open_calls.discard(block["tool_use_id"])
+
+
+def _calls(turn: _Turn) -> list[str]:
+    return [block["id"] for _, _, block in turn.blocks if block["type"] == "tool_use"]
