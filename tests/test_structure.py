@@ -27,6 +27,14 @@ PLANTED = {
         "conversations.models",
     ),
     "the emulator is an independent witness": ("agentweb/emulator/planted.py", "agentweb.env"),
+    "the emulator is reached by its interface": (
+        "agentweb/demo/planted.py",
+        "agentweb.emulator.app",
+    ),
+    "the product starts the emulator and does no more with it": (
+        "agentweb/edge/planted.py",
+        "agentweb.emulator",
+    ),
 }
 #: What Django, Channels and Celery look for beside the rooms.
 DJANGO_NAMES = {

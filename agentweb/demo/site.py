@@ -7,8 +7,7 @@ from urllib.parse import parse_qs
 
 from agentweb.demo.openings import PAGES, PER_PAGE, opening
 from agentweb.demo.pages import job_page, list_page
-from agentweb.emulator.asgi import Receive, Scope, Send, respond
-from agentweb.emulator.server import Server
+from agentweb.emulator import Receive, Scope, Send, Server, respond
 
 _JOB = re.compile(r"/jobs/p(\d+)-(\d+)$")
 

@@ -1,7 +1,30 @@
-"""A strict, deterministic stand-in for the Messages API: a demo without a key, and an independent
-witness in tests.
+"""A strict, deterministic stand-in for the Messages API: for a demo without a key, and for tests.
 
-A plain ASGI app on the standard library. It shares no code with the application it stands before:
-it has its own rules, token counts, cache and prices, so that the two can only agree by both being
-right.
+It shares no code with the application it stands before: it has its own rules, token counts, cache
+and prices, so that the two can only agree by both being right. What stands here is its interface:
+code outside tests imports nothing else of it.
 """
+
+from __future__ import annotations
+
+from agentweb.emulator.app import EmulatorApp, create_app
+from agentweb.emulator.asgi import Receive, Scope, Send, respond
+from agentweb.emulator.scenes.summary import summarize_text
+from agentweb.emulator.script import Script, ScriptError, read_script
+from agentweb.emulator.server import EmulatorServer, Server, start
+
+__all__ = [
+    "EmulatorApp",
+    "EmulatorServer",
+    "Receive",
+    "Scope",
+    "Script",
+    "ScriptError",
+    "Send",
+    "Server",
+    "create_app",
+    "read_script",
+    "respond",
+    "start",
+    "summarize_text",
+]

@@ -14,9 +14,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agentweb import emulator
+from agentweb.bench.emulator_throughput import measure
 from agentweb.emulator.app import create_app
 from agentweb.emulator.script import ScriptError, read_script
-from agentweb.throughput import measure
 from tests.emulator.conftest import Asker, request
 from tests.emulator.samples import TEXT, TOOL, assistant, user
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.emulated_summaries import emulated
+from agentweb.emulator import summarize_text
 from conversations.agent.usage import Usage
 from conversations.context.pipeline import SummaryWanted
 from conversations.context.policy.policy import PRESETS
@@ -147,7 +147,7 @@ def test_a_summary_that_never_comes_is_recorded_and_the_rest_goes_on() -> None:
     assert found.is_clean
 
 
-@pytest.mark.parametrize("summarizer", [extractive, standing_in(emulated)])
+@pytest.mark.parametrize("summarizer", [extractive, standing_in(summarize_text)])
 def test_a_summary_is_accepted_and_billed(summarizer: Any) -> None:
     long = replace(
         PRESETS["rebuild"], compaction_threshold_tokens=30_000, max_conversation_messages=0

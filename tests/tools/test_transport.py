@@ -314,7 +314,7 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
 #: Where else a connection is opened: the API client's own door, mail (which is not HTTP and aims by
 #: the same check), the load tests of this site.
 DOORS = {
-    "tools/http/transport.py", "tools/mail/line.py", "agentweb/throughput.py",
+    "tools/http/transport.py", "tools/mail/line.py", "agentweb/bench/emulator_throughput.py",
     "agentweb/bench/http_posts.py", "agentweb/bench/site_under_test.py",
     "agentweb/bench/websocket_client.py",
 }  # fmt: skip

@@ -9,10 +9,9 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from agentweb.emulator import server
-from agentweb.emulator.script import ScriptError, read_script
+from agentweb.bench.emulator_throughput import Measured, Rate, measure
+from agentweb.emulator import ScriptError, read_script, start
 from agentweb.management.commands.serve import port_number
-from agentweb.throughput import Measured, Rate, measure
 
 
 class Command(BaseCommand):
@@ -45,7 +44,7 @@ class Command(BaseCommand):
             script = read_script(options["script"]) if options["script"] else None
         except ScriptError as error:
             raise CommandError(str(error), returncode=2) from error
-        running = server.start(options["port"], pace=options["pace"], script=script)
+        running = start(options["port"], pace=options["pace"], script=script)
         self.stdout.write(f"The emulator is running at {running.url}  (Ctrl-C stops it)")
         self.stdout.flush()
         try:

@@ -57,9 +57,9 @@ class Command(BaseCommand):
         """Start the emulator when no key is set and no other address is given."""
         if settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL:
             return None
-        from agentweb.emulator import server
+        from agentweb.emulator import start
 
-        emulator = server.start(pace=conf.emulator_delay_ms / 1000)
+        emulator = start(pace=conf.emulator_delay_ms / 1000)
         settings.ANTHROPIC_BASE_URL = emulator.url
         self.stdout.write("No ANTHROPIC_API_KEY: answers come from the built-in emulator.")
         return emulator

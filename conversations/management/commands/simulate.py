@@ -36,7 +36,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
 #: The emulator lies above this package, so the function that asks it is named, not imported.
-STAND_IN = "agentweb.emulated_summaries.emulated"
+STAND_IN = "agentweb.emulator.summarize_text"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 

@@ -27,7 +27,7 @@ from conversations.agent.ports import Head
 from conversations.claude.client import Claude, Deadlines
 
 MODEL = "claude-sonnet-5-5"
-_ROOT = Path(__file__).resolve().parents[1]
+_ROOT = Path(__file__).resolve().parents[2]
 _END = b"event: message_stop"
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: The quicker side reads so many times as much, since the kernel counts in ticks.
