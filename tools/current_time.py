@@ -10,7 +10,7 @@ from tools.framework.errors import UnknownZoneError
 from tools.framework.tool import ToolContext, tool
 
 
-@tool(effect="read", results="keep", timeout=5)
+@tool(icon="clock", effect="read", results="keep", timeout=5)
 async def current_time(
     context: ToolContext,
     zone: Annotated[str, "IANA time zone such as Europe/Vienna or America/New_York"] = "UTC",

@@ -42,7 +42,9 @@ def _host(arguments: dict[str, Any]) -> str:
         return ""
 
 
-@tool(effect="read", results="json", timeout=45, max_bytes=6_000_000, destination=_host)
+@tool(
+    icon="globe", effect="read", results="json", timeout=45, max_bytes=6_000_000, destination=_host
+)
 async def fetch_url(
     context: ToolContext,
     url: Annotated[str, "full http or https address of a public page or document"],

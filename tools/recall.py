@@ -20,7 +20,7 @@ LONGEST_LINE = 500
 AROUND = 200
 
 
-@tool(effect="read", results="head_tail", timeout=10)
+@tool(icon="recall", effect="read", results="head_tail", timeout=10)
 async def recall(
     context: ToolContext,
     id: Annotated[str, "the id a notice names: a tool_use id (toolu_...) or a message id"],

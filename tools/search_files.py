@@ -22,7 +22,7 @@ from tools.framework.errors import (
     WorkspaceBusyError,
 )
 from tools.framework.tool import ToolContext, ToolResult, tool
-from tools.workspace.lines import counted
+from tools.workspace.lines import format_count
 from tools.workspace.workspace import Entry, Workspace
 
 #: seconds for one search
@@ -33,7 +33,7 @@ AROUND = 120
 DOCUMENTS = (".pdf", ".docx", ".xlsx", ".xlsm", ".docm")
 
 
-@tool(effect="read", results="head_tail", timeout=90, is_private=True)
+@tool(icon="find", effect="read", results="head_tail", timeout=90, is_private=True)
 async def search_files(
     context: ToolContext,
     text: Annotated[str, "text to find, ignoring case; empty to find files by name alone"],
@@ -103,7 +103,9 @@ class Search:
         lines = list(self.found) or ["Nothing was found."]
         count = len(self.found)
         note = f"{count:,} match{'' if count == 1 else 'es'}"
-        notes = [f"{note} in {counted(self.files, 'file')}, {self.seen:,} of {chosen:,} searched"]
+        notes = [
+            f"{note} in {format_count(self.files, 'file')}, {self.seen:,} of {chosen:,} searched"
+        ]
         if len(self.found) >= MOST_MATCHES:
             notes.append("more may follow: search for more exact words or in a folder")
         elif self.seen < chosen:

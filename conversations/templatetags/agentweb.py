@@ -17,23 +17,9 @@ from conversations.conf import conf
 from conversations.context.tokens import images, media
 from conversations.rendering import clean_html, numbers
 from conversations.rendering.visible import reveal_hidden as _visible
+from tools.framework.registry import icon_of
 
 register = template.Library()
-
-_TOOL_ICONS = {
-    "list_files": "folder",
-    "read_file": "file",
-    "write_file": "pen",
-    "edit_file": "pen",
-    "move_file": "folder",
-    "delete_file": "trash",
-    "search_files": "find",
-    "fetch_url": "globe",
-    "web_search": "find",
-    "recall": "recall",
-    "current_time": "clock",
-}
-
 
 for _filter in (
     numbers.dollars,
@@ -45,6 +31,7 @@ for _filter in (
 ):
     register.filter(_filter)
 register.filter("visible", _visible)
+register.filter("tool_icon", icon_of)
 
 
 class _Turn(Protocol):
@@ -89,11 +76,6 @@ def has_live(turns: Iterable[_Turn]) -> bool:
 @register.filter
 def has_error(cards: Iterable[_Card]) -> bool:
     return any(card.is_error for card in cards)
-
-
-@register.filter
-def tool_icon(name: str) -> str:
-    return _TOOL_ICONS.get(name, "tool")
 
 
 @register.simple_tag

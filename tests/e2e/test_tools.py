@@ -28,7 +28,7 @@ from pathlib import Path
 from tools.framework.tool import ToolContext, tool
 
 
-@tool(effect="read", results="keep", timeout=600)
+@tool(icon="file", effect="read", results="keep", timeout=600)
 async def count_pages(context: ToolContext) -> str:
     """Count the pages of a long book, until somebody has seen enough."""
     page = 0

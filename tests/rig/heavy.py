@@ -11,7 +11,7 @@ from tools.framework.tool import ToolContext, tool
 BLOCKED = 4.0
 
 
-@tool(effect="read")
+@tool(icon="tool", effect="read")
 async def gorge(context: ToolContext, megabytes: int) -> str:
     """Take so much memory for a moment."""
     taken = bytearray(megabytes * 1_048_576)
@@ -19,7 +19,7 @@ async def gorge(context: ToolContext, megabytes: int) -> str:
     return f"{len(taken)} bytes were there"
 
 
-@tool(effect="read")
+@tool(icon="tool", effect="read")
 async def block(context: ToolContext) -> str:
     """Hold everything up."""
     time.sleep(BLOCKED)

@@ -20,37 +20,37 @@ def _note(name: str, context: ToolContext) -> str:
     return f"{name} has run"
 
 
-@tool(effect="read")
+@tool(icon="tool", effect="read")
 async def peek(context: ToolContext, at: str = "") -> str:
     """Look at something."""
     return _note("peek", context)
 
 
-@tool(effect="keyed")
+@tool(icon="tool", effect="keyed")
 async def put(context: ToolContext, at: str = "") -> str:
     """Put something somewhere, once."""
     return _note("put", context)
 
 
-@tool(effect="write")
+@tool(icon="tool", effect="write")
 async def fire(context: ToolContext, at: str = "") -> str:
     """Do something that cannot be taken back."""
     return _note("fire", context)
 
 
-@tool(effect="read", is_private=True)
+@tool(icon="tool", effect="read", is_private=True)
 async def read_diary(context: ToolContext) -> str:
     """Read the person's diary."""
     return _note("read_diary", context)
 
 
-@tool(effect="read", destination=lambda arguments: str(arguments["host"]))
+@tool(icon="tool", effect="read", destination=lambda arguments: str(arguments["host"]))
 async def visit(context: ToolContext, host: str, said: str = "") -> str:
     """Tell a host something."""
     return _note("visit", context)
 
 
-@tool(effect="write", destination=lambda arguments: f"mail:{arguments['to']}")
+@tool(icon="tool", effect="write", destination=lambda arguments: f"mail:{arguments['to']}")
 async def post(context: ToolContext, to: str, text: str = "") -> str:
     """Send somebody a letter."""
     return _note("post", context)

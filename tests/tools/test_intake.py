@@ -27,7 +27,7 @@ HUGE = 50_000_000
 
 
 def giving(make: Callable[[], Any], most: int = 1_000_000) -> Tool:
-    @tool(effect="read", max_bytes=most, timeout=60)
+    @tool(icon="tool", effect="read", max_bytes=most, timeout=60)
     async def sample(context: ToolContext) -> str | ToolResult:
         """Give what the test says."""
         found: str | ToolResult = make()

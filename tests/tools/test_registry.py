@@ -83,7 +83,7 @@ async def test_a_bad_input_is_an_error_result(value: object, context: ToolContex
 
 
 def build(body: Any, effect: Effect = "read", timeout: float = 60, max_bytes: int = 1_000) -> Tool:
-    @tool(effect=effect, timeout=timeout, max_bytes=max_bytes)
+    @tool(icon="tool", effect=effect, timeout=timeout, max_bytes=max_bytes)
     async def sample(context: ToolContext, text: str = "") -> str | ToolResult:
         """Do as the test says."""
         return await body(context, text)

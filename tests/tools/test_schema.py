@@ -76,7 +76,7 @@ def test_a_type_without_a_schema_is_refused_at_once(function: Any) -> None:
 
 
 def test_the_first_paragraph_is_the_description() -> None:
-    @tool(effect="read")
+    @tool(icon="tool", effect="read")
     async def weigh(context: ToolContext) -> str:
         """Weigh a thing
         on two scales.
@@ -94,4 +94,4 @@ def test_a_tool_without_a_description_is_refused() -> None:
         return ""
 
     with pytest.raises(SignatureError, match="silent"):
-        tool(effect="read")(silent)
+        tool(icon="tool", effect="read")(silent)

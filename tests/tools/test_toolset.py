@@ -21,7 +21,7 @@ SCRATCH = '''
 from tools.framework.tool import ToolContext, tool
 
 
-@tool(effect="read")
+@tool(icon="tool", effect="read")
 async def {name}(context: ToolContext) -> str:
     """Do nothing."""
     return ""

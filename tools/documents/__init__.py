@@ -17,11 +17,12 @@ from tools.documents.kinds import PARTED, kind_of
 from tools.documents.parts import Part
 from tools.documents.plain import plain_text
 from tools.documents.separated import table_text
-from tools.framework.errors import InputError
+from tools.framework.clean_text import quote
+from tools.framework.errors import FileRefusedError, InputError
 from tools.html.readable import readable
 from tools.http.charset import decode
 
-__all__ = ["MOST_CHARACTERS", "Part", "has_parts", "text_of"]
+__all__ = ["MOST_CHARACTERS", "Part", "has_parts", "read_source", "text_of"]
 
 
 def text_of(data: bytes, name: str = "", content_type: str = "", *, part: str = "") -> str:
@@ -50,6 +51,13 @@ def text_of(data: bytes, name: str = "", content_type: str = "", *, part: str = 
 def has_parts(data: bytes, name: str = "", content_type: str = "") -> bool:
     """Say whether this is a PDF or Office file, whose text is not the file's own."""
     return kind_of(data, name, content_type) in PARTED
+
+
+def read_source(data: bytes, name: str) -> str:
+    """Return the exact text of a text file; raises FileRefusedError for a PDF or Office file."""
+    if has_parts(data, name):
+        raise FileRefusedError(f"{quote(name)} is a document, not a text file: it has no source.")
+    return plain_text(data, name)
 
 
 def _joined(parts: list[Part]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 import tools
+from tools.framework.icons import API_TOOL_ICONS, GENERAL_ICON, Icon
 from tools.framework.schema import SignatureError
 from tools.framework.tool import Tool
 
@@ -30,3 +31,10 @@ def discover(folders: Iterable[str]) -> dict[str, Tool]:
 
 
 TOOLS: dict[str, Tool] = discover(tools.__path__)
+
+
+def icon_of(name: str) -> Icon:
+    """Return the icon of a tool by name; a name that is not of ours has the general one."""
+    if name in TOOLS:
+        return TOOLS[name].icon
+    return API_TOOL_ICONS.get(name, GENERAL_ICON)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias
 
+from tools.framework.icons import ICONS, Icon
 from tools.framework.outside_access import WebAccess
 from tools.framework.schema import SignatureError, input_schema
 from tools.framework.validation import validated
@@ -72,6 +73,7 @@ class Tool:
     name: str
     description: str
     input_schema: dict[str, Any]
+    icon: Icon
     effect: Effect
     results: Results
     #: seconds until the call is given up
@@ -92,6 +94,7 @@ class Tool:
 
 def tool(
     *,
+    icon: Icon,
     effect: Effect,
     results: Results = "head_tail",
     timeout: float = 30,
@@ -108,17 +111,19 @@ def tool(
         if not description:
             raise SignatureError(f"{name}: a tool needs a docstring, it is what the model reads")
 
+        if icon not in ICONS:
+            raise SignatureError(f"{name}: there is no icon {icon!r}, see tools/framework/icons.py")
         call: Callable[..., Awaitable[str | ToolResult]] = function
 
         async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
             answer = await call(context, **arguments)
             return ToolResult(answer) if isinstance(answer, str) else answer
 
-        schema = input_schema(function)
         return Tool(
             name=name,
             description=description,
-            input_schema=schema,
+            input_schema=input_schema(function),
+            icon=icon,
             effect=effect,
             results=results,
             timeout=timeout,

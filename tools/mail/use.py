@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from tools.framework.errors import InputError
 from tools.mail.accounts import Account, Mailboxes, chosen, problem_of
 from tools.mail.imap import Imap, session
+from tools.mail.mailbox import Fetched, fetch_message
 from tools.mail.tokens import authorised
 
 
@@ -34,3 +35,9 @@ async def using(mail: Mailboxes, name: str) -> AsyncIterator[tuple[Account, Imap
     """Give an account and a session with its server."""
     async with noted(mail, name) as account, session(account, mail.access) as imap:
         yield account, imap
+
+
+async def fetch_mail(mail: Mailboxes, name: str, folder: str, uid: int) -> Fetched:
+    """Read one message of an account by a session of its own."""
+    async with using(mail, name) as (account, imap):
+        return await fetch_message(imap, account, folder, uid, mail.access.max_bytes)

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from tools.framework.icons import GENERAL_ICON
 from tools.framework.tool import Effect, Tool, ToolContext, ToolResult
 from tools.mcp import schemas
 from tools.mcp.content import MOST_BYTES, ImageType, tool_result
@@ -41,6 +42,7 @@ def offer(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
         name=approved.call_name,
         description=definition.get("description") or definition.get("title") or approved.name,
         input_schema=definition["inputSchema"],
+        icon=GENERAL_ICON,
         effect=approved.effect,
         results="head_tail",
         timeout=approved.deadline + REACH,

@@ -11,11 +11,11 @@ MOST_CHARACTERS = 40_000
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def counted(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def shown_lines(path: str, text: str, offset: int, limit: int) -> str:
+def format_lines(path: str, text: str, offset: int, limit: int) -> str:
     """Give a range of lines that fits, with a note of where it is unless it is the whole."""
     lines = LINE.findall(text)
     if not lines:

@@ -1,0 +1,18 @@
+"""The tool `delete_file`: move one file to the trash, from which the person can restore it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from tools.framework.tool import ToolContext, ToolResult, tool
+
+
+@tool(icon="trash", effect="keyed", results="keep", timeout=30)
+async def delete_file(
+    context: ToolContext, path: Annotated[str, "file to delete, relative to the workspace"]
+) -> ToolResult:
+    """Delete one file from the user's workspace. It goes to the trash, where the user can bring it
+    back for a while; you cannot."""
+    await asyncio.to_thread(context.workspace.delete, path, key=context.key)
+    return ToolResult(f"Deleted {path}; the user can bring it back.", details={"from": path})

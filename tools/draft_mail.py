@@ -1,0 +1,35 @@
+"""The tool `draft_mail`: put a mail into the folder of drafts; nothing is sent."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.mail.arguments import ACCOUNT, CC, REPLY_TO, TO
+from tools.mail.compose import key_of
+from tools.mail.folders import folder_for
+from tools.mail.outgoing import append_once, compose_mail
+from tools.mail.use import using
+
+
+@tool(icon="pen", effect="keyed", results="keep", timeout=60, needs="mail")
+async def draft_mail(
+    context: ToolContext,
+    to: Annotated[list[str], TO],
+    subject: Annotated[str, "one line"],
+    body: Annotated[str, "the whole text, plain"],
+    account: Annotated[str, ACCOUNT] = "",
+    cc: Annotated[list[str] | None, CC] = None,
+    reply_to: Annotated[str, REPLY_TO] = "",
+) -> ToolResult:
+    """Put a mail into the user's folder of drafts, where they can look at it, change it and send it
+    themselves. Nothing is sent."""
+    said = {"to": to, "cc": cc, "subject": subject, "body": body, "reply_to": reply_to}
+    async with using(context.mail, account) as (chosen, imap):
+        key = key_of(context.key, account=chosen.name, draft=said)
+        mail = compose_mail(context, chosen, key, to, cc, None, subject, body, reply_to)
+        name = await folder_for(imap, "drafts")
+        is_new = await append_once(imap, name, b"(\\Draft \\Seen)", mail)
+    done = "The draft is" if is_new else "The draft was already"
+    details = {"account": chosen.name, "folder": name, "message_id": mail.message_id}
+    return ToolResult(f"{done} in {name} of {chosen.name}.", details=details)

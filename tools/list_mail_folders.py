@@ -1,0 +1,25 @@
+"""The tool `list_mail_folders`: the mail accounts, and the folders of one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.mail.arguments import ACCOUNT
+from tools.mail.folders import MOST_FOLDERS, folders
+from tools.mail.use import using
+
+
+@tool(icon="folder", effect="read", results="keep", timeout=60, is_private=True, needs="mail")
+async def list_mail_folders(
+    context: ToolContext, account: Annotated[str, ACCOUNT] = ""
+) -> ToolResult:
+    """List the user's mail accounts and the folders of one of them."""
+    async with using(context.mail, account) as (chosen, imap):
+        found = await folders(imap)
+    names = ", ".join(await context.mail.names())
+    lines = [f"Accounts: {names}", f"Folders of {chosen.name} (usual: {chosen.folder}):"]
+    lines += [f"- {each.name}" for each in found[:MOST_FOLDERS] if each.is_selectable]
+    if len(found) > MOST_FOLDERS:
+        lines.append(f"[{len(found) - MOST_FOLDERS:,} more folders are not shown]")
+    return ToolResult("\n".join(lines), details={"account": chosen.name, "folders": len(found)})

@@ -1,0 +1,38 @@
+"""What drafting and sending share: compose with the call's fixed id, append to a folder once."""
+
+from __future__ import annotations
+
+from tools.framework.errors import InputError
+from tools.framework.tool import ToolContext
+from tools.mail.accounts import Account
+from tools.mail.compose import Composed, compose
+from tools.mail.folders import holds
+from tools.mail.imap import Imap
+from tools.mail.words import Literal, folder
+
+
+def compose_mail(
+    context: ToolContext,
+    account: Account,
+    key: str,
+    to: list[str],
+    cc: list[str] | None,
+    bcc: list[str] | None,
+    subject: str,
+    body: str,
+    reply_to: str,
+) -> Composed:
+    if not to:
+        raise InputError("A mail needs at least one recipient.")
+    return compose(
+        sender=account.address, to=to, cc=cc or (), bcc=bcc or (), subject=subject, body=body,
+        reply_to=reply_to, now=context.now(), key=key,
+    )  # fmt: skip
+
+
+async def append_once(imap: Imap, name: str, flags: bytes, mail: Composed) -> bool:
+    """Put a message into a folder once; say whether it was new there."""
+    if await holds(imap, name, mail.message_id):
+        return False
+    await imap.command(b"APPEND", folder(name), flags, Literal(mail.data))
+    return True

@@ -1,0 +1,21 @@
+"""The tool `move_file`: move or rename a file or folder; nothing is replaced."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.workspace.lines import format_count
+
+
+@tool(icon="folder", effect="keyed", results="keep", timeout=30)
+async def move_file(
+    context: ToolContext,
+    path: Annotated[str, "file or folder to move, relative to the workspace"],
+    to: Annotated[str, "its new path; folders are made as needed, nothing is replaced"],
+) -> ToolResult:
+    """Move or rename a file or a folder of the user's workspace."""
+    count = await asyncio.to_thread(context.workspace.move, path, to, key=context.key)
+    what = f"the {format_count(count, 'file')} of {path}" if count > 1 else path
+    return ToolResult(f"Moved {what} to {to}.", details={"path": to, "from": path, "files": count})

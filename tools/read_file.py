@@ -1,0 +1,42 @@
+"""The tool `read_file`: a file of the workspace as text, in full or a range of its lines.
+
+The result is `verbatim`: a person's own files hold the criteria and facts a conversation rests on,
+so the context engine never shortens them; long files are read in ranges instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from tools.documents import read_source, text_of
+from tools.framework.errors import InputError
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.workspace.lines import format_lines
+
+
+@tool(icon="file", effect="read", results="verbatim", timeout=60, is_private=True)
+async def read_file(
+    context: ToolContext,
+    path: Annotated[str, "file to read, relative to the workspace, such as notes/plan.md"],
+    offset: Annotated[int, "lines to skip from the start"] = 0,
+    limit: Annotated[int, "most lines to return; 0 for all that fit"] = 0,
+    part: Annotated[
+        str, "pages of a PDF (3 or 2-5), or a sheet or range of a workbook (Rates or Rates!A1:D20)"
+    ] = "",
+    source: Annotated[
+        bool,
+        "give the exact text of an HTML or CSV file, as edit_file needs it, not its readable form",
+    ] = False,
+) -> ToolResult:
+    """Read a file from the user's workspace, whole or a range of its lines: text, HTML, tables
+    (CSV, XLSX), PDF and DOCX, each as readable text."""
+    if offset < 0 or limit < 0:
+        raise InputError("offset and limit must be 0 or more.")
+    data = await asyncio.to_thread(context.workspace.read, path)
+    if source:
+        text = await asyncio.to_thread(read_source, data, path)
+    else:
+        text = await asyncio.to_thread(text_of, data, path, part=part)
+    shown = format_lines(path, text, offset, limit)
+    return ToolResult(shown, details={"path": path, "bytes": len(data)})

@@ -1,0 +1,38 @@
+"""The tool `save_attachment`: an attachment of a mail becomes a file of the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from tools.framework.clean_text import quote
+from tools.framework.errors import InputError
+from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.mail.arguments import ACCOUNT, FOLDER, UID
+from tools.mail.naming import file_path
+from tools.mail.use import fetch_mail
+
+
+@tool(icon="clip", effect="keyed", results="keep", timeout=120, is_private=True, needs="mail")
+async def save_attachment(
+    context: ToolContext,
+    uid: Annotated[int, UID],
+    number: Annotated[int, "number of the attachment, as read_mail lists it"],
+    account: Annotated[str, ACCOUNT] = "",
+    folder: Annotated[str, FOLDER] = "",
+    path: Annotated[str, "file to write in the workspace; empty for mail/<uid>/<its name>"] = "",
+) -> ToolResult:
+    """Save an attachment of a mail as a file of the user's workspace, where read_file reads it."""
+    fetched = await fetch_mail(context.mail, account, folder, uid)
+    found = {each.number: each for each in fetched.mail.attachments}
+    if number not in found:
+        known = ", ".join(map(str, found)) or "none"
+        raise InputError(f"There is no attachment {number}; the mail's attachments are: {known}.")
+    attachment = found[number]
+    target = path or file_path(uid, attachment)
+    await asyncio.to_thread(context.workspace.write, target, attachment.data)
+    size = len(attachment.data)
+    details = {"path": target, "bytes": size, "content_type": attachment.content_type}
+    notes = "".join(f" {note}" for note in fetched.mail.notes if "bytes were read" in note)
+    said = f"Saved {quote(attachment.name)} as {target} ({size:,} bytes).{notes}"
+    return ToolResult(said, details=details)
