@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.context.text import graphemes
-from conversations.context.text.readable import is_html, readable
 from conversations.context.text.shorten import cut, cut_tail, preview, shorten
 from tests.context.test_wire import values
+from tools.html.compact import html_to_compact_text, is_html
 
 CLUSTERS = [
     "e\u0301",
@@ -204,14 +204,14 @@ def test_a_page_becomes_its_readable_text_with_its_links() -> None:
         "and <a href='#top'>up</a> <a>bare</a></p><table><tr><td>500</td><td>700</td></tr></table>"
         "<svg/><p>end <b>bold</b> 1 < 2</p><noscript>x" + "<p>pad</p>" * 99
     )  # fmt: skip
-    assert readable(page) == (
+    assert html_to_compact_text(page) == (
         "Jobs\nSenior .NET\nRemote, </j/1> details and up bare\n500 | 700 |\nend bold 1 < 2"
     )
     short = shorten(page, 300, "toolu_1")
     assert short.startswith("[HTML of ")
     assert "Senior .NET" in short
     assert len(shorten(page, 100)) <= 100
-    assert readable("<p>open <!-- never closed") == "open"
+    assert html_to_compact_text("<p>open <!-- never closed") == "open"
     assert not is_html("<3 love")
     blank = "<div><script>" + "x" * 900
     assert shorten(blank, 100).startswith("<div><script>xx")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.html.compact import html_to_compact_text
 from tools.html.readable import readable
 from tools.html.scanner import End, Start, Text, tokens
 
@@ -42,6 +43,10 @@ UNITS = [
         ("<script>if (a<b) '</b>'</SCRIPT >x", [Start("script", {}), End("script"), Text("x")]),
         ("<style>open", [Start("style", {})]),
         ("<title>a<b>&amp;</title>", [Start("title", {}), Text("a<b>&"), End("title")]),
+        (
+            "<svg/>a<math />b",
+            [Start("svg", {}), End("svg"), Text("a"), Start("math", {}), End("math"), Text("b")],
+        ),
         ("<a", [Start("a", {})]),
         ("</a", [End("a")]),
         ("&#" + "1" * 5_000 + ";&#xffffffffff;&#x41;", [Text("\ufffd\ufffdA")]),
@@ -56,6 +61,7 @@ def test_no_input_takes_more_than_linear_time(unit: str) -> None:
     markup = unit * (100_000 // len(unit))
     started = time.thread_time()
     readable(markup, "https://example.com/")
+    html_to_compact_text(markup)
     assert time.thread_time() - started < 6  # a quadratic reader takes half a minute
 
 
@@ -69,6 +75,8 @@ def test_any_soup_of_tags_is_readable(markup: str) -> None:
     text = readable(markup, "https://example.com/")
     assert "\x00" not in text
     assert text == text.strip("\n")
+    lines = html_to_compact_text(markup).split("\n")
+    assert lines == [""] or all(line == " ".join(line.split()) != "" for line in lines)
 
 
 @given(st.text())

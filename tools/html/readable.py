@@ -13,9 +13,8 @@ from itertools import islice
 from typing import assert_never
 
 from tools.html.page_text import Page, absolute, squeeze
-from tools.html.scanner import End, Start, Text, Token, tokens
+from tools.html.scanner import MOST_TOKENS, End, Start, Text, Token, tokens
 
-MOST_TOKENS = 300_000
 INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 REFRESH = re.compile(r"\s*(?:\d+\s*)?[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}

@@ -16,11 +16,16 @@ TEXT = re.compile(r"(?:[^<]|<(?![a-zA-Z/!?]))[^<]*+(?>(?:<(?![a-zA-Z/!?])[^<]*+)
 NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
 GAP = re.compile(r"[\s/]*+")
 ATTRIBUTE = re.compile(r"""(=?[^\s/>=]*+)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>]*+))?""")
+#: Tokens that a reader takes of one page: a second or two of work.
+MOST_TOKENS = 300_000
 #: Python refuses to read long numbers, and no character has one.
 HUGE = re.compile(r"&#(?:[xX][0-9a-fA-F]{8,}+|[0-9]{8,}+);?")
 #: Elements whose inside is not markup: thrown away, or text with entities.
 DROPPED = frozenset({"script", "style", "iframe", "noembed", "noframes", "xmp"})
 WORDS = frozenset({"title", "textarea"})
+RAW = DROPPED | WORDS
+#: Elements in which "/>" ends the element and not only the tag.
+FOREIGN = frozenset({"svg", "math"})
 KEPT = frozenset(
     {"href", "hidden", "style", "http-equiv", "content", "alt", "start"}
     | {"rel", "name", "property", "itemprop"}
@@ -51,14 +56,17 @@ def tokens(markup: str) -> Iterator[Token]:
             yield Text(_characters(found[0]))
             at = found.end()
         elif name := NAME.match(markup, at + 1):
-            attributes, at = _attributes(markup, name.end())
-            yield Start(name[0].lower(), attributes)
-            if name[0].lower() in DROPPED | WORDS:
-                inside, at = _raw(markup, at, name[0])
-                if name[0].lower() in WORDS:
+            tag = name[0].lower()
+            attributes, is_closed, at = _attributes(markup, name.end())
+            yield Start(tag, attributes)
+            if is_closed and tag in FOREIGN:
+                yield End(tag)
+            elif tag in RAW:
+                inside, at = _raw(markup, at, tag)
+                if tag in WORDS:
                     yield Text(_characters(inside))
         elif markup.startswith("</", at) and (name := NAME.match(markup, at + 2)):
-            _, at = _attributes(markup, name.end())
+            _, _, at = _attributes(markup, name.end())
             yield End(name[0].lower())
         elif markup.startswith("<!--", at):
             at = _after(markup, "-->", at + 2)
@@ -66,13 +74,15 @@ def tokens(markup: str) -> Iterator[Token]:
             at = _after(markup, ">", at + 1)
 
 
-def _attributes(markup: str, at: int) -> tuple[dict[str, str], int]:
-    """Read to the end of a tag; keep the few attributes anyone asks for."""
+def _attributes(markup: str, at: int) -> tuple[dict[str, str], bool, int]:
+    """Read to the end of a tag: the attributes in use, whether it ends with "/>", and where."""
     kept: dict[str, str] = {}
+    if markup.startswith(">", at):
+        return kept, False, at + 1
     while True:
         at = _match(GAP, markup, at).end()
         if at >= len(markup) or markup[at] == ">":
-            return kept, at + 1
+            return kept, markup[at - 1] == "/", at + 1
         found = _match(ATTRIBUTE, markup, at)
         name = found[1].lower()
         if name in KEPT and name not in kept:

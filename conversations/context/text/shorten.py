@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from conversations.context.text import graphemes, shorten_json
-from conversations.context.text.readable import is_html, readable
+from tools.html.compact import html_to_compact_text, is_html
 
 #: Below this a text has no room for a notice.
 _ROOM_FOR_NOTICE = 256
@@ -40,7 +40,7 @@ def shorten_text(text: str, limit: int, recall: str = "") -> str:
     whole, room = len(text), limit
     if is_html(text):
         head = f"[HTML of {whole:,} characters, as readable text]\n"
-        text = readable(text) or text
+        text = html_to_compact_text(text) or text
         if limit >= _ROOM_FOR_NOTICE and len(text) < whole:
             text = head + text
     if recall and limit >= _ROOM_FOR_NOTICE:

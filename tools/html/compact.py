@@ -1,0 +1,64 @@
+"""An HTML page as compact text, one line for each block: what the context engine shortens.
+
+Links are kept as they stand in the page, in front of their words; tables are rows with bars. No
+Markdown and no empty lines, since each character of a shortened result is scarce. For pages that
+the model asked for see `readable`.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from tools.html.scanner import MOST_TOKENS, End, Start, Text, tokens
+
+_LOOKS = re.compile(
+    r"<(?:!doctype html|html|head|body|div|table|ul|ol|p|span|section|article|main|h1)\b",
+    re.IGNORECASE,
+)
+_SILENT = frozenset({"svg", "noscript", "template"})
+_INLINE = frozenset(
+    {"a", "abbr", "b", "code", "em", "font", "i", "img", "mark", "s", "small", "span", "strong"}
+    | {"sub", "sup", "time", "u", "wbr", "label", "button", "kbd", "q", "cite"}
+)
+_CELLS = frozenset({"td", "th"})
+
+
+def is_html(text: str) -> bool:
+    """Tell whether a text is a page or a part of one, by its first 4,000 characters."""
+    head = text[:4_000]
+    return head.lstrip()[:1] == "<" and _LOOKS.search(head) is not None
+
+
+def html_to_compact_text(page: str) -> str:
+    """Return the text of a page in linear time, cut or broken as the page may be."""
+    parts: list[str] = []
+    silent = ""
+    for token in islice(tokens(page), MOST_TOKENS):
+        match token:
+            case End(name) if name == silent:
+                silent = ""
+                parts.append(_end(name))
+            case _ if silent:
+                continue
+            case Start(name, attributes):
+                silent = name if name in _SILENT else ""
+                parts.append(_start(name, attributes.get("href", "")))
+            case End(name):
+                parts.append(_end(name))
+            case Text(text):
+                parts.append(text.replace("\n", " "))
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _start(name: str, href: str) -> str:
+    if name == "a":
+        return f"<{href}> " if href and not href.startswith(("#", "javascript:")) else ""
+    return "" if name in _INLINE or name in _CELLS else "\n"
+
+
+def _end(name: str) -> str:
+    if name in _CELLS:
+        return " | "
+    return "" if name in _INLINE else "\n"
