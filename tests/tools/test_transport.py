@@ -18,7 +18,7 @@ from tests.tools.certificates import issue
 from tests.tools.spellings import INNER_ADDRESSES, INSIDE, LOOPBACK_IN_EVERY_SPELLING, spellings
 from tools.framework.errors import AddressRefusedError, BodyRefusedError, FetchError, ToolError
 from tools.framework.outside_access import WebAccess
-from tools.http.transport import GuardedTransport, guarded_client
+from tools.http.transport import GuardedTransport
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,6 +30,13 @@ def resolving(*addresses: str) -> Any:
         return list(addresses)
 
     return resolve
+
+
+def guarded_client(access: WebAccess, headers: dict[str, str] | None = None) -> httpx2.AsyncClient:
+    """Make a client of the library behind the guard, as those that use it do."""
+    return httpx2.AsyncClient(
+        transport=GuardedTransport(access), headers=headers, trust_env=False, timeout=30
+    )
 
 
 async def refused(url: str, access: WebAccess) -> bool:

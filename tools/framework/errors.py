@@ -24,10 +24,6 @@ class InputError(ToolError):
     code = "bad_input"
 
 
-class UnknownToolError(ToolError):
-    code = "unknown_tool"
-
-
 class UnknownOriginalError(ToolError):
     code = "unknown_original"
 

@@ -1,20 +1,20 @@
-"""The one door out: every request the app sends, but the API client's own, leaves through this.
+"""The transport under every request the app sends, but those of the API client.
 
-A transport and not a client, so whatever speaks HTTP through httpx2 can be given it, and the guard
-then sits under its redirects, retries and sign-ins:
+A transport and not a client, so that whatever speaks HTTP through httpx2 can use it, and the guard
+is below its redirects, retries and sign-ins:
 
-    async with guarded_client(access, headers={...}) as client: ...
     httpx2.AsyncClient(transport=GuardedTransport(access), trust_env=False)
 
-Each request is aimed anew (`targets`): the URL that is connected to holds a checked address, the
-Host header and TLS hold the name. A connection is used once, so no name ever rides on what was
-opened and verified for another that has the same address. There are no proxies or passwords from
-the environment. What comes back has at most `MOST_HEADERS` headers and a body that is unzipped and
-counted here (`body`), so a client above decodes nothing itself. Redirects are answers like any
-other: who follows them comes through the door again. The deadline is the caller's.
+Each request is resolved and checked anew (`targets`): the URL that is connected to holds a checked
+address; the Host header and TLS hold the name. A connection is used once, so no name is ever sent
+over a connection that was opened and verified for another name of the same address. Proxies and
+passwords from the environment are not used. An answer has at most `MOST_HEADERS` headers and a body
+that is unzipped and counted here (`body`), so a client above decodes nothing itself. Redirects are
+answers like any other: following one is a new request through this transport. The deadline is the
+caller's.
 
-Refusals are ToolErrors (AddressRefusedError, BodyRefusedError, FetchError); the network's own are
-httpx2's.
+Refusals are ToolErrors (AddressRefusedError, BodyRefusedError, FetchError); network errors are
+those of httpx2.
 """
 
 from __future__ import annotations
@@ -96,24 +96,6 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             stream=request.stream,
             extensions=extensions,
         )
-
-
-def guarded_client(
-    access: WebAccess,
-    *,
-    headers: dict[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
-) -> httpx2.AsyncClient:
-    """Make a client of the library behind the guard: no environment, no redirects of its own."""
-    return httpx2.AsyncClient(
-        transport=GuardedTransport(access),
-        headers=headers,
-        timeout=timeout or httpx2.Timeout(PATIENCE),
-        auth=auth,
-        trust_env=False,
-        follow_redirects=False,
-    )
 
 
 @cache
