@@ -21,7 +21,7 @@ from conversations.live.hub import hub
 from conversations.models import Draft, Message, ToolCall, Turn
 from conversations.toolbox.tool_access import switch_tools
 from tests.support.running_turns import ended, is_valid, queue, run, said, supervising
-from tests.tools.examples import add
+from tests.tools.examples import add_example
 from tools.framework import execute as executing
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool, ToolContext, ToolResult
@@ -143,7 +143,7 @@ async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(
 async def test_the_readme_s_tool_appears_in_the_chat_with_its_card(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulator: EmulatorServer
 ) -> None:
-    add(tmp_path, monkeypatch)
+    add_example(tmp_path, monkeypatch)
     async with supervising() as supervisor:
         turn = await run(supervisor, 'Call the tool roll_dice with {"sides": 2}')
     assert turn.state == "done"

@@ -1,4 +1,4 @@
-"""The README's chapter about tools, and its example put where tools are found."""
+"""The README of `tools/`, and its example put where tools are found."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import pytest
 import tools
 from tools.framework.registry import TOOLS, discover
 
-README = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
-CHAPTER = README.split("\n## Add a tool\n")[1].split("\n## ")[0]
+README = Path(tools.__file__).with_name("README.md").read_text(encoding="utf-8")
 
 
-def example() -> tuple[str, str]:
-    """Give the file of the tool and the file of its test, to the letter."""
-    source, test = re.findall(r"```python\n(.*?)```", CHAPTER, re.DOTALL)
+def read_example() -> tuple[str, str]:
+    """Return the source of the tool and of its test, to the letter."""
+    source, test = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     return source, test
 
 
-def add(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the example's file into a folder of tools, and read the folder as a start does."""
-    folder.joinpath("dice.py").write_text(example()[0], encoding="utf-8")
+def add_example(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the example into a folder of tools, and discover the folder as a start does."""
+    folder.joinpath("dice.py").write_text(read_example()[0], encoding="utf-8")
     monkeypatch.setattr(tools, "__path__", [*tools.__path__, str(folder)])
     monkeypatch.delitem(sys.modules, "tools.dice", raising=False)
     found = discover(tools.__path__)

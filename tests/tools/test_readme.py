@@ -1,4 +1,4 @@
-"""The README's words about tools are true: its example works as it stands, its table is whole."""
+"""The README of `tools/` is true: its example works as it stands, its tables are complete."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import Any
 
 import pytest
 
-from tests.tools.examples import CHAPTER, add, example
+import tools
+from tests.tools.examples import README, add_example, read_example
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext
 from tools.framework.toolset import Toolset
 
+HOME = Path(tools.__file__).parent
 #: Run by the API and not here.
 SERVED = {"web_search"}
 
 
 @pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    add(tmp_path, monkeypatch)
+    add_example(tmp_path, monkeypatch)
 
 
 def test_the_example_is_short() -> None:
-    source, _ = example()
+    source, _ = read_example()
     assert len(source.splitlines()) < 30
 
 
@@ -52,15 +54,26 @@ def test_the_example_is_told_to_the_model() -> None:
 @pytest.mark.usefixtures("added")
 async def test_the_example_passes_its_test(context: ToolContext) -> None:
     space: dict[str, Any] = {}
-    exec(compile(example()[1], "test_dice.py", "exec"), space)
+    exec(compile(read_example()[1], "test_dice.py", "exec"), space)
     found = [value for name, value in space.items() if name.startswith("test_")]
     assert len(found) == 1
     await found[0](context)
 
 
 def test_the_table_names_every_tool() -> None:
-    table = CHAPTER.split("| tool | does |\n|---|---|\n")[1]
+    table = README.split("| tool | does |\n|---|---|\n")[1].split("\n\n")[0]
     named = [
         name for row in table.splitlines() for name in re.findall("`(\\w+)`", row.split("|")[1])
     ]
     assert sorted(named) == sorted({*TOOLS, *SERVED})
+
+
+def test_the_table_of_packages_is_complete() -> None:
+    table = README.split("| package | holds |\n|---|---|\n")[1].split("\n\n")[0]
+    folders = {path.parent.name for path in HOME.glob("*/__init__.py")}
+    assert {row.split("`")[1] for row in table.splitlines()} == folders
+
+
+def test_every_file_holds_one_tool_of_its_name() -> None:
+    files = {path.stem for path in HOME.glob("*.py")} - {"__init__"}
+    assert files == set(TOOLS)
