@@ -16,11 +16,11 @@ async def current_time(
     zone: Annotated[str, "IANA time zone such as Europe/Vienna or America/New_York"] = "UTC",
 ) -> str:
     """Tell the current date, time and weekday in a time zone."""
-    now = context.now().astimezone(_zone(zone))
+    now = context.now().astimezone(_find_zone(zone))
     return f"{now.isoformat(timespec='seconds')} ({now:%A}, {zone}, {now:%Z})"
 
 
-def _zone(name: str) -> ZoneInfo:
+def _find_zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError) as error:  # no such zone, a path, a folder

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.arguments import ACCOUNT, CC, REPLY_TO, TO
-from tools.mail.compose import key_of
-from tools.mail.folders import folder_for
+from tools.mail.compose import make_key
+from tools.mail.folders import find_or_create_folder
 from tools.mail.outgoing import append_once, compose_mail
-from tools.mail.use import using
+from tools.mail.sessions import open_session
 
 
 @tool(icon="pen", effect="keyed", results="keep", timeout=60, needs="mail")
@@ -25,10 +25,10 @@ async def draft_mail(
     """Put a mail into the user's folder of drafts, where they can look at it, change it and send it
     themselves. Nothing is sent."""
     said = {"to": to, "cc": cc, "subject": subject, "body": body, "reply_to": reply_to}
-    async with using(context.mail, account) as (chosen, imap):
-        key = key_of(context.key, account=chosen.name, draft=said)
+    async with open_session(context.mail, account) as (chosen, imap):
+        key = make_key(context.key, account=chosen.name, draft=said)
         mail = compose_mail(context, chosen, key, to, cc, None, subject, body, reply_to)
-        name = await folder_for(imap, "drafts")
+        name = await find_or_create_folder(imap, "drafts")
         is_new = await append_once(imap, name, b"(\\Draft \\Seen)", mail)
     done = "The draft is" if is_new else "The draft was already"
     details = {"account": chosen.name, "folder": name, "message_id": mail.message_id}

@@ -11,11 +11,11 @@ import asyncio
 from typing import Annotated
 
 from tools.documents import read_source
-from tools.framework.clean_text import clean, quote
+from tools.framework.clean_text import clean_text, quote
 from tools.framework.errors import FileChangedError, FileMissingError, FileRefusedError, InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.workspace.lines import format_count
-from tools.workspace.workspace import digest_of
+from tools.workspace.workspace import compute_digest
 
 #: Times an edit is tried when other changes come between reading and writing.
 MOST_TRIES = 20
@@ -32,7 +32,7 @@ async def edit_file(
     """Change a text file of the user's workspace: replace one exact text by another."""
     if not old or old == new:
         raise InputError("old must be a text of the file, and new must differ from it.")
-    return await asyncio.to_thread(_edit, context, path, clean(old), clean(new), all)
+    return await asyncio.to_thread(_edit, context, path, clean_text(old), clean_text(new), all)
 
 
 def _edit(context: ToolContext, path: str, old: str, new: str, is_all: bool) -> ToolResult:
@@ -43,7 +43,7 @@ def _edit(context: ToolContext, path: str, old: str, new: str, is_all: bool) -> 
         data = workspace.read(path)
         text, count = _replace(path, _decode_exactly(data, path), old, new, is_all)
         try:
-            workspace.write(path, text.encode(), key=context.key, over=digest_of(data))
+            workspace.write(path, text.encode(), key=context.key, over=compute_digest(data))
         except (FileChangedError, FileMissingError):
             if tried == MOST_TRIES:
                 raise

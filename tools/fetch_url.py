@@ -13,16 +13,16 @@ import asyncio
 import re
 from typing import Annotated, Any
 
-from tools.documents import has_parts, text_of
+from tools.documents import extract_text, has_parts
 from tools.documents.kinds import CSV_TYPES
-from tools.framework.clean_text import clean
+from tools.framework.clean_text import clean_text
 from tools.framework.errors import AddressRefusedError, BodyRefusedError, InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
-from tools.html.readable import readable
-from tools.http.charset import decode
-from tools.http.fetch import Answer, fetch
-from tools.http.page_cache import Kept, Reading, Shelf, kept
-from tools.http.targets import read_url, written
+from tools.html.to_markdown import html_to_markdown
+from tools.http.charset import decode_bytes
+from tools.http.fetch import Answer, fetch_page
+from tools.http.page_cache import CachedPage, PageCache, PageText, cache_page
+from tools.http.targets import format_host_port, parse_url
 
 MOST_ERROR_CHARACTERS = 2_000
 HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -34,16 +34,21 @@ MARKUP = re.compile(rb"(?is)\s*(<!--.{0,500}?-->\s*)?<(!doctype html|html|head|b
 DOCUMENT = (b"%PDF-", b"PK\x03\x04")
 
 
-def _host(arguments: dict[str, Any]) -> str:
+def _destination(arguments: dict[str, Any]) -> str:
     try:
-        return written(read_url(str(arguments["url"])))
+        return format_host_port(parse_url(str(arguments["url"])))
     except AddressRefusedError:
         # It is refused when it runs, and nobody is told anything.
         return ""
 
 
 @tool(
-    icon="globe", effect="read", results="json", timeout=45, max_bytes=6_000_000, destination=_host
+    icon="globe",
+    effect="read",
+    results="json",
+    timeout=45,
+    max_bytes=6_000_000,
+    destination=_destination,
 )
 async def fetch_url(
     context: ToolContext,
@@ -55,7 +60,7 @@ async def fetch_url(
     text, with links and tables."""
     if start < 0 or length < 0:
         raise InputError("start and length must be 0 or more.")
-    reading, copy = await _read(context, url, is_continued=start > 0)
+    reading, copy = await _read_page(context, url, is_continued=start > 0)
     if start and start >= len(reading.text):
         raise InputError(f"{url} has {len(reading.text):,} characters: start must be less.")
     is_error = not 200 <= reading.status <= 299
@@ -67,38 +72,40 @@ async def fetch_url(
         "hops": list(reading.hops),
         "kept": copy is not None,
     }
-    shown = _shown(reading, start, MOST_ERROR_CHARACTERS if is_error else length)
-    return ToolResult(f"{_head(reading, copy)}{shown}".strip(), is_error=is_error, details=details)
+    shown = _format_range(reading, start, MOST_ERROR_CHARACTERS if is_error else length)
+    return ToolResult(
+        f"{_format_head(reading, copy)}{shown}".strip(), is_error=is_error, details=details
+    )
 
 
-async def _read(
+async def _read_page(
     context: ToolContext, url: str, *, is_continued: bool
-) -> tuple[Reading, Kept | None]:
+) -> tuple[PageText, CachedPage | None]:
     """Give the page, and the copy where it comes from one."""
-    shelf, now = context.web.pages or Shelf(0), context.now()
+    shelf, now = context.web.pages or PageCache(0), context.now()
     copy = shelf.find(url, now)
     if copy is not None and (is_continued or now < copy.fresh_until):
         return copy.reading, copy
     conditions = copy.conditions if copy is not None else {}
-    answer = await fetch(url, context.web, conditions)
+    answer = await fetch_page(url, context.web, conditions)
     if answer.status == 304 and conditions:
         if copy is not None and not answer.hops:
             shelf.confirm(url, answer.headers, now)
             return copy.reading, copy
-        answer = await fetch(url, context.web)
-    reading = await asyncio.to_thread(_reading, answer)
-    shelf.keep(url, kept(reading, answer.headers, now))
+        answer = await fetch_page(url, context.web)
+    reading = await asyncio.to_thread(_extract_page, answer)
+    shelf.keep(url, cache_page(reading, answer.headers, now))
     return reading, None
 
 
-def _head(reading: Reading, copy: Kept | None) -> str:
+def _format_head(reading: PageText, copy: CachedPage | None) -> str:
     head = f"{reading.url} {reading.status} {reading.kind or 'no content type'}"
     if reading.hops:
         head = f"{head} (redirected from {reading.hops[0]})"
     return head if copy is None else f"{head} (as read at {copy.since:%H:%M:%S} UTC)"
 
 
-def _shown(reading: Reading, start: int, length: int) -> str:
+def _format_range(reading: PageText, start: int, length: int) -> str:
     end = min(start + length, len(reading.text)) if length else len(reading.text)
     is_whole = start == 0 and end == len(reading.text)
     if is_whole or not 200 <= reading.status <= 299:
@@ -108,28 +115,28 @@ def _shown(reading: Reading, start: int, length: int) -> str:
     return f"\n{told}\n\n{reading.text[start:end]}"
 
 
-def _reading(answer: Answer) -> Reading:
+def _extract_page(answer: Answer) -> PageText:
     kind = answer.content_type.split(";")[0].strip().lower()[:100]
-    return Reading(
+    return PageText(
         answer.url,
         answer.status,
         kind,
         answer.content_type[:200],
         len(answer.body),
         answer.hops,
-        clean(_text(answer, kind)),
+        clean_text(_extract_body(answer, kind)),
     )
 
 
-def _text(answer: Answer, kind: str) -> str:
+def _extract_body(answer: Answer, kind: str) -> str:
     body, is_success = answer.body, 200 <= answer.status <= 299
     is_text = bool(TEXT.fullmatch(kind)) or (not kind and b"\0" not in body[:SNIFFED])
     if kind in HTML or (not kind and MARKUP.match(body[:SNIFFED])):
-        return readable(decode(body, answer.content_type), answer.url)
+        return html_to_markdown(decode_bytes(body, answer.content_type), answer.url)
     if is_success and _is_document(body, kind, is_text=is_text):
-        return text_of(body, answer.url, answer.content_type).strip()
+        return extract_text(body, answer.url, answer.content_type).strip()
     if is_text or not body:
-        return decode(body, answer.content_type).strip()
+        return decode_bytes(body, answer.content_type).strip()
     if not is_success:
         return ""
     raise BodyRefusedError(

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.arguments import ACCOUNT
-from tools.mail.folders import MOST_FOLDERS, folders
-from tools.mail.use import using
+from tools.mail.folders import MOST_FOLDERS, list_folders
+from tools.mail.sessions import open_session
 
 
 @tool(icon="folder", effect="read", results="keep", timeout=60, is_private=True, needs="mail")
@@ -15,8 +15,8 @@ async def list_mail_folders(
     context: ToolContext, account: Annotated[str, ACCOUNT] = ""
 ) -> ToolResult:
     """List the user's mail accounts and the folders of one of them."""
-    async with using(context.mail, account) as (chosen, imap):
-        found = await folders(imap)
+    async with open_session(context.mail, account) as (chosen, imap):
+        found = await list_folders(imap)
     names = ", ".join(await context.mail.names())
     lines = [f"Accounts: {names}", f"Folders of {chosen.name} (usual: {chosen.folder}):"]
     lines += [f"- {each.name}" for each in found[:MOST_FOLDERS] if each.is_selectable]

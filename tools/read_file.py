@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from tools.documents import read_source, text_of
+from tools.documents import extract_text, read_source
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.workspace.lines import format_lines
@@ -37,6 +37,6 @@ async def read_file(
     if source:
         text = await asyncio.to_thread(read_source, data, path)
     else:
-        text = await asyncio.to_thread(text_of, data, path, part=part)
+        text = await asyncio.to_thread(extract_text, data, path, part=part)
     shown = format_lines(path, text, offset, limit)
     return ToolResult(shown, details={"path": path, "bytes": len(data)})

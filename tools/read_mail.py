@@ -9,7 +9,7 @@ from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.arguments import ACCOUNT, FOLDER, UID
 from tools.mail.message import Mail
-from tools.mail.use import fetch_mail
+from tools.mail.sessions import fetch_mail
 
 MOST_CHARACTERS = 50_000
 

@@ -42,21 +42,21 @@ async def recall(
         raise InputError(f"{id} has {len(original):,} characters: start must be less.")
     length = min(length, MOST_CHARACTERS)
     if matching:
-        return _matches(id, original, start, length, matching)
-    return _range(id, original, start, length)
+        return _show_matches(id, original, start, length, matching)
+    return _show_range(id, original, start, length)
 
 
-def _range(id: str, original: str, start: int, length: int) -> str:
+def _show_range(id: str, original: str, start: int, length: int) -> str:
     end = min(start + length, len(original))
     more = f"; continue with start={end}" if end < len(original) else ""
     shown = f"[{id}: {len(original):,} characters, showing {start:,} to {end:,}{more}]"
     return f"{shown}\n{original[start:end]}"
 
 
-def _matches(id: str, original: str, start: int, length: int, matching: str) -> str:
+def _show_matches(id: str, original: str, start: int, length: int, matching: str) -> str:
     shown: list[str] = []
     room, rest = length, ""
-    for at, line in _matching_lines(original, start, matching):
+    for at, line in _find_lines(original, start, matching):
         if shown and len(line) > room:
             rest = f"; continue with start={at}"
             break
@@ -67,7 +67,7 @@ def _matches(id: str, original: str, start: int, length: int, matching: str) -> 
     return "\n".join([head, *shown])
 
 
-def _matching_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
+def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
     """Yield where each match is, and its line with its number; long lines once per place."""
     wanted = re.compile(re.escape(matching), re.IGNORECASE)
     number = original.count("\n", 0, start) + 1
@@ -77,14 +77,14 @@ def _matching_lines(original: str, start: int, matching: str) -> Iterator[tuple[
             if found.start() >= shown_to:
                 yield (
                     start + found.start(),
-                    f"{number}: {_around(line, found.start(), found.end())}",
+                    f"{number}: {_clip_line(line, found.start(), found.end())}",
                 )
                 shown_to = found.end() + AROUND if len(line) > LONGEST_LINE else len(line)
         start += len(line) + 1
         number += 1
 
 
-def _around(line: str, first: int, last: int) -> str:
+def _clip_line(line: str, first: int, last: int) -> str:
     if len(line) <= LONGEST_LINE:
         return line
     low, high = max(first - AROUND, 0), min(last + AROUND, len(line))

@@ -9,8 +9,8 @@ from tools.framework.clean_text import quote
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.arguments import ACCOUNT, FOLDER, UID
-from tools.mail.naming import file_path
-from tools.mail.use import fetch_mail
+from tools.mail.naming import attachment_path
+from tools.mail.sessions import fetch_mail
 
 
 @tool(icon="clip", effect="keyed", results="keep", timeout=120, is_private=True, needs="mail")
@@ -29,7 +29,7 @@ async def save_attachment(
         known = ", ".join(map(str, found)) or "none"
         raise InputError(f"There is no attachment {number}; the mail's attachments are: {known}.")
     attachment = found[number]
-    target = path or file_path(uid, attachment)
+    target = path or attachment_path(uid, attachment)
     await asyncio.to_thread(context.workspace.write, target, attachment.data)
     size = len(attachment.data)
     details = {"path": target, "bytes": size, "content_type": attachment.content_type}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Annotated
 
-from tools.documents import text_of
+from tools.documents import extract_text
 from tools.framework.errors import (
     FileMissingError,
     FileRefusedError,
@@ -47,11 +47,11 @@ async def search_files(
     entries = await asyncio.to_thread(context.workspace.entries, path)
     chosen = [entry for entry in entries if _matches(entry.path, names)]
     search = Search(context.workspace, text, time.monotonic() + DEADLINE)
-    await asyncio.to_thread(search.run, sorted(chosen, key=_cost))
+    await asyncio.to_thread(search.run, sorted(chosen, key=_search_order))
     return ToolResult(search.report(len(chosen)), details={"matches": len(search.found)})
 
 
-def _cost(entry: Entry) -> tuple[bool, str]:
+def _search_order(entry: Entry) -> tuple[bool, str]:
     return entry.path.lower().endswith(DOCUMENTS), entry.path
 
 
@@ -88,13 +88,13 @@ class Search:
 
     def take(self, path: str) -> None:
         try:
-            whole = text_of(self.workspace.read(path), path)
+            whole = extract_text(self.workspace.read(path), path)
         except FileMissingError:  # moved or deleted since the list was made
             return
         except (FileRefusedError, WorkspaceBusyError):
             self.unread.append(path)
             return
-        for number, line in _lines(whole, self.text):
+        for number, line in _find_lines(whole, self.text):
             if len(self.found) >= MOST_MATCHES:
                 return
             self.found.append(f"{path}:{number}: {line}")
@@ -116,7 +116,7 @@ class Search:
         return "\n".join([*lines, f"[{'; '.join(notes)}]"])
 
 
-def _lines(whole: str, text: str) -> Iterator[tuple[int, str]]:
+def _find_lines(whole: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the number of each matching line and the line, around its first match when long."""
     wanted = re.compile(re.escape(text), re.IGNORECASE)
     at, number = 0, 1
@@ -125,13 +125,13 @@ def _lines(whole: str, text: str) -> Iterator[tuple[int, str]]:
         start = whole.rfind("\n", 0, found.start()) + 1
         end = whole.find("\n", found.start())
         end = len(whole) if end < 0 else end
-        yield number, _around(whole[start:end].rstrip("\r"), found.start() - start)
+        yield number, _clip_line(whole[start:end].rstrip("\r"), found.start() - start)
         if end >= len(whole):
             return
         at, number = end + 1, number + 1
 
 
-def _around(line: str, first: int) -> str:
+def _clip_line(line: str, first: int) -> str:
     if len(line) <= LONGEST_LINE:
         return line
     low, high = max(first - AROUND, 0), min(first + 2 * AROUND, len(line))

@@ -11,8 +11,8 @@ from typing import Annotated
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.arguments import ACCOUNT, FOLDER
-from tools.mail.mailbox import Query, found_uids, summaries
-from tools.mail.use import using
+from tools.mail.mailbox import Query, fetch_summaries, search_uids
+from tools.mail.sessions import open_session
 
 MOST_HITS = 50
 
@@ -37,11 +37,11 @@ async def search_mail(
     if skip < 0 or limit < 1:
         raise InputError("skip must be 0 or more and limit 1 or more.")
     query = Query(sender, recipient, subject, text, since, before, unread)
-    async with using(context.mail, account) as (chosen, imap):
+    async with open_session(context.mail, account) as (chosen, imap):
         name = folder or chosen.folder
-        hits = await found_uids(imap, name, query)
+        hits = await search_uids(imap, name, query)
         wanted = hits.uids[skip : skip + min(limit, MOST_HITS)]
-        lines = await summaries(imap, wanted)
+        lines = await fetch_summaries(imap, wanted)
     head = f"{len(hits.uids):,} found in {name} of {chosen.name}"
     if wanted:
         head += f", newest first, {skip + 1:,} to {skip + len(wanted):,}"

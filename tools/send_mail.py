@@ -12,12 +12,12 @@ from tools.framework.errors import InputError, ToolError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.arguments import ACCOUNT, CC, REPLY_TO, TO
-from tools.mail.compose import Composed, key_of
-from tools.mail.folders import folder_for, holds
-from tools.mail.imap import session
+from tools.mail.compose import Composed, make_key
+from tools.mail.folders import find_or_create_folder, has_message
+from tools.mail.imap import connect_imap
 from tools.mail.outgoing import append_once, compose_mail
-from tools.mail.smtp import submit
-from tools.mail.use import noted
+from tools.mail.sessions import open_account
+from tools.mail.smtp import submit_message
 
 
 def recipients_of(arguments: dict[str, Any]) -> str:
@@ -42,16 +42,16 @@ async def send_mail(
     """Send a mail from the user's account, after the user has agreed to it; a copy goes to the
     folder of sent mail."""
     said = {"to": to, "cc": cc, "bcc": bcc, "subject": subject, "body": body, "reply_to": reply_to}
-    async with noted(context.mail, account) as chosen:
-        key = key_of(context.key, account=chosen.name, sent=said)
+    async with open_account(context.mail, account) as chosen:
+        key = make_key(context.key, account=chosen.name, sent=said)
         mail = compose_mail(context, chosen, key, to, cc, bcc, subject, body, reply_to)
         if chosen.smtp is None:
             raise InputError(f"The account {chosen.name} has no server for sending; draft instead.")
         access = context.mail.access
-        async with session(chosen, access) as imap:
-            if await holds(imap, await folder_for(imap, "sent"), mail.message_id):
+        async with connect_imap(chosen, access) as imap:
+            if await has_message(imap, await find_or_create_folder(imap, "sent"), mail.message_id):
                 return ToolResult("This very mail was sent already; it was not sent again.")
-        await submit(chosen, access, mail.recipients, mail.data)
+        await submit_message(chosen, access, mail.recipients, mail.data)
         copy = await _keep_copy(chosen, access, mail)
     details = {
         "account": chosen.name,
@@ -65,8 +65,8 @@ async def send_mail(
 async def _keep_copy(account: Account, access: MailAccess, mail: Composed) -> str:
     """Put a copy to the sent mail; that it could not be put there does not unsend it."""
     try:
-        async with session(account, access) as imap:
-            name = await folder_for(imap, "sent")
+        async with connect_imap(account, access) as imap:
+            name = await find_or_create_folder(imap, "sent")
             await append_once(imap, name, b"(\\Seen)", mail)
     except ToolError as error:
         return f"No copy could be kept: {error}"

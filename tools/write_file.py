@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from tools.framework.clean_text import clean
+from tools.framework.clean_text import clean_text
 from tools.framework.tool import ToolContext, ToolResult, tool
 
 
@@ -16,7 +16,7 @@ async def write_file(
     content: Annotated[str, "the whole new content of the file"],
 ) -> ToolResult:
     """Create a text file in the user's workspace, or replace the whole content of one."""
-    data = clean(content).encode()
+    data = clean_text(content).encode()
     created = await asyncio.to_thread(context.workspace.write, path, data, key=context.key)
     done = "Created" if created else "Replaced"
     details = {"path": path, "bytes": len(data), "created": created}

@@ -18,7 +18,7 @@ from conversations.models import McpServer
 from conversations.toolbox.mcp.approved_tools import open_values
 from conversations.toolbox.secrets import MASK, SecretUnreadable
 from tools.framework.errors import ToolError
-from tools.http.targets import read_url, written
+from tools.http.targets import format_host_port, parse_url
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[McpServer]
@@ -117,7 +117,7 @@ class ServerForm(_Form):
         if not url:
             return ""
         try:
-            found = read_url(url)
+            found = parse_url(url)
         except ToolError as error:
             raise ValidationError(str(error)) from error
         if found.scheme not in ("http", "https") or not found.host or found.userinfo:
@@ -181,8 +181,8 @@ def _origin(url: str) -> str:
     """Return scheme, host and port of a URL; "" for an invalid one."""
     if not url:
         return ""
-    found = read_url(url)
-    return f"{found.scheme}://{written(found)}"
+    found = parse_url(url)
+    return f"{found.scheme}://{format_host_port(found)}"
 
 
 _SIGN = {"environment": "=", "headers": ": "}

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from conversations.agent.events import ToolMoved
-from tools.framework.clean_text import clean
+from tools.framework.clean_text import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +63,6 @@ class Progress:
 
 def _event(tool_use_id: str, said: str | float) -> ToolMoved:
     if isinstance(said, str):
-        return ToolMoved(tool_use_id, " ".join(clean(said[: 2 * MOST]).split())[:MOST], None)
+        return ToolMoved(tool_use_id, " ".join(clean_text(said[: 2 * MOST]).split())[:MOST], None)
     # What is no share of anything is shown as nothing or everything.
     return ToolMoved(tool_use_id, "", round(100 * min(max(said, 0.0), 1.0)) if said == said else 0)  # noqa: PLR0124

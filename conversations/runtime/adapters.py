@@ -53,13 +53,13 @@ from conversations.turns.metrics import refusals_counted
 from tools.framework.outside_access import WebAccess
 from tools.framework.tool import Tool, ToolContext
 from tools.framework.toolset import NO_TOOLS, Toolset
-from tools.http.page_cache import Shelves
+from tools.http.page_cache import PageCaches
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
 
 #: Pages that people's turns have fetched in this process.
-PAGES = Shelves()
+PAGES = PageCaches()
 
 
 class TurnLog:

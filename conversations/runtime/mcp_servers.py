@@ -14,7 +14,7 @@ import logging
 from conversations.db import db
 from conversations.toolbox.mcp.approved_tools import list_pool_servers, list_requested_checks
 from conversations.toolbox.mcp.servers import clear_check_request, record_listing, record_status
-from tools.mcp.connection import Standing
+from tools.mcp.connection import ServerStatus
 from tools.mcp.definitions import Listed
 from tools.mcp.pool import Pool, pool
 
@@ -27,7 +27,7 @@ class _Recorder:
         #: A server that stays away is logged once.
         self._failing: set[str] = set()
 
-    async def stands(self, server: str, standing: Standing) -> None:
+    async def stands(self, server: str, standing: ServerStatus) -> None:
         if standing.state == "failed" and server not in self._failing:
             self._failing.add(server)
             logger.warning("MCP server %s failed", server)
@@ -92,7 +92,7 @@ class PoolSynchronizer:
         await self._pool.keep(servers, self._recorder)
         for name, why in refused.items():
             if self._refused.get(name) != why:
-                await self._recorder.stands(name, Standing("failed", why))
+                await self._recorder.stands(name, ServerStatus("failed", why))
         self._refused = refused
         for server_id, name in await db(list_requested_checks):
             self._pool.ask(name)

@@ -25,10 +25,10 @@ from conversations.models import Approval, ApprovalRule, Conversation, Decision,
 from conversations.toolbox.tool_access import read_access
 from conversations.toolbox.web_search import list_private_sources
 from tools.framework.errors import AddressRefusedError, InputError
-from tools.framework.execute import checked
+from tools.framework.execute import check_arguments
 from tools.framework.tool import Tool
 from tools.framework.toolset import Toolset
-from tools.http.targets import read_url, written
+from tools.http.targets import format_host_port, parse_url
 
 logger = logging.getLogger("agentweb.turns")
 NEVER = "Not run: on this site this tool may not be used."
@@ -80,7 +80,7 @@ def _judge(
     if rule == "never":
         return _refuse(NEVER, "never")
     try:
-        arguments = checked(wire.decode(use.input), tool)
+        arguments = check_arguments(wire.decode(use.input), tool)
     except InputError:
         # It cannot run; its result says why.
         return None
@@ -155,7 +155,7 @@ def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
 def _list_destinations(url: str) -> Iterator[str]:
     """Yield the hosts of a URL, parsed as the tools do: another parser may see another host."""
     try:
-        place = written(read_url(url.rstrip(".,;:!?)]}")))
+        place = format_host_port(parse_url(url.rstrip(".,;:!?)]}")))
     except AddressRefusedError:
         return
     host, _, port = place.rpartition(":")

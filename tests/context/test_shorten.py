@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conversations.context.text import graphemes
 from conversations.context.text.shorten import cut, cut_tail, preview, shorten
 from tests.context.test_wire import values
-from tools.html.compact import html_to_compact_text, is_html
+from tools.html.to_compact_text import html_to_compact_text, is_html
 
 CLUSTERS = [
     "e\u0301",

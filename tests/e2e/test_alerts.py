@@ -29,7 +29,7 @@ from tests.support import servers
 from tests.support.job_ranking import expected
 from tests.support.mail_servers import PASSWORD, MailServer
 from tests.tools.mailboxes import Mailbox, mailbox_of
-from tools.html.readable import readable
+from tools.html.to_markdown import html_to_markdown
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 PROGRAM = "tests.e2e.jobservers"
@@ -74,7 +74,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
     mailbox = mailbox_of(dovecot)
     for number in (1, 2, 3):
         mail = alert(number, jobs.url, mailbox.account.address)
-        assert len(readable(mail.get_content(), "")) > 10_000
+        assert len(html_to_markdown(mail.get_content(), "")) > 10_000
         mailbox.add(mail.as_bytes())
     mailbox.add(b"From: Bank <news@bank.example>\r\nSubject: News, page 1\r\n\r\nRates are up.\r\n")
     served = serve_app(

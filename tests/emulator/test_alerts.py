@@ -14,7 +14,7 @@ from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_pr
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
 from tests.support.job_ranking import expected
-from tools.html.readable import readable
+from tools.html.to_markdown import html_to_markdown
 
 REDUCTIONS = [lambda agent: None, cut_results, summarise]
 PAGES = {f"{BASE}{job.path}": job for page in range(1, 4) for job in openings(page)}
@@ -30,7 +30,7 @@ def search_mail(given: dict[str, Any]) -> str:
 
 def read_mail(given: dict[str, Any]) -> str:
     mail = alert(given["uid"] - 40, BASE, "ada@example.org")
-    text = readable(mail.get_content(), "")
+    text = html_to_markdown(mail.get_content(), "")
     assert len(text) > 10_000
     return f"[uid {given['uid']}]\n{text}"
 
@@ -50,7 +50,9 @@ def make(ask: Any, reduce: Callable[[Agent], None]) -> Agent:
         "mcp__companies__rating": rated,
         "mcp__board__status": status,
     }
-    return Agent(ask, readable, reduce, files={PROMPT_NAME: alerts_prompt(SENDER)}, more=more)
+    return Agent(
+        ask, html_to_markdown, reduce, files={PROMPT_NAME: alerts_prompt(SENDER)}, more=more
+    )
 
 
 @pytest.mark.parametrize("reduce", REDUCTIONS, ids=["whole", "cut", "summarised"])

@@ -12,7 +12,7 @@ from agentweb.demo.openings import PAGES, PER_PAGE, opening, openings
 from agentweb.demo.pages import job_page
 from agentweb.demo.workspace import search_prompt
 from agentweb.emulator.scenes.jobs.notes import read_page
-from tools.html.readable import readable
+from tools.html.to_markdown import html_to_markdown
 
 EVERY = [job for page in range(1, PAGES + 1) for job in openings(page)]
 
@@ -20,13 +20,13 @@ EVERY = [job for page in range(1, PAGES + 1) for job in openings(page)]
 def test_every_page_is_long_as_html_and_as_text() -> None:
     for job in EVERY:
         page = job_page(job)
-        text = readable(page, f"http://jobs.test{job.path}")
+        text = html_to_markdown(page, f"http://jobs.test{job.path}")
         assert len(text) >= 14_000
         assert len(page) >= len(text) * 3 // 2
 
 
 def test_the_facts_of_a_page_are_out_of_its_first_and_last_characters() -> None:
-    text = readable(job_page(EVERY[0]), "http://jobs.test/jobs/p1-01")
+    text = html_to_markdown(job_page(EVERY[0]), "http://jobs.test/jobs/p1-01")
     assert 500 < text.index("Day rate") < len(text) - 500
 
 
@@ -34,7 +34,7 @@ def test_the_facts_of_a_page_are_out_of_its_first_and_last_characters() -> None:
 def test_facts_can_be_read_from_html_and_from_text(job: object) -> None:
     assert isinstance(job, type(EVERY[0]))
     page, url = job_page(job), f"http://jobs.test{job.path}"
-    for text in (page, readable(page, url)):
+    for text in (page, html_to_markdown(page, url)):
         note = read_page(url, text)
         assert note is not None
         assert (note.title, note.rate, note.remote, note.stack, note.growth) == (

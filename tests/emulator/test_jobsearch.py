@@ -12,7 +12,7 @@ from agentweb.demo.workspace import PROMPTS, QUESTIONS, RESULT_NAME
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
 from tests.support.job_ranking import expected
-from tools.html.readable import readable
+from tools.html.to_markdown import html_to_markdown
 
 Shape = Callable[[str, str], str]
 
@@ -28,7 +28,7 @@ def written(agent: Agent) -> list[tuple[int, str]]:
 REDUCTIONS = [lambda agent: None, cut_results, summarise]
 
 
-@pytest.mark.parametrize("shape", [as_html, readable])
+@pytest.mark.parametrize("shape", [as_html, html_to_markdown])
 @pytest.mark.parametrize("reduce", REDUCTIONS, ids=["whole", "cut", "summarised"])
 def test_every_round_ranks_all_pages_by_the_rubric(
     ask: Any, shape: Shape, reduce: Callable[[Agent], None]
@@ -50,7 +50,7 @@ def test_every_round_ranks_all_pages_by_the_rubric(
 def test_questions_are_answered_from_view_or_by_recall(
     ask: Any, reduce: Callable[[Agent], None]
 ) -> None:
-    agent = Agent(ask, readable, reduce)
+    agent = Agent(ask, html_to_markdown, reduce)
     for prompt in PROMPTS[:2]:
         agent.say(prompt)
     rubric, best = (agent.say(question) for question in QUESTIONS)
@@ -66,7 +66,7 @@ def test_questions_are_answered_from_view_or_by_recall(
 
 
 def test_six_pages_are_opened_at_a_time(ask: Any) -> None:
-    agent = Agent(ask, readable)
+    agent = Agent(ask, html_to_markdown)
     agent.say(PROMPTS[0])
     opened = [
         sum(block["type"] == "tool_use" for block in message["content"])
@@ -77,7 +77,7 @@ def test_six_pages_are_opened_at_a_time(ask: Any) -> None:
 
 
 def test_without_recall_what_was_cut_cannot_be_seen_any_more(ask: Any) -> None:
-    agent = Agent(ask, readable, cut_results, recalls=False)
+    agent = Agent(ask, html_to_markdown, cut_results, recalls=False)
     agent.say(PROMPTS[0])
     agent.last_tokens = 50_000
     job = opening(1, 2)
@@ -86,7 +86,7 @@ def test_without_recall_what_was_cut_cannot_be_seen_any_more(ask: Any) -> None:
 
 
 def test_nothing_is_remembered_outside_of_the_view(ask: Any) -> None:
-    agent = Agent(ask, readable)
+    agent = Agent(ask, html_to_markdown)
     agent.say(PROMPTS[0])
     agent.messages.clear()
     for question in (*QUESTIONS, f"What did the page of {opening(1, 2).title} say about pay?"):
@@ -95,7 +95,7 @@ def test_nothing_is_remembered_outside_of_the_view(ask: Any) -> None:
 
 
 def test_a_page_that_is_silent_is_said_to_be_silent(ask: Any) -> None:
-    agent = Agent(ask, readable)
+    agent = Agent(ask, html_to_markdown)
     agent.say(PROMPTS[0])
     told = agent.say(f"What did the page of {opening(1, 2).title} say about unicorns?")
     assert "says nothing about unicorns" in told

@@ -28,7 +28,7 @@ from tools.framework.errors import (
     QuotaError,
     ToolError,
 )
-from tools.workspace.workspace import digest_of
+from tools.workspace.workspace import compute_digest
 
 pytestmark = pytest.mark.django_db
 BACKENDS = {
@@ -131,11 +131,11 @@ def test_a_file_of_one_person_is_no_file_of_another(workspace: UserWorkspace) ->
 
 def test_an_edit_is_written_only_over_what_was_read(workspace: UserWorkspace) -> None:
     workspace.write("a", b"one")
-    workspace.write("a", b"two", over=digest_of(b"one"))
+    workspace.write("a", b"two", over=compute_digest(b"one"))
     with pytest.raises(FileChangedError):
-        workspace.write("a", b"three", over=digest_of(b"one"))
+        workspace.write("a", b"three", over=compute_digest(b"one"))
     with pytest.raises(FileChangedError):
-        workspace.write("b", b"three", over=digest_of(b"one"))
+        workspace.write("b", b"three", over=compute_digest(b"one"))
     assert workspace.read("a") == b"two"
     assert WorkspaceFile.objects.count() == 1
 

@@ -15,7 +15,12 @@ from django.core.files.base import ContentFile
 
 from conversations.files.workspace.disk import GuardedStorage
 from tools.framework.errors import FileRefusedError, ToolError
-from tools.workspace.folders import is_plain, open_folder, refusals, replace_file
+from tools.workspace.directories import (
+    is_ordinary_file,
+    open_folder,
+    replace_file,
+    translate_errors,
+)
 
 SECRET = "outside"
 
@@ -136,8 +141,8 @@ def test_a_device_is_not_read(store: GuardedStorage) -> None:
 
 def test_a_file_of_another_file_system_is_not_plain(store: GuardedStorage) -> None:
     device = store.location.stat().st_dev
-    assert is_plain((store.location / "7" / "made").stat(), device)
-    assert not is_plain(Path("/proc/self/environ").stat(), device)
+    assert is_ordinary_file((store.location / "7" / "made").stat(), device)
+    assert not is_ordinary_file(Path("/proc/self/environ").stat(), device)
 
 
 def test_a_linked_folder_is_not_entered(store: GuardedStorage, outside: Path) -> None:
@@ -207,7 +212,7 @@ def test_a_folder_swapped_for_a_link_in_mid_walk_never_leads_out(
 
 
 def test_a_fault_of_the_disk_is_not_taken_for_a_refusal() -> None:
-    with pytest.raises(OSError, match="No space"), refusals(("x",), "file"):
+    with pytest.raises(OSError, match="No space"), translate_errors(("x",), "file"):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 

@@ -26,7 +26,8 @@ ENOUGH = 95
 STORIES, SECONDS = "120", 300
 _COPIED = (
     "conversations/__init__.py", ENGINE, "agentweb/__init__.py", "agentweb/emulator",
-    "tools/__init__.py", "tools/html", "tests/context", "tests/data", "tests/support/small_files.py",
+    "tools/__init__.py", "tools/html", "tests/context", "tests/data",
+    "tests/support/small_files.py",
 )  # fmt: skip
 #: What is dear and seldom the first to notice comes last.
 _LAST = ("test_golden.py", "test_laws.py", "test_shortened.py", "test_shorten.py", "test_wire.py")

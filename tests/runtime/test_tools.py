@@ -62,7 +62,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[Body], None]:
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the first call for the time little time, and no other: a busy machine is slow."""
-    plain = executing._ends
+    plain = executing._wait_until_done
     begun: list[str] = []
 
     async def ends(call: asyncio.Task[Any], own: Tool) -> bool:
@@ -70,7 +70,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
         is_first = own.name == "current_time" and begun.count(own.name) == 1
         return await plain(call, replace(own, timeout=0.2) if is_first else own)
 
-    monkeypatch.setattr(executing, "_ends", ends)
+    monkeypatch.setattr(executing, "_wait_until_done", ends)
 
 
 def results(turn: Turn) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from typing import Any
 from tests.support import small_files
 from tests.support.servers import free_port
 from tools.framework.outside_access import WebAccess
-from tools.mcp.connection import Standing
+from tools.mcp.connection import ServerStatus
 from tools.mcp.definitions import Listed
 from tools.mcp.pool import Pool
 from tools.mcp.server import Address, Command, Server
@@ -51,11 +51,11 @@ def server(place: Command | Address, **facts: Any) -> Server:
 class Heard:
     """A listener that keeps what it is told."""
 
-    standings: list[Standing] = field(default_factory=list)
+    standings: list[ServerStatus] = field(default_factory=list)
     tools: tuple[Listed, ...] = ()
     seen: int = 0
 
-    async def stands(self, server: str, standing: Standing) -> None:
+    async def stands(self, server: str, standing: ServerStatus) -> None:
         self.standings.append(standing)
 
     async def lists(self, server: str, tools: tuple[Listed, ...]) -> None:
@@ -69,7 +69,7 @@ class Heard:
     def digests(self) -> dict[str, str]:
         return {tool.name: tool.digest for tool in self.tools}
 
-    async def until(self, state: str, seconds: float = 60) -> Standing:
+    async def until(self, state: str, seconds: float = 60) -> ServerStatus:
         """Wait until the server stands so, since this was last asked."""
         async with asyncio.timeout(seconds):
             while True:

@@ -25,8 +25,8 @@ from conversations.toolbox.mcp.server_health import (
 from conversations.toolbox.mcp.servers import McpError
 from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns
-from tools.mcp.connection import Standing
-from tools.mcp.definitions import listed
+from tools.mcp.connection import ServerStatus
+from tools.mcp.definitions import read_definitions
 from tools.mcp.server import Address, Command
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +51,7 @@ def definition(name: str = "look", description: str = "Looks.", **more: Any) -> 
 
 
 def lists(server: McpServer, *definitions: dict[str, Any]) -> dict[str, McpTool]:
-    servers.record_listing(name=server.name, tools=listed(server.name, definitions))
+    servers.record_listing(name=server.name, tools=read_definitions(server.name, definitions))
     return {tool.name: tool for tool in server.tools.all()}
 
 
@@ -206,19 +206,19 @@ def test_a_server_has_one_place(actor: User) -> None:
 
 def test_how_a_server_stands_is_kept_with_its_time(actor: User) -> None:
     server = server_of(actor)
-    servers.record_status(name="demo", standing=Standing("connected", says="x"))
+    servers.record_status(name="demo", standing=ServerStatus("connected", says="x"))
     server.refresh_from_db()
     since, seen = server.state_since, server.last_seen_at
-    servers.record_status(name="demo", standing=Standing("connected", says="x"))
+    servers.record_status(name="demo", standing=ServerStatus("connected", says="x"))
     server.refresh_from_db()
     assert (server.state, server.state_since) == ("connected", since)
     assert server.last_seen_at is not None
     assert seen is not None
     assert server.last_seen_at > seen
-    servers.record_status(name="demo", standing=Standing("failed", "It broke."))
+    servers.record_status(name="demo", standing=ServerStatus("failed", "It broke."))
     server.refresh_from_db()
     assert (server.state, server.last_error) == ("failed", "It broke.")
-    servers.record_status(name="none", standing=Standing("failed", "It broke."))
+    servers.record_status(name="none", standing=ServerStatus("failed", "It broke."))
     servers.record_listing(name="none", tools=())
     approved(server, actor)
     found = measure_server(server)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tools
-from tools.framework.registry import TOOLS, discover
+from tools.framework.registry import TOOLS, discover_tools
 
 README = Path(tools.__file__).with_name("README.md").read_text(encoding="utf-8")
 
@@ -25,6 +25,6 @@ def add_example(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.joinpath("dice.py").write_text(read_example()[0], encoding="utf-8")
     monkeypatch.setattr(tools, "__path__", [*tools.__path__, str(folder)])
     monkeypatch.delitem(sys.modules, "tools.dice", raising=False)
-    found = discover(tools.__path__)
+    found = discover_tools(tools.__path__)
     monkeypatch.delitem(sys.modules, "tools.dice")
     monkeypatch.setitem(TOOLS, "roll_dice", found["roll_dice"])

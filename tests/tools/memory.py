@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tools.framework.errors import FileChangedError, FileMissingError, FileRefusedError
-from tools.workspace.paths import split
+from tools.workspace.paths import split_path
 from tools.workspace.workspace import (
     Entry,
     Quota,
-    below,
-    demand_place,
-    digest_of,
-    file_path,
-    missing,
-    moved_paths,
+    check_placement,
+    compute_digest,
+    list_below,
+    missing_error,
+    normalize_path,
+    plan_move,
 )
 
 
@@ -33,28 +33,28 @@ class MemoryWorkspace:
         return {path: len(data) for path, data in self.files.items()}
 
     def entries(self, path: str = "") -> list[Entry]:
-        folder = "/".join(split(path))
-        found = below(self.held, folder) or [each for each in self.files if each == folder]
+        folder = "/".join(split_path(path))
+        found = list_below(self.held, folder) or [each for each in self.files if each == folder]
         if folder and not found:
             raise FileMissingError("There is no such folder.")
         return [Entry(each, len(self.files[each])) for each in found]
 
     def read(self, path: str) -> bytes:
-        path = file_path(path)
-        if below(self.held, path):
+        path = normalize_path(path)
+        if list_below(self.held, path):
             raise FileRefusedError("This is a folder.")
         if path not in self.files:
-            raise missing(path)
+            raise missing_error(path)
         return self.files[path]
 
     def write(self, path: str, data: bytes, *, key: str = "", over: str | None = None) -> bool:
-        path = file_path(path)
+        path = normalize_path(path)
         if self.meanwhile:
             other, text = self.meanwhile.pop(0)
             self.files[other] = text
-        if over is not None and digest_of(self.files.get(path, b"none")) != over:
+        if over is not None and compute_digest(self.files.get(path, b"none")) != over:
             raise FileChangedError("It was changed meanwhile.")
-        demand_place(self.held, path, len(data), self.quota)
+        check_placement(self.held, path, len(data), self.quota)
         is_new = path not in self.files
         self.files[path], self.done[path] = data, key
         return is_new
@@ -62,20 +62,20 @@ class MemoryWorkspace:
     def move(self, path: str, to: str, *, key: str = "") -> int:
         if key and key in self.done.values():
             return 1
-        new = moved_paths(self.held, path, to)
+        new = plan_move(self.held, path, to)
         moved = {new[old]: self.files.pop(old) for old in new}
         self.files |= moved
         self.done |= dict.fromkeys(moved, key)
         return len(new)
 
     def delete(self, path: str, *, key: str = "") -> None:
-        path = file_path(path)
+        path = normalize_path(path)
         if key and self.done.get(f"trash:{path}") == key:
             return
         if path not in self.files:
-            raise missing(path)
+            raise missing_error(path)
         self.trash[path] = self.files.pop(path)
         self.done[f"trash:{path}"] = key
 
     def is_done(self, path: str, key: str) -> bool:
-        return self.done.get(file_path(path)) == key
+        return self.done.get(normalize_path(path)) == key

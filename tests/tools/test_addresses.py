@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.http.addresses import is_own, is_private, is_public, parse
+from tools.http.addresses import is_own, is_private, is_public, parse_address
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450:4001::1"]
 NOT_PUBLIC = [
@@ -28,31 +28,31 @@ WRAPPED = [
 
 @pytest.mark.parametrize("text", PUBLIC)
 def test_global_unicast_is_public(text: str) -> None:
-    address = parse(text)
+    address = parse_address(text)
     assert address is not None
     assert is_public(address)
 
 
 @pytest.mark.parametrize("text", NOT_PUBLIC)
 def test_what_is_not_global_unicast_is_not_public(text: str) -> None:
-    address = parse(text)
+    address = parse_address(text)
     assert address is not None
     assert not is_public(address)
 
 
 @pytest.mark.parametrize(("text", "inside"), WRAPPED)
 def test_an_ipv4_address_inside_an_ipv6_one_is_judged_as_itself(text: str, inside: str) -> None:
-    assert parse(text) == IPv4Address(inside)
+    assert parse_address(text) == IPv4Address(inside)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.2.3", "fe80::1%eth0", "2606:4700::1%1", "1.2.3.4:80"])
 def test_what_is_no_plain_address_is_none(text: str) -> None:
-    assert parse(text) is None
+    assert parse_address(text) is None
 
 
 @given(st.ip_addresses())
 def test_no_address_is_both_public_and_private(address: object) -> None:
-    parsed = parse(str(address))
+    parsed = parse_address(str(address))
     assert parsed is None or not (is_public(parsed) and is_private(parsed))
 
 
@@ -63,14 +63,14 @@ def test_whatever_python_calls_private_is_not_public(address: IPv4Address) -> No
 
 @pytest.mark.parametrize("text", ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "fe80::1"])
 def test_link_local_and_metadata_are_never_opened_as_private(text: str) -> None:
-    address = parse(text)
+    address = parse_address(text)
     assert address is not None
     assert not is_private(address)
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "10.1.2.3", "192.168.0.5", "::1", "fd12::1"])
 def test_private_ranges_can_be_opened(text: str) -> None:
-    address = parse(text)
+    address = parse_address(text)
     assert address is not None
     assert is_private(address)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools import samples
 from tests.tools.memory import MemoryWorkspace
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext, ToolResult
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.asyncio
 
 
 async def done(context: ToolContext, name: str, **arguments: object) -> str:
-    result = await execute(TOOLS[name], arguments, context)
+    result = await execute_tool(TOOLS[name], arguments, context)
     assert not result.is_error, result
     assert isinstance(result.content, str)
     return result.content
 
 
 async def refused(context: ToolContext, name: str, **arguments: object) -> ToolResult:
-    result = await execute(TOOLS[name], arguments, context)
+    result = await execute_tool(TOOLS[name], arguments, context)
     assert result.is_error
     return result
 

@@ -7,31 +7,31 @@ from datetime import date
 import pytest
 
 from tests.tools import samples
-from tools.documents import has_parts, text_of
+from tools.documents import extract_text, has_parts
 from tools.framework.errors import FileRefusedError, InputError
 
 
 def test_the_pages_of_a_pdf_are_marked() -> None:
     data = samples.pdf("Hello (world)", "", "Café")
-    assert text_of(data, "a.pdf") == (
+    assert extract_text(data, "a.pdf") == (
         "[page 1 of 3]\nHello (world)\n\n[page 2 of 3]\n(no text; an image or an empty page)\n\n"
         "[page 3 of 3]\nCafé"
     )
-    assert text_of(data, "a.pdf", part="3") == "[page 3 of 3]\nCafé"
-    assert text_of(data, "a", part="pages 2-9").startswith("[page 2 of 3]")
-    assert text_of(samples.pdf("x", head=b"\n\n%PDF-1.4\n"), "letter").endswith("x")
+    assert extract_text(data, "a.pdf", part="3") == "[page 3 of 3]\nCafé"
+    assert extract_text(data, "a", part="pages 2-9").startswith("[page 2 of 3]")
+    assert extract_text(samples.pdf("x", head=b"\n\n%PDF-1.4\n"), "letter").endswith("x")
     for part in ("4", "0", "3-2", "first"):
         with pytest.raises(InputError, match="3 pages"):
-            text_of(data, "a.pdf", part=part)
+            extract_text(data, "a.pdf", part=part)
 
 
 def test_a_word_file_keeps_its_structure() -> None:
-    assert text_of(samples.docx(), "cv.docx") == (
+    assert extract_text(samples.docx(), "cv.docx") == (
         "# Job search\n\n## Criteria\n\nRemote, 500–700 € a day\n\n- first\n- second\n1. one\n\n"
         "| Name | Rate |\n| --- | --- |\n| Acme \\| Co | 600 |\n\nafter the table"
     )
     with pytest.raises(InputError):
-        text_of(samples.docx(), "cv.docx", part="1")
+        extract_text(samples.docx(), "cv.docx", part="1")
 
 
 def test_what_is_in_a_content_control_or_inserted_is_read_and_what_was_deleted_is_not() -> None:
@@ -42,7 +42,7 @@ def test_what_is_in_a_content_control_or_inserted_is_read_and_what_was_deleted_i
         "<w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p></w:body></w:document>"
     )
     data = samples.archive({"word/document.xml": body.encode()}, base=samples.docx())
-    assert text_of(data, "x.docx") == "held\n\nnew"
+    assert extract_text(data, "x.docx") == "held\n\nnew"
 
 
 BOOK = {
@@ -53,7 +53,7 @@ BOOK = {
 
 
 def test_each_sheet_of_a_workbook_is_a_table() -> None:
-    text = text_of(samples.xlsx(BOOK), "rates.xlsx")
+    text = extract_text(samples.xlsx(BOOK), "rates.xlsx")
     assert text == (
         "[sheet Prices, A1:C4]\n| Name | Rate | From |\n| --- | --- | --- |\n"
         "| Acme | 600.5 | 2026-11-01 |\n| Beta | TRUE | |\n\n"
@@ -63,13 +63,13 @@ def test_each_sheet_of_a_workbook_is_a_table() -> None:
 
 def test_a_sheet_or_a_range_is_read_alone() -> None:
     data = samples.xlsx(BOOK)
-    assert text_of(data, "a", part="Über").startswith("[sheet Über, A1:B1]\n")
+    assert extract_text(data, "a", part="Über").startswith("[sheet Über, A1:B1]\n")
     ranged = "[sheet Prices, A2:B2]\n| Acme | 600.5 |\n| --- | --- |"
-    assert text_of(data, "a", part="Prices!A2:B2") == ranged
-    assert text_of(data, "a", part="A2:B2") == ranged
+    assert extract_text(data, "a", part="Prices!A2:B2") == ranged
+    assert extract_text(data, "a", part="A2:B2") == ranged
     for part in ("Nothing", "Prices!", "Prices!A", "Nothing!A1:B2"):
         with pytest.raises(InputError, match="Prices, Über, Empty"):
-            text_of(data, "a", part=part)
+            extract_text(data, "a", part=part)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -77,7 +77,7 @@ def test_separated_values_are_a_table_whatever_separates_them(delimiter: str) ->
     rows = [["Name", "Note"], ["Acme", f'"a{delimiter} ""b""\nc"'], ["Über", "1,5"[: 1 + 1]]]
     rows[2][1] = '"1,5"'
     text = "\r\n".join(delimiter.join(row) for row in rows) + "\r\n"
-    shown = text_of(text.encode(), "x.csv")
+    shown = extract_text(text.encode(), "x.csv")
     inside = f'a{delimiter} "b" c'.replace("|", "\\|").replace("\t ", " ")
     assert shown == f"| Name | Note |\n| --- | --- |\n| Acme | {inside} |\n| Über | 1,5 |\n"
 
@@ -85,22 +85,26 @@ def test_separated_values_are_a_table_whatever_separates_them(delimiter: str) ->
 def test_the_bytes_of_old_spreadsheets_are_understood() -> None:
     expected = "| Größe | € |\n| --- | --- |\n| 1 | 2 |\n"
     for charset in ("cp1252", "utf-8", "utf-8-sig", "utf-16"):
-        assert text_of("Größe;€\n1;2\n".encode(charset), "x.csv") == expected
-    assert text_of("Größe;€\n1;2\n".encode(), "x", "text/csv; charset=utf-8") == expected
+        assert extract_text("Größe;€\n1;2\n".encode(charset), "x.csv") == expected
+    assert extract_text("Größe;€\n1;2\n".encode(), "x", "text/csv; charset=utf-8") == expected
 
 
 def test_what_is_no_table_stays_as_it_is() -> None:
-    assert text_of(b"one\ntwo\n", "x.csv") == "one\ntwo\n"
-    assert text_of(b"", "x.csv") == ""
+    assert extract_text(b"one\ntwo\n", "x.csv") == "one\ntwo\n"
+    assert extract_text(b"", "x.csv") == ""
     long = b"a,b\n" + b"x" * 200_000 + b",y\n"
-    assert text_of(long, "x.csv") == long.decode()
+    assert extract_text(long, "x.csv") == long.decode()
 
 
 def test_html_is_readable_and_text_is_itself() -> None:
     page = b"<title>T</title><h1>Head</h1><p>a <b>b</b>"
-    assert text_of(page, "x.html") == text_of(page, "x", "text/html") == "Title: T\n\n# Head\n\na b"
-    assert text_of(page, "x.txt") == page.decode()
-    assert text_of("ä".encode("utf-16"), "x.txt") == "ä"
+    assert (
+        extract_text(page, "x.html")
+        == extract_text(page, "x", "text/html")
+        == "Title: T\n\n# Head\n\na b"
+    )
+    assert extract_text(page, "x.txt") == page.decode()
+    assert extract_text("ä".encode("utf-16"), "x.txt") == "ä"
     assert not has_parts(page, "x.html")
     assert has_parts(samples.pdf("x"), "x")
 
@@ -108,4 +112,4 @@ def test_html_is_readable_and_text_is_itself() -> None:
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0", b"\xff\xfea", b"\xff\xfe" * 9, b"\0"])
 def test_what_is_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(FileRefusedError, match="binary"):
-        text_of(data, "x.txt")
+        extract_text(data, "x.txt")

@@ -16,7 +16,7 @@ from openpyxl import Workbook
 from tools.fetch_url import fetch_url
 from tools.framework.tool import ToolContext, ToolResult
 from tools.framework.toolset import Toolset
-from tools.http.page_cache import Shelf, Shelves
+from tools.http.page_cache import PageCache, PageCaches
 
 pytestmark = pytest.mark.asyncio
 
@@ -28,8 +28,8 @@ run = Toolset({"fetch_url": fetch_url}).run
 class Reader:
     """One person who reads one site, at a time that can be moved."""
 
-    def __init__(self, context: ToolContext, site: Any, shelf: Shelf | None = None) -> None:
-        access = replace(site.access, pages=Shelf(1_000_000) if shelf is None else shelf)
+    def __init__(self, context: ToolContext, site: Any, shelf: PageCache | None = None) -> None:
+        access = replace(site.access, pages=PageCache(1_000_000) if shelf is None else shelf)
         self.site, self.context = site, replace(context, web=access)
 
     def wait(self, pause: timedelta) -> None:
@@ -141,7 +141,7 @@ async def test_one_person_never_gets_the_copy_of_another(
     context: ToolContext, serve: Any, reply: Reply
 ) -> None:
     site = await serve(reply("mine", Content_Type="text/plain", Cache_Control="max-age=60"))
-    shelves = Shelves()
+    shelves = PageCaches()
     for person in ("1", "2"):
         reader = Reader(context, site, shelves.of(person, 1_000_000))
         assert not (await reader.read()).details["kept"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools import samples
-from tools.documents import child, isolation, parts, text_of
+from tools.documents import child, extract_text, isolation, parts
 from tools.framework.errors import FileRefusedError, ToolError, WorkspaceBusyError
 
 LAUGHS = (
@@ -25,7 +25,7 @@ OUTSIDE = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///proc/self/environ">]><x>&a;<
 
 def refused(data: bytes, name: str = "x.docx") -> str:
     with pytest.raises(FileRefusedError) as error:
-        text_of(data, name)
+        extract_text(data, name)
     return str(error.value)
 
 
@@ -46,7 +46,7 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked() -> None:
     assert "unpacks to far more" in refused(bomb)
     many = {f"word/media/{n}.bin": os.urandom(200_000) * 5 for n in range(130)}
     with pytest.raises(FileRefusedError, match="120,000,000"):
-        text_of(samples.archive(many, base=samples.docx()), "x.docx")
+        extract_text(samples.archive(many, base=samples.docx()), "x.docx")
 
 
 def test_too_many_entries_are_refused() -> None:
@@ -93,7 +93,7 @@ def test_two_entries_of_one_name_are_refused() -> None:
 def test_an_archive_in_an_archive_is_not_opened_and_an_archive_is_no_document() -> None:
     inner = samples.archive({"x": b"\0" * 1_000_000})
     data = samples.archive({"word/embeddings/a.zip": inner}, base=samples.docx())
-    assert text_of(data, "x.docx").startswith("# Job search")
+    assert extract_text(data, "x.docx").startswith("# Job search")
     assert "of archives only DOCX" in refused(samples.archive({"a.zip": inner}), "x.zip")
 
 
@@ -103,7 +103,7 @@ def test_a_picture_of_sixty_thousand_pixels_is_never_decoded() -> None:
     png = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + chunk
     png += struct.pack(">I", zlib.crc32(chunk))
     data = samples.archive({"word/media/image1.png": png}, base=samples.docx())
-    assert text_of(data, "x.docx").startswith("# Job search")
+    assert extract_text(data, "x.docx").startswith("# Job search")
     image = (
         "<< /Type /XObject /Subtype /Image /Width 60000 /Height 60000 /ColorSpace /DeviceRGB"
         " /BitsPerComponent 8 /Filter /FlateDecode /Length 0 >>\nstream\n\nendstream"
@@ -116,7 +116,7 @@ def test_a_picture_of_sixty_thousand_pixels_is_never_decoded() -> None:
         "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page,
         image, "<< /Length 5 >>\nstream\n/I Do\nendstream",
     ])  # fmt: skip
-    assert "no text" in text_of(pdf, "x.pdf")
+    assert "no text" in extract_text(pdf, "x.pdf")
 
 
 def test_a_locked_pdf_is_refused_and_one_with_an_empty_password_is_read() -> None:
@@ -130,7 +130,7 @@ def test_a_locked_pdf_is_refused_and_one_with_an_empty_password_is_read() -> Non
         if user:
             assert "encrypted" in refused(out.getvalue(), "x.pdf")
         else:
-            assert text_of(out.getvalue(), "x.pdf") == "[page 1 of 1]\nHello"
+            assert extract_text(out.getvalue(), "x.pdf") == "[page 1 of 1]\nHello"
 
 
 def test_pages_that_are_their_own_children_end() -> None:
@@ -148,7 +148,7 @@ def test_a_stream_that_unpacks_to_gigabytes_ends() -> None:
     start = data.index(b"5 0 obj\n") + 8
     end = data.index(b"\nendobj", start)
     with pytest.raises(ToolError):
-        text_of(data[:start] + stream + data[end:], "x.pdf")
+        extract_text(data[:start] + stream + data[end:], "x.pdf")
 
 
 @pytest.mark.parametrize("cut", [10, 400, 900])
@@ -169,10 +169,10 @@ def test_a_sheet_that_claims_to_be_endless_is_read_as_far_as_it_goes() -> None:
     sheet = zipfile.ZipFile(io.BytesIO(book)).read("xl/worksheets/sheet1.xml")
     huge = sheet.replace(b'ref="A1"', b'ref="A1:XFD1048576"')
     data = samples.archive({"xl/worksheets/sheet1.xml": huge}, base=book)
-    assert text_of(data, "x.xlsx") == "[sheet A, A1:A1]\n| x |\n| --- |"
+    assert extract_text(data, "x.xlsx") == "[sheet A, A1:A1]\n| x |\n| --- |"
     far = sheet.replace(b'r="1"', b'r="1048576"').replace(b'r="A1"', b'r="A1048576"')
     data = samples.archive({"xl/worksheets/sheet1.xml": far}, base=book)
-    assert "no values" in text_of(data, "x.xlsx")
+    assert "no values" in extract_text(data, "x.xlsx")
 
 
 def test_a_child_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,27 +207,27 @@ def test_a_child_has_none_of_our_environment(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     tell = "import os, json; print(json.dumps({'parts': [['', ' '.join(sorted(os.environ))]]}))"
     monkeypatch.setattr(isolation, "START", tell)
-    assert "ANTHROPIC" not in text_of(samples.pdf("x"), "x.pdf")
+    assert "ANTHROPIC" not in extract_text(samples.pdf("x"), "x.pdf")
 
 
 def test_too_many_readers_at_once_are_told_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "PATIENCE", 0.01)
-    assert isolation._places.acquire()
-    assert isolation._places.acquire()
+    assert isolation._slots.acquire()
+    assert isolation._slots.acquire()
     try:
         with pytest.raises(WorkspaceBusyError):
-            text_of(samples.pdf("x"), "x.pdf")
+            extract_text(samples.pdf("x"), "x.pdf")
     finally:
-        isolation._places.release(2)
+        isolation._slots.release(2)
 
 
 def test_text_and_time_are_bounded_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = iter([parts.Part("a", "x" * 3_000_000), parts.Part("b", "y" * 3_000_000)])
-    taken = child.bounded(pieces)
+    taken = child.collect_parts(pieces)
     assert sum(len(part.text) for part in taken) == 4_000_000
     assert "cut after 4,000,000" in taken[-1].title
     monkeypatch.setattr(child, "SOFT", -1.0)
-    taken = child.bounded(iter([parts.Part("a", "x"), parts.Part("b", "y")]))
+    taken = child.collect_parts(iter([parts.Part("a", "x"), parts.Part("b", "y")]))
     assert [part.title for part in taken] == [
         "a", "reading was stopped here; ask for a later part by name",
     ]  # fmt: skip

@@ -6,23 +6,32 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tools.http.page_cache import FRAME, LONGEST, MOST_SHELVES, Kept, Reading, Shelf, Shelves, kept
+from tools.http.page_cache import (
+    FRAME,
+    LONGEST,
+    MOST_CACHES,
+    CachedPage,
+    PageCache,
+    PageCaches,
+    PageText,
+    cache_page,
+)
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
-def reading(text: str = "page", status: int = 200, hops: tuple[str, ...] = ()) -> Reading:
-    return Reading("http://a.example/", status, "text/html", "text/html", 9, hops, text)
+def reading(text: str = "page", status: int = 200, hops: tuple[str, ...] = ()) -> PageText:
+    return PageText("http://a.example/", status, "text/html", "text/html", 9, hops, text)
 
 
 def fresh(**headers: str) -> timedelta | None:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    copy = kept(reading(), named, NOW)
+    copy = cache_page(reading(), named, NOW)
     return None if copy is None else copy.fresh_until - NOW
 
 
-def copy_of(text: str) -> Kept:
-    copy = kept(reading(text), {"cache-control": "max-age=60"}, NOW)
+def copy_of(text: str) -> CachedPage:
+    copy = cache_page(reading(text), {"cache-control": "max-age=60"}, NOW)
     assert copy is not None
     return copy
 
@@ -71,12 +80,12 @@ def test_what_must_not_be_stored_is_not_kept(headers: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("status", [201, 301, 404, 500])
 def test_only_a_plain_success_is_kept(status: int) -> None:
-    assert kept(reading(status=status), {"cache-control": "max-age=60"}, NOW) is None
+    assert cache_page(reading(status=status), {"cache-control": "max-age=60"}, NOW) is None
 
 
 def test_what_was_redirected_is_not_asked_about_again() -> None:
     tags = {"etag": '"1"', "last-modified": "Sun, 22 Nov 2026 11:05:00 GMT"}
-    direct, turned = (kept(reading(hops=hops), tags, NOW) for hops in ((), ("http://b/",)))
+    direct, turned = (cache_page(reading(hops=hops), tags, NOW) for hops in ((), ("http://b/",)))
     assert direct is not None
     assert dict(direct.conditions) == {
         "If-None-Match": '"1"',
@@ -87,7 +96,7 @@ def test_what_was_redirected_is_not_asked_about_again() -> None:
 
 
 def test_a_shelf_never_holds_more_bytes_than_it_may() -> None:
-    shelf = Shelf(3 * FRAME + 1_000)
+    shelf = PageCache(3 * FRAME + 1_000)
     for number in range(50):
         shelf.keep(f"http://a.example/{number}", copy_of("é" * (number * 7)))
         assert shelf.size <= shelf.most
@@ -96,7 +105,7 @@ def test_a_shelf_never_holds_more_bytes_than_it_may() -> None:
 
 
 def test_what_is_larger_than_the_shelf_leaves_the_others_alone() -> None:
-    shelf = Shelf(2 * FRAME)
+    shelf = PageCache(2 * FRAME)
     shelf.keep("small", copy_of("x"))
     shelf.keep("large", copy_of("x" * 5_000))
     assert shelf.find("small", NOW) is not None
@@ -104,7 +113,7 @@ def test_what_is_larger_than_the_shelf_leaves_the_others_alone() -> None:
 
 
 def test_what_was_read_last_stays_longest() -> None:
-    shelf = Shelf(2 * FRAME + 100)
+    shelf = PageCache(2 * FRAME + 100)
     shelf.keep("a", copy_of("x"))
     shelf.keep("b", copy_of("x"))
     assert shelf.find("a", NOW) is not None
@@ -113,7 +122,7 @@ def test_what_was_read_last_stays_longest() -> None:
 
 
 def test_nothing_is_older_than_the_longest_age() -> None:
-    shelf = Shelf(9_999)
+    shelf = PageCache(9_999)
     shelf.keep("a", copy_of("x"))
     assert shelf.find("a", NOW + LONGEST) is not None
     assert shelf.find("a", NOW + LONGEST + timedelta(seconds=1)) is None
@@ -121,29 +130,29 @@ def test_nothing_is_older_than_the_longest_age() -> None:
 
 
 def test_a_shelf_of_no_bytes_keeps_nothing() -> None:
-    shelf = Shelf(0)
+    shelf = PageCache(0)
     shelf.keep("a", copy_of(""))
     assert shelf.find("a", NOW) is None
 
 
 def test_a_new_page_that_must_not_be_kept_takes_the_old_one_away() -> None:
-    shelf = Shelf(9_999)
+    shelf = PageCache(9_999)
     shelf.keep("a", copy_of("x"))
     shelf.keep("a", None)
     assert shelf.find("a", NOW) is None
 
 
 def test_a_page_that_another_call_took_away_is_not_confirmed() -> None:
-    shelf = Shelf(10_000)
+    shelf = PageCache(10_000)
     shelf.confirm("http://a.example/", {"cache-control": "max-age=60"}, NOW)
     assert shelf.find("http://a.example/", NOW) is None
 
 
 def test_people_have_shelves_of_their_own_and_few_of_them_are_held() -> None:
-    shelves = Shelves()
+    shelves = PageCaches()
     shelves.of("1", 9_999).keep("a", copy_of("secret"))
     assert shelves.of("2", 9_999).find("a", NOW) is None
     assert shelves.of("1", 9_999).find("a", NOW) is not None
-    for number in range(MOST_SHELVES):
+    for number in range(MOST_CACHES):
         shelves.of(f"other {number}", 9_999)
     assert shelves.of("1", 9_999).find("a", NOW) is None

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.mail.message import MOST_CHARACTERS, Mail, read
+from tools.mail.message import MOST_CHARACTERS, Mail, parse_message
 from tools.mail.mime import MOST_PARTS
-from tools.mail.naming import file_path
-from tools.workspace.paths import split
+from tools.mail.naming import attachment_path
+from tools.workspace.paths import split_path
 
 HEAD = b"From: Bea <bea@example.com>\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n"
 
 
 def reading(data: bytes, size: int | None = None) -> Mail:
-    return read(HEAD + data, len(HEAD + data) if size is None else size)
+    return parse_message(HEAD + data, len(HEAD + data) if size is None else size)
 
 
 def mixed(*parts: bytes, kind: bytes = b"mixed") -> bytes:
@@ -191,7 +191,7 @@ def test_a_name_or_boundary_in_no_charset_is_no_obstacle(charset: bytes) -> None
     ],
 )
 def test_a_header_of_a_megabyte_is_cut(header: bytes) -> None:
-    mail = read(header + b"\r\n\r\nbody", len(header) + 8)
+    mail = parse_message(header + b"\r\n\r\nbody", len(header) + 8)
     assert mail.text == "body"
     assert all(len(value) <= 2_000 for value in mail.fields.values())
     assert "Its header is too long and was cut." in mail.notes
@@ -231,8 +231,8 @@ def test_attachments_are_not_the_text_and_are_numbered() -> None:
 
 @given(st.binary(max_size=600))
 def test_any_bytes_are_read(data: bytes) -> None:
-    read(data, len(data))
-    read(HEAD + mixed(data, data), len(data))
+    parse_message(data, len(data))
+    parse_message(HEAD + mixed(data, data), len(data))
 
 
 @given(st.text(max_size=300))
@@ -242,6 +242,6 @@ def test_any_name_of_an_attachment_is_a_place_in_the_workspace(name: str) -> Non
     )
     (attachment,) = reading(mixed(part + b"\r\n\r\nx")).attachments
     for each in (attachment, type(attachment)(3, name, "a/b", b"")):
-        path = file_path(9, each)
+        path = attachment_path(9, each)
         assert path.startswith("mail/9/")
-        assert len(split(path)) == 3
+        assert len(split_path(path)) == 3

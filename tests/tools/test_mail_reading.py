@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.mail_servers import MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext, ToolResult
 from tools.mail.accounts import NoMailboxes, Server
@@ -34,7 +34,7 @@ def own(context: ToolContext, mail: Mailboxes) -> ToolContext:
 
 
 async def call(context: ToolContext, name: str, **arguments: Any) -> ToolResult:
-    return await execute(TOOLS[name], arguments, context)
+    return await execute_tool(TOOLS[name], arguments, context)
 
 
 async def told(context: ToolContext, name: str, **arguments: Any) -> str:

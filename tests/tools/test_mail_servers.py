@@ -14,12 +14,12 @@ import pytest_asyncio
 from tests.support.fake_mail import FakeImap
 from tests.support.mail_servers import Authority, make_authority
 from tests.tools.mailboxes import Mailboxes
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account, MailAccess, Server
 from tools.mail.errors import LoginError, MailError
-from tools.mail.imap import session
+from tools.mail.imap import connect_imap
 
 pytestmark = pytest.mark.asyncio
 SECRET = "QxCanarySecretQ"
@@ -65,7 +65,7 @@ async def stage(authority: Authority) -> AsyncIterator[Stage]:
 async def ended(stage: Stage, fake: FakeImap, *words: bytes, **access: Any) -> str:
     """Run one command, or only the log-in, and give the words of the error it ends with."""
     with pytest.raises((MailError, LoginError)) as raised:
-        async with session(stage.account(fake), stage.access(fake, **access)) as imap:
+        async with connect_imap(stage.account(fake), stage.access(fake, **access)) as imap:
             await imap.command(*words or (b"NOOP",))
     assert SECRET not in repr(raised.value) + str(raised.value.__cause__)
     return str(raised.value)
@@ -161,7 +161,7 @@ async def test_starttls_cannot_be_stripped_or_preceded(stage: Stage, how: dict[s
 
 async def test_starttls_goes_on_under_tls(stage: Stage) -> None:
     fake = await stage.fake(is_starttls=True)
-    async with session(stage.account(fake), stage.access(fake)) as imap:
+    async with connect_imap(stage.account(fake), stage.access(fake)) as imap:
         await imap.command(b"NOOP")
     assert fake.commands[:2] == [b"STARTTLS", b"CAPABILITY"]
 
@@ -188,7 +188,7 @@ async def test_a_server_without_tls_on_its_port_gets_no_password(stage: Stage) -
     fake = await stage.fake(is_starttls=True)
     account = replace(stage.account(fake), imap=Server("127.0.0.1", fake.port, "tls"))
     with pytest.raises(MailError):
-        async with session(account, stage.access(fake, deadline=2)):
+        async with connect_imap(account, stage.access(fake, deadline=2)):
             pass
     assert fake.said == []
 
@@ -197,7 +197,7 @@ async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: Stage) 
     fake = await stage.fake()
     for auth in ("password", "token"):
         account = replace(stage.account(fake), auth=auth)
-        async with session(account, stage.access(fake)):
+        async with connect_imap(account, stage.access(fake)):
             pass
     assert fake.said == [
         f"\0ada\0{SECRET}",
@@ -208,7 +208,7 @@ async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: Stage) 
 async def test_an_old_server_gets_a_counted_password(stage: Stage) -> None:
     fake = await stage.fake(capability=b"IMAP4rev1")
     account = stage.account(fake, secret='p"a\\s {3} ß')
-    async with session(account, stage.access(fake)):
+    async with connect_imap(account, stage.access(fake)):
         pass
     assert 'LOGIN "ada" {12}\r\np"a\\s {3} ß'.encode() in fake.commands
     closed = await stage.fake(capability=b"IMAP4rev1 LOGINDISABLED")
@@ -227,7 +227,7 @@ async def test_what_a_server_says_to_a_login_is_never_repeated(
 async def test_a_refused_token_ends_the_dialogue_in_order(stage: Stage) -> None:
     fake = await stage.fake(login=b"NO expired\r\n")
     with pytest.raises(LoginError):
-        async with session(stage.account(fake, auth="token"), stage.access(fake)):
+        async with connect_imap(stage.account(fake, auth="token"), stage.access(fake)):
             pass
 
 
@@ -235,7 +235,7 @@ async def test_a_stopped_turn_ends_the_connection(stage: Stage, context: ToolCon
     fake = await stage.fake(act=answering(b""))
     mail = Mailboxes(stage.access(fake, deadline=60), [stage.account(fake)])
     own = replace(context, mail=mail)
-    running = asyncio.create_task(execute(TOOLS["search_mail"], {}, own))
+    running = asyncio.create_task(execute_tool(TOOLS["search_mail"], {}, own))
     while not fake.asked:
         await asyncio.sleep(0.01)
     running.cancel()

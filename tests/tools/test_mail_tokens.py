@@ -17,7 +17,7 @@ from tests.support.fake_mail import FakeImap
 from tests.support.mail_servers import Authority, make_authority
 from tests.tools.conftest import build_reply
 from tests.tools.mailboxes import Mailboxes
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account, MailAccess, Provider, Server
@@ -79,7 +79,7 @@ async def place(authority: Authority) -> AsyncIterator[Place]:
 
 
 async def search(place: Place, context: ToolContext) -> Any:
-    return await execute(TOOLS["search_mail"], {}, replace(context, mail=place.mail))
+    return await execute_tool(TOOLS["search_mail"], {}, replace(context, mail=place.mail))
 
 
 async def test_a_refresh_token_becomes_the_access_token_that_logs_in(

@@ -16,12 +16,20 @@ from tests.support.fake_mail import FakeImap
 from tests.support.mail_servers import make_authority
 from tests.tools.mailboxes import Mailboxes
 from tools.framework.errors import InputError
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account, MailAccess, Server
-from tools.mail.replies import Atom, announced, values
-from tools.mail.words import Literal, atom, day, folder, from_utf7, string, to_utf7
+from tools.mail.imap_strings import (
+    Literal,
+    decode_utf7,
+    encode_atom,
+    encode_date,
+    encode_folder,
+    encode_string,
+    encode_utf7,
+)
+from tools.mail.replies import Atom, literal_length, parse_values
 
 #: Each alone would end a command, begin one or change its meaning, if it came through.
 BREAKING = [
@@ -75,7 +83,7 @@ def own(context: ToolContext, fake: FakeImap) -> ToolContext:
 
 async def asked(own: ToolContext, fake: FakeImap, **arguments: Any) -> tuple[str, list[bytes]]:
     fake.commands.clear()
-    result = await execute(TOOLS["search_mail"], arguments, own)
+    result = await execute_tool(TOOLS["search_mail"], arguments, own)
     return str(result.details.get("code", "")), fake.asked
 
 
@@ -106,7 +114,7 @@ async def test_odd_text_is_one_argument_of_the_one_command(
     assert len(commands) == 2
     assert commands[0].startswith(b"EXAMINE ")
     assert commands[1].startswith(b"UID SEARCH ")
-    word = to_utf7(text) if name == "folder" else text
+    word = encode_utf7(text) if name == "folder" else text
     quoted = '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
     counted = f"{{{len(word.encode())}}}\r\n{word}"
     expected = quoted if word.isascii() else counted
@@ -128,14 +136,14 @@ async def test_several_foreign_words_are_counted_one_by_one(
 async def test_a_uid_is_a_number_and_a_folder_is_opened_for_reading_only(
     own: ToolContext, fake: FakeImap
 ) -> None:
-    await execute(TOOLS["read_mail"], {"uid": 7}, own)
+    await execute_tool(TOOLS["read_mail"], {"uid": 7}, own)
     assert fake.asked == [
         b'EXAMINE "INBOX"',
         b"UID FETCH 7 (UID RFC822.SIZE BODY.PEEK[]<0.25000000>)",
     ]
     fake.commands.clear()
     for uid in ("7:*", "1 DELETE", 2**40, -1, 1.5):
-        result = await execute(TOOLS["read_mail"], {"uid": uid}, own)
+        result = await execute_tool(TOOLS["read_mail"], {"uid": uid}, own)
         assert result.details["code"] == "bad_input"
     assert not [each for each in fake.asked if b"FETCH" in each]
 
@@ -148,14 +156,14 @@ async def test_answers_to_other_questions_are_not_taken_for_the_mail(
         b"* 1 FETCH (UID 8 RFC822.SIZE 5 BODY[]<0> {5}\r\nwrong)\r\n* 9 EXISTS\r\n* FLAGS (X)\r\n"
     )
     fake.replies["UID FETCH"] = other
-    result = await execute(TOOLS["read_mail"], {"uid": 7}, own)
+    result = await execute_tool(TOOLS["read_mail"], {"uid": 7}, own)
     assert result.details["code"] == "mail_missing"
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.text(max_size=40))
 def test_a_string_is_refused_or_holds_no_end_of_a_line(text: str) -> None:
-    for made in (lambda: string(text, "It"), lambda: folder(text)):
+    for made in (lambda: encode_string(text, "It"), lambda: encode_folder(text)):
         try:
             word = made()
         except InputError:
@@ -172,29 +180,29 @@ def test_a_string_is_refused_or_holds_no_end_of_a_line(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
 def test_the_name_of_a_folder_comes_back(name: str) -> None:
-    assert from_utf7(to_utf7(name)) == name
-    assert to_utf7(name).isascii()
+    assert decode_utf7(encode_utf7(name)) == name
+    assert encode_utf7(name).isascii()
 
 
 @given(st.text(max_size=60))
 def test_any_name_that_a_server_gives_is_read_without_an_error(name: str) -> None:
-    assert isinstance(from_utf7(name), str)
+    assert isinstance(decode_utf7(name), str)
 
 
 def test_an_atom_is_ours_alone_and_a_day_is_a_day() -> None:
     for wrong in ("a b", "a\r\n", "", 'a"', "a{3}"):
         with pytest.raises(ValueError, match="no atom"):
-            atom(wrong)
-    assert day("2026-02-01", "since") == b"01-Feb-2026"
+            encode_atom(wrong)
+    assert encode_date("2026-02-01", "since") == b"01-Feb-2026"
     for text in ("yesterday", "2026-02-30", "2026-02-01\r\nx", ""):
         with pytest.raises(InputError):
-            day(text, "since")
+            encode_date(text, "since")
 
 
 def test_an_answer_is_read_with_its_literals_in_place() -> None:
     line = b"1 FETCH (UID 5 FLAGS (\\Seen) BODY[HEADER.FIELDS (FROM TO)]<0> {3}"
-    assert announced(line) == 3
-    read = values([line, b'a"(', b' X "q\\"\\\\" NIL)'])
+    assert literal_length(line) == 3
+    read = parse_values([line, b'a"(', b' X "q\\"\\\\" NIL)'])
     assert read == [
         Atom(b"1"),
         Atom(b"FETCH"),

@@ -15,7 +15,7 @@ import pytest_asyncio
 from tests.support.fake_mail import SmtpSink
 from tests.support.mail_servers import PASSWORD, MailServer
 from tests.tools.mailboxes import Mailbox, Mailboxes, mailbox_of, opened_to
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext, ToolResult
 from tools.mail.accounts import Server
@@ -60,7 +60,7 @@ async def sink(dovecot: MailServer, mail: Mailboxes) -> AsyncIterator[Sink]:
 
 
 async def call(context: ToolContext, name: str, **arguments: Any) -> ToolResult:
-    return await execute(TOOLS[name], arguments, context)
+    return await execute_tool(TOOLS[name], arguments, context)
 
 
 def read(data: bytes) -> Any:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.html.compact import html_to_compact_text
-from tools.html.readable import readable
-from tools.html.scanner import End, Start, Text, tokens
+from tools.html.scanner import End, Start, Text, scan_html
+from tools.html.to_compact_text import html_to_compact_text
+from tools.html.to_markdown import html_to_markdown
 
 UNITS = [
     *("<!--", "<a ", "<a>", "</a ", "<![CDATA[", "<a b='", '<a b="', "<a b=", "<", "&", "&#", "<?"),
@@ -53,14 +53,14 @@ UNITS = [
     ],
 )
 def test_a_page_is_told_as_it_stands(markup: str, found: list[object]) -> None:
-    assert list(tokens(markup)) == found
+    assert list(scan_html(markup)) == found
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_input_takes_more_than_linear_time(unit: str) -> None:
     markup = unit * (100_000 // len(unit))
     started = time.thread_time()
-    readable(markup, "https://example.com/")
+    html_to_markdown(markup, "https://example.com/")
     html_to_compact_text(markup)
     assert time.thread_time() - started < 6  # a quadratic reader takes half a minute
 
@@ -72,7 +72,7 @@ PIECES = st.lists(
 
 @given(PIECES.map("".join))
 def test_any_soup_of_tags_is_readable(markup: str) -> None:
-    text = readable(markup, "https://example.com/")
+    text = html_to_markdown(markup, "https://example.com/")
     assert "\x00" not in text
     assert text == text.strip("\n")
     lines = html_to_compact_text(markup).split("\n")
@@ -82,4 +82,4 @@ def test_any_soup_of_tags_is_readable(markup: str) -> None:
 @given(st.text())
 def test_text_without_tags_keeps_its_words(text: str) -> None:
     bare = text.replace("<", "").replace("&", "")
-    assert readable(bare, "https://example.com/").split() == bare.split()
+    assert html_to_markdown(bare, "https://example.com/").split() == bare.split()

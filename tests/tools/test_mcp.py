@@ -16,7 +16,7 @@ from conversations.toolbox.mcp.approved_tools import detect_image_type
 from tests.support import mcp_servers, small_files
 from tests.support.mcp_servers import Heard, HttpServer, pooled
 from tools.framework.outside_access import WebAccess
-from tools.mcp.content import tool_result
+from tools.mcp.content import convert_result
 from tools.mcp.errors import DefinitionChangedError, ServerError, ServerOffError
 from tools.mcp.pool import Pool
 from tools.mcp.server import Address, Command
@@ -58,20 +58,20 @@ async def test_the_tools_are_listed_under_the_name_of_their_server(demo: Any) ->
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_call_gives_what_the_tool_gave(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "add", a=1, b=2), detect_image_type)
+    found = convert_result("demo", await given(demo, "add", a=1, b=2), detect_image_type)
     assert (found.content, found.is_error) == ("3", False)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_structured_content_is_said_once_as_json(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "facts"), detect_image_type)
+    found = convert_result("demo", await given(demo, "facts"), detect_image_type)
     assert isinstance(found.content, str)
     assert json.loads(found.content) == {"answer": 42, "words": ["a", "b"]}
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_images_and_resources_arrive_and_links_are_words(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "picture"), detect_image_type)
+    found = convert_result("demo", await given(demo, "picture"), detect_image_type)
     assert isinstance(found.content, list)
     words, image, resource, link = found.content
     assert words == {"type": "text", "text": "Here it is."}
@@ -84,7 +84,7 @@ async def test_images_and_resources_arrive_and_links_are_words(demo: Any) -> Non
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_of_the_tool_stays_an_error(demo: Any) -> None:
-    found = tool_result("demo", await given(demo, "boom"), detect_image_type)
+    found = convert_result("demo", await given(demo, "boom"), detect_image_type)
     assert found.is_error
     assert found.details["code"] == "mcp_error"
 

@@ -15,14 +15,14 @@ import pytest
 
 from tests.support import mcp_servers
 from tests.support.mcp_servers import Heard, pooled
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.tool import ToolContext
-from tools.mcp.content import tool_result
-from tools.mcp.definitions import digest_of, listed
+from tools.mcp.content import convert_result
+from tools.mcp.definitions import compute_digest, read_definitions
 from tools.mcp.errors import DefinitionChangedError, ServerError
-from tools.mcp.offer import Approved, offer
+from tools.mcp.offer import Approved, make_tool
 from tools.mcp.pool import Pool
-from tools.mcp.schemas import checked, flaw_of
+from tools.mcp.schemas import check_arguments, find_flaw
 
 Fake = Callable[..., Any]
 
@@ -44,7 +44,7 @@ def tool_of(pool: Pool, heard: Heard, **facts: Any) -> Any:
         "demo", one.name, one.call_name, one.text, one.digest, "write", False,
         **{"deadline": 20.0} | facts,
     )  # fmt: skip
-    return offer(approved, pool, lambda _data: "")
+    return make_tool(approved, pool, lambda _data: "")
 
 
 @pytest.mark.parametrize("mode", ["many", "endless"])
@@ -198,7 +198,7 @@ async def test_a_call_that_is_never_answered_ends_at_its_deadline(
     monkeypatch.setattr("tools.mcp.offer.REACH", 0.0)
     async with fake("never") as (pool, heard):
         await heard.until("connected")
-        found = await execute(tool_of(pool, heard, deadline=0.5), {}, context)
+        found = await execute_tool(tool_of(pool, heard, deadline=0.5), {}, context)
     assert found.is_error
     assert found.details["code"] == "timeout"
     assert "outcome is unknown" in str(found.content)
@@ -213,11 +213,11 @@ async def test_a_tool_says_whom_it_tells_and_checks_what_it_sends(
         tool = tool_of(pool, heard)
         assert tool.destination is not None
         assert (tool.name, tool.destination({})) == ("mcp__demo__look", "mcp:demo")
-        assert (await execute(tool, {}, context)).content == "looked"
-        assert (await execute(tool, [], context)).details["code"] == "bad_input"
+        assert (await execute_tool(tool, {}, context)).content == "looked"
+        assert (await execute_tool(tool, [], context)).details["code"] == "bad_input"
         pool_is_off = await pool.keep([], heard)
         assert pool_is_off is None
-        assert (await execute(tool, {}, context)).details["code"] == "mcp_off"
+        assert (await execute_tool(tool, {}, context)).details["code"] == "mcp_off"
 
 
 @pytest.mark.asyncio
@@ -243,8 +243,8 @@ def is_alive(pid: int) -> bool:
 def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
     one = {"name": "a", "inputSchema": {"type": "object", "title": "x"}}
     other = {"inputSchema": {"title": "x", "type": "object"}, "name": "a"}
-    assert digest_of(one) == digest_of(other)
-    (same,), (again,) = listed("s", [one]), listed("s", [other])
+    assert compute_digest(one) == compute_digest(other)
+    (same,), (again,) = read_definitions("s", [one]), read_definitions("s", [other])
     assert same.digest == again.digest
     assert list(json.loads(again.text)["inputSchema"]) == ["title", "type"]
 
@@ -264,14 +264,14 @@ def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
     ],
 )  # fmt: skip
 def test_a_schema_with_a_flaw_has_words_for_it(schema: Any) -> None:
-    assert flaw_of(schema).endswith(".")
+    assert find_flaw(schema).endswith(".")
 
 
 def test_a_deep_schema_has_a_flaw() -> None:
     schema: dict[str, Any] = {"type": "object"}
     for _ in range(3_000):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert "deeper" in flaw_of(schema)
+    assert "deeper" in find_flaw(schema)
 
 
 def test_each_part_of_a_schema_is_looked_at_once_whatever_refers_to_it() -> None:
@@ -291,12 +291,12 @@ def test_each_part_of_a_schema_is_looked_at_once_whatever_refers_to_it() -> None
         before = sys.getprofile()
         sys.setprofile(count)
         try:
-            assert flaw_of(schema) == ""
+            assert find_flaw(schema) == ""
         finally:
             sys.setprofile(before)
         return calls
 
-    flaw_of(bomb(1))
+    find_flaw(bomb(1))
     assert steps(bomb(80)) < 3 * steps(bomb(40))
 
 
@@ -304,8 +304,8 @@ def test_a_reference_in_a_circle_is_found_through_names_and_pointers() -> None:
     circle = {"x": {"$anchor": "a", "anyOf": [{"$ref": "#/$defs/y"}]}, "y": {"not": {"$ref": "#a"}}}
     tree = {"x": {"$anchor": "a", "items": {"$ref": "#a"}}}
     refer = {"type": "object", "allOf": [{"$ref": "#a"}]}
-    assert "itself" in flaw_of(refer | {"$defs": circle})
-    assert flaw_of(refer | {"$defs": tree}) == ""
+    assert "itself" in find_flaw(refer | {"$defs": circle})
+    assert find_flaw(refer | {"$defs": tree}) == ""
 
 
 @pytest.mark.asyncio
@@ -318,8 +318,8 @@ async def test_a_list_of_tools_is_bounded_as_a_whole(fake: Fake) -> None:
 
 def test_patterns_of_others_are_not_run_here() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a+)+$"}}}
-    assert flaw_of(schema) == ""
-    assert checked({"a": "a" * 50_000 + "!"}, schema)
+    assert find_flaw(schema) == ""
+    assert check_arguments({"a": "a" * 50_000 + "!"}, schema)
 
 
 def test_of_a_failed_call_only_words_go_on() -> None:
@@ -327,7 +327,7 @@ def test_of_a_failed_call_only_words_go_on() -> None:
 
     image = ImageContent(type="image", data="aGVsbG8=", mime_type="image/png")
     found = CallToolResult(content=[image] * 101, is_error=True)
-    result = tool_result("demo", found, lambda _data: "image/png")
+    result = convert_result("demo", found, lambda _data: "image/png")
     assert result.is_error
     assert isinstance(result.content, str)
     assert "[left out: 1 more parts]" in result.content

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.framework.errors import PathRefusedError
-from tools.workspace.paths import split
+from tools.workspace.paths import split_path
 
 REFUSED = [
     *(
@@ -71,21 +71,21 @@ STAYS = [
 @pytest.mark.parametrize("path", REFUSED)
 def test_a_path_that_could_mean_something_else_is_refused(path: str) -> None:
     with pytest.raises(PathRefusedError):
-        split(path)
+        split_path(path)
 
 
 def test_a_way_up_is_refused_in_so_many_words() -> None:
     with pytest.raises(PathRefusedError, match="stay inside the workspace"):
-        split("a/../../x")
+        split_path("a/../../x")
 
 
 @pytest.mark.parametrize(("path", "names"), STAYS)
 def test_a_plain_path_is_its_names(path: str, names: tuple[str, ...]) -> None:
-    assert split(path) == names
+    assert split_path(path) == names
 
 
 def test_both_spellings_of_a_word_are_one_file() -> None:
-    assert split("cafe\u0301.md") == split("caf\u00e9.md")
+    assert split_path("cafe\u0301.md") == split_path("caf\u00e9.md")
 
 
 PIECES = st.lists(
@@ -99,11 +99,11 @@ PIECES = st.lists(
 @given(PIECES.map("".join))
 def test_no_path_has_a_name_that_leads_elsewhere(path: str) -> None:
     try:
-        names = split(path)
+        names = split_path(path)
     except PathRefusedError:
         return
     for name in names:
         assert name not in ("", ".", "..")
         assert not {"/", "\\", "\0", "\n"} & set(name)
         assert 0 < len(name.encode()) <= 255
-    assert split("/".join(names)) == names
+    assert split_path("/".join(names)) == names

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.html.readable import readable
-from tools.http.charset import decode
+from tools.html.to_markdown import html_to_markdown
+from tools.http.charset import decode_bytes
 
 JOB = """<!doctype html><html><head><title>Senior .NET
  developer &amp; lead</title><style>p{}</style><script>track()</script></head>
@@ -47,7 +47,7 @@ End"""
 
 
 def read(markup: str) -> str:
-    return readable(markup, "https://example.com/a/b")
+    return html_to_markdown(markup, "https://example.com/a/b")
 
 
 def test_a_page_keeps_its_headings_lists_links_and_tables() -> None:
@@ -171,4 +171,4 @@ def test_tags_are_bounded() -> None:
 def test_the_charset_is_one_that_pages_are_written_in(
     body: bytes, content_type: str, text: str
 ) -> None:
-    assert decode(body, content_type) == text
+    assert decode_bytes(body, content_type) == text

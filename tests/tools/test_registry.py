@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Effect, Tool, ToolContext, ToolResult, tool
 from tools.framework.toolset import Toolset
@@ -105,7 +105,7 @@ async def test_an_exception_is_named_by_class_and_logged_whole(
         raise OSError(13, "denied", "/srv/secret/key.pem")
 
     with caplog.at_level(logging.ERROR, "tools"):
-        result = await execute(build(body), {}, context)
+        result = await execute_tool(build(body), {}, context)
     assert result.content == "The tool sample failed (PermissionError)."
     assert result.details == {"code": "failed"}
     assert "/srv/secret/key.pem" in caplog.text
@@ -121,7 +121,7 @@ async def test_a_late_tool_is_stopped_and_its_outcome_said(
         await asyncio.Event().wait()
         return ""
 
-    result = await execute(build(body, effect, timeout=0.05), {}, context)
+    result = await execute_tool(build(body, effect, timeout=0.05), {}, context)
     assert (result.is_error, result.details["code"]) == (True, "timeout")
     assert said in result.content
 
@@ -130,7 +130,7 @@ async def test_a_timeout_of_the_tools_own_is_its_failure(context: ToolContext) -
     async def body(_context: ToolContext, _text: str) -> str:
         raise TimeoutError
 
-    assert (await execute(build(body), {}, context)).details["code"] == "failed"
+    assert (await execute_tool(build(body), {}, context)).details["code"] == "failed"
 
 
 async def test_cancellation_passes_through(context: ToolContext) -> None:
@@ -140,7 +140,7 @@ async def test_cancellation_passes_through(context: ToolContext) -> None:
         return ""
 
     begun = asyncio.Event()
-    task = asyncio.create_task(execute(build(body), {}, context))
+    task = asyncio.create_task(execute_tool(build(body), {}, context))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -155,9 +155,9 @@ async def test_a_cancelled_turn_starts_no_tool(context: ToolContext) -> None:
 
 
 async def test_text_is_cleaned_and_details_are_kept_apart(context: ToolContext) -> None:
-    result = await execute(answering("a\ud800b\0c", details={"file": "x"}), {}, context)
+    result = await execute_tool(answering("a\ud800b\0c", details={"file": "x"}), {}, context)
     assert result == ToolResult("a\ufffdb\ufffdc", details={"file": "x"})
-    plain = await execute(answering("plain"), {"text": "\udfff"}, context)
+    plain = await execute_tool(answering("plain"), {"text": "\udfff"}, context)
     assert plain == ToolResult("plain")
 
 
@@ -165,11 +165,13 @@ async def test_arguments_reach_the_tool_cleaned(context: ToolContext) -> None:
     async def body(_context: ToolContext, text: str) -> str:
         return repr(text)
 
-    assert (await execute(build(body), {"text": "a\ud800\0"}, context)).content == "'a\ufffd\ufffd'"
+    assert (
+        await execute_tool(build(body), {"text": "a\ud800\0"}, context)
+    ).content == "'a\ufffd\ufffd'"
 
 
 async def test_long_output_is_cut_between_characters_and_says_so(context: ToolContext) -> None:
-    result = await execute(answering("x" + "é" * 2_000), {}, context)
+    result = await execute_tool(answering("x" + "é" * 2_000), {}, context)
     kept, _, notice = str(result.content).rpartition("\n")
     assert kept == "x" + "é" * 499
     digest = hashlib.sha256(("x" + "é" * 2_000).encode()).hexdigest()
@@ -182,7 +184,7 @@ async def test_blocks_are_bounded_together(context: ToolContext) -> None:
     image = {"type": "image", "source": {"type": "base64", "data": "x" * 300}}
     large = {"type": "image", "source": {"type": "base64", "data": "x" * 3_000}}
     words = {"type": "text", "text": "\udc00" + "y" * 600}
-    result = await execute(answering([image, words, large, words]), {}, context)
+    result = await execute_tool(answering([image, words, large, words]), {}, context)
     first, second, third, fourth = result.content
     assert first == image
     assert second["text"] == "\ufffd" + "y" * 600

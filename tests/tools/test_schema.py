@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from tools.framework.schema import SignatureError, input_schema
+from tools.framework.schema import SignatureError, build_input_schema
 from tools.framework.tool import ToolContext, tool
 
 
@@ -27,7 +27,7 @@ async def everything(
 
 
 def test_a_signature_is_a_closed_schema_in_its_own_order() -> None:
-    assert input_schema(everything) == {
+    assert build_input_schema(everything) == {
         "type": "object",
         "properties": {
             "text": {"type": "string", "description": "some words"},
@@ -50,7 +50,7 @@ def test_a_signature_is_a_closed_schema_in_its_own_order() -> None:
 
 
 def test_a_schema_has_the_same_bytes_each_time() -> None:
-    assert json.dumps(input_schema(everything)) == json.dumps(input_schema(everything))
+    assert json.dumps(build_input_schema(everything)) == json.dumps(build_input_schema(everything))
 
 
 async def takes_bytes(context: object, data: bytes) -> str:
@@ -72,7 +72,7 @@ async def takes_int_keys(context: object, table: dict[int, str]) -> str:
 @pytest.mark.parametrize("function", [takes_bytes, takes_numbers, takes_any, takes_int_keys])
 def test_a_type_without_a_schema_is_refused_at_once(function: Any) -> None:
     with pytest.raises(SignatureError):
-        input_schema(function)
+        build_input_schema(function)
 
 
 def test_the_first_paragraph_is_the_description() -> None:

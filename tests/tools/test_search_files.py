@@ -7,7 +7,7 @@ import pytest
 from tests.tools import samples
 from tests.tools.memory import MemoryWorkspace
 from tools import search_files as module
-from tools.framework.execute import execute
+from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def found(context: ToolContext, **arguments: object) -> list[str]:
-    result = await execute(TOOLS["search_files"], arguments, context)
+    result = await execute_tool(TOOLS["search_files"], arguments, context)
     assert not result.is_error, result
     return str(result.content).split("\n")
 
@@ -50,7 +50,7 @@ async def test_names_are_matched_by_globs(context: ToolContext, workspace: Memor
         "b/c.MD (1 bytes)",
         "b/d.txt (1 bytes)",
     ]
-    result = await execute(TOOLS["search_files"], {"text": " "}, context)
+    result = await execute_tool(TOOLS["search_files"], {"text": " "}, context)
     assert result.details["code"] == "bad_input"
 
 

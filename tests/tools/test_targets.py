@@ -10,9 +10,9 @@ import pytest
 from tests.tools.spellings import INSIDE, LOOPBACK_IN_EVERY_SPELLING
 from tools.framework.errors import AddressRefusedError
 from tools.framework.outside_access import WebAccess
-from tools.http.fetch import fetch
-from tools.http.resolve import system_resolve
-from tools.http.targets import Target, aim, read_url
+from tools.http.fetch import fetch_page
+from tools.http.resolve import resolve_by_system
+from tools.http.targets import Target, parse_url, resolve_target
 
 pytestmark = pytest.mark.asyncio
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio
 async def test_no_spelling_of_an_inner_address_is_connected_to(host: str, canary: Any) -> None:
     access = WebAccess(ports=frozenset({canary.port}), deadline=3)
     with pytest.raises(AddressRefusedError):
-        await fetch(f"http://{host}:{canary.port}/", access)
+        await fetch_page(f"http://{host}:{canary.port}/", access)
     assert canary.connections == 0
 
 
@@ -52,12 +52,12 @@ async def test_no_spelling_of_an_inner_address_is_connected_to(host: str, canary
 )
 async def test_a_url_that_is_not_a_plain_web_address_is_refused(url: str) -> None:
     with pytest.raises(AddressRefusedError):
-        await fetch(url, WebAccess(resolve=resolving("8.8.8.8"), deadline=2))
+        await fetch_page(url, WebAccess(resolve=resolving("8.8.8.8"), deadline=2))
 
 
 async def test_what_is_refused_is_said_without_the_password() -> None:
     with pytest.raises(AddressRefusedError) as refused:
-        await fetch("http://user:hunter2@example.com/", WebAccess())
+        await fetch_page("http://user:hunter2@example.com/", WebAccess())
     assert "hunter2" not in str(refused.value)
 
 
@@ -69,7 +69,7 @@ def resolving(*addresses: str) -> Any:
 
 
 async def aimed(url: str, *addresses: str, **changes: Any) -> Target:
-    return await aim(read_url(url), WebAccess(resolve=resolving(*addresses), **changes))
+    return await resolve_target(parse_url(url), WebAccess(resolve=resolving(*addresses), **changes))
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ async def test_a_public_address_of_this_machine_is_refused(monkeypatch: pytest.M
 async def test_the_default_access_opens_nothing_private() -> None:
     access = WebAccess()
     assert access.allowed_private == frozenset()
-    assert replace(access).resolve is system_resolve
+    assert replace(access).resolve is resolve_by_system
 
 
 async def test_the_system_resolver_answers_once_per_address() -> None:
-    assert await system_resolve("127.0.0.1", 80) == ["127.0.0.1"]
-    assert await system_resolve("no-such-host.invalid", 80) == []
-    assert await system_resolve("bücher", 80) == []
+    assert await resolve_by_system("127.0.0.1", 80) == ["127.0.0.1"]
+    assert await resolve_by_system("no-such-host.invalid", 80) == []
+    assert await resolve_by_system("bücher", 80) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tools
-from tools.framework.registry import TOOLS, discover
+from tools.framework.registry import TOOLS, discover_tools
 from tools.framework.schema import SignatureError
 from tools.framework.tool import ToolContext
 from tools.framework.toolset import NO_TOOLS, Toolset
@@ -90,10 +90,10 @@ def test_a_file_of_the_folder_is_a_tool_and_a_folder_in_it_is_none(
         tmp_path.joinpath(f"{name}.py").write_text(SCRATCH.format(name=name), encoding="utf-8")
     tmp_path.joinpath("inner").mkdir()
     tmp_path.joinpath("inner", "__init__.py").write_text("raise ValueError", encoding="utf-8")
-    found = discover(tools.__path__)
+    found = discover_tools(tools.__path__)
     assert list(found) == sorted([*TOOLS, "aa_first", "zz_second"])
     # What is read again is the same tool.
-    assert discover(tools.__path__) == found
+    assert discover_tools(tools.__path__) == found
 
 
 def test_two_tools_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +102,9 @@ def test_two_tools_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.M
         SCRATCH.format(name="current_time"), encoding="utf-8"
     )
     with pytest.raises(SignatureError, match="another tool named current_time"):
-        discover(tools.__path__)
+        discover_tools(tools.__path__)
 
 
 def test_a_tool_may_be_named_in_several_files() -> None:
     assert replace(TOOLS["recall"]) == TOOLS["recall"]
-    assert discover(tools.__path__)["recall"] is TOOLS["recall"]
+    assert discover_tools(tools.__path__)["recall"] is TOOLS["recall"]

@@ -321,7 +321,7 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
 #: Where else a connection is opened: the API client's own door, mail (which is not HTTP and aims by
 #: the same check), the load tests of this site.
 DOORS = {
-    "tools/http/transport.py", "tools/mail/line.py", "agentweb/bench/emulator_throughput.py",
+    "tools/http/transport.py", "tools/mail/connection.py", "agentweb/bench/emulator_throughput.py",
     "agentweb/bench/http_posts.py", "agentweb/bench/site_under_test.py",
     "agentweb/bench/websocket_client.py",
 }  # fmt: skip
@@ -346,4 +346,4 @@ async def test_nothing_else_in_the_app_opens_a_connection() -> None:
     }
     guarded = {name for name in opening if "GuardedTransport" in names[name].read_text()}
     assert opening - guarded == DOORS - {"tools/http/transport.py"}
-    assert "aim(" in names["tools/mail/line.py"].read_text()
+    assert "aim(" in names["tools/mail/connection.py"].read_text()

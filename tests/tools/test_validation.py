@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.framework.errors import InputError
-from tools.framework.schema import input_schema
-from tools.framework.validation import validated
+from tools.framework.schema import build_input_schema
+from tools.framework.validation import validate_arguments
 
 
 async def sample(
@@ -27,7 +27,7 @@ async def sample(
     return ""
 
 
-SCHEMA = input_schema(sample)
+SCHEMA = build_input_schema(sample)
 
 
 def nested(depth: int) -> Any:
@@ -49,7 +49,7 @@ def nested(depth: int) -> Any:
 )
 def test_what_fits_is_returned_as_it_is(arguments: dict[str, Any]) -> None:
     given_ = {"text": "t", **arguments}
-    assert validated(given_, SCHEMA) is given_
+    assert validate_arguments(given_, SCHEMA) is given_
 
 
 @pytest.mark.parametrize(
@@ -83,28 +83,28 @@ def test_what_does_not_fit_is_named_with_what_was_expected(
     arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError) as refused:
-        validated({"text": "t", **arguments}, SCHEMA)
+        validate_arguments({"text": "t", **arguments}, SCHEMA)
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 1, True])
 def test_an_input_that_is_no_object_is_refused(value: object) -> None:
     with pytest.raises(InputError, match="must be an object"):
-        validated(value, SCHEMA)
+        validate_arguments(value, SCHEMA)
 
 
 def test_a_missing_argument_is_named() -> None:
     with pytest.raises(InputError, match=r"^missing argument 'text': expected a string\.$"):
-        validated({}, SCHEMA)
+        validate_arguments({}, SCHEMA)
 
 
 def test_all_problems_are_told_at_once_and_bounded() -> None:
     with pytest.raises(InputError) as refused:
-        validated({f"x{n}": 1 for n in range(20)}, SCHEMA)
+        validate_arguments({f"x{n}": 1 for n in range(20)}, SCHEMA)
     assert str(refused.value).count(";") == 8
     assert "and 13 more." in str(refused.value)
     with pytest.raises(InputError) as refused:
-        validated({"count": "x" * 10_000}, SCHEMA)
+        validate_arguments({"count": "x" * 10_000}, SCHEMA)
     assert len(str(refused.value)) < 300
 
 
@@ -113,7 +113,7 @@ def test_a_tool_without_arguments_says_so() -> None:
         return ""
 
     with pytest.raises(InputError, match="takes no arguments"):
-        validated({"x": 1}, input_schema(nothing))
+        validate_arguments({"x": 1}, build_input_schema(nothing))
 
 
 JSON = st.recursive(
@@ -126,7 +126,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["text", "count", "free", "words", "maybe", "x"]), JSON))
 def test_any_input_is_accepted_or_refused_in_words(arguments: dict[str, Any]) -> None:
     try:
-        checked = validated(arguments, SCHEMA)
+        checked = validate_arguments(arguments, SCHEMA)
     except InputError as error:
         said = str(error)
     else:

@@ -13,7 +13,7 @@ import pytest
 from tests.tools.certificates import issue
 from tools.framework.errors import AddressRefusedError, FetchError, RedirectRefusedError
 from tools.framework.outside_access import WebAccess
-from tools.http.fetch import fetch, send
+from tools.http.fetch import fetch_page, send_request
 
 pytestmark = pytest.mark.asyncio
 
@@ -29,7 +29,7 @@ def resolving(*addresses: str) -> Any:
 
 async def test_an_opened_site_is_fetched_without_a_trace_of_us(serve: Any, reply: Reply) -> None:
     site = await serve(reply("hello", Content_Type="text/plain", Set_Cookie="a=b"))
-    answer = await fetch(f"{site.url}/a%20b?c=d#secret", site.access)
+    answer = await fetch_page(f"{site.url}/a%20b?c=d#secret", site.access)
     assert (answer.status, answer.body, answer.content_type) == (200, b"hello", "text/plain")
     assert answer.url == f"{site.url}/a%20b?c=d"
     head = site.heads[0].lower()
@@ -47,7 +47,7 @@ async def test_the_environment_names_no_proxy(
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
     site = await serve(reply("direct"))
-    assert (await fetch(site.url, site.access)).body == b"direct"
+    assert (await fetch_page(site.url, site.access)).body == b"direct"
     assert canary.connections == 0
 
 
@@ -63,7 +63,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(
 
     pair = f"jobs.example:{site.port}"
     access = WebAccess(allowed_private=frozenset({pair}), resolve=rebinding)
-    assert (await fetch(f"http://{pair}/", access)).body == b"pinned"
+    assert (await fetch_page(f"http://{pair}/", access)).body == b"pinned"
     assert asked == ["jobs.example"]
     assert f"Host: {pair}\r\n" in site.heads[0]
 
@@ -74,7 +74,7 @@ async def test_the_next_address_is_tried_when_one_does_not_connect(
     site = await serve(reply("second"))
     pair = f"jobs.example:{site.port}"
     access = WebAccess(frozenset({pair}), resolve=resolving("127.0.0.2", "127.0.0.1"))
-    assert (await fetch(f"http://{pair}/", access)).body == b"second"
+    assert (await fetch_page(f"http://{pair}/", access)).body == b"second"
 
 
 async def test_a_server_that_cannot_be_reached_is_said_so(serve: Any, reply: Reply) -> None:
@@ -82,7 +82,7 @@ async def test_a_server_that_cannot_be_reached_is_said_so(serve: Any, reply: Rep
     pair = f"jobs.example:{site.port}"
     access = WebAccess(frozenset({pair}), resolve=resolving("127.0.0.2"))
     with pytest.raises(FetchError, match="could not be reached"):
-        await fetch(f"http://{pair}/", access)
+        await fetch_page(f"http://{pair}/", access)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -92,7 +92,7 @@ async def test_a_redirect_inward_is_refused_at_the_hop(
     site = await serve(reply(status=f"{status} Go", Location=f"http://127.0.0.1:{canary.port}/"))
     access = replace(site.access, ports=frozenset({canary.port}))
     with pytest.raises(AddressRefusedError):
-        await fetch(site.url, access)
+        await fetch_page(site.url, access)
     assert (site.connections, canary.connections) == (1, 0)
 
 
@@ -115,7 +115,7 @@ async def test_a_redirect_to_nowhere_good_is_refused(
     site = await serve(reply(status="302 Go", Location=location.format(port=canary.port)))
     access = replace(site.access, ports=frozenset({canary.port}))
     with pytest.raises(AddressRefusedError):
-        await fetch(site.url, access)
+        await fetch_page(site.url, access)
     assert canary.connections == 0
 
 
@@ -128,7 +128,7 @@ async def test_redirects_are_followed_to_the_end_and_told(serve: Any, reply: Rep
         )
 
     site = await serve(respond)
-    answer = await fetch(f"{site.url}/jobs/", site.access)
+    answer = await fetch_page(f"{site.url}/jobs/", site.access)
     assert answer.body == b"there"
     assert answer.url == f"{site.url}/jobs/5"
     assert answer.hops[0] == f"{site.url}/jobs/"
@@ -140,19 +140,19 @@ async def test_redirects_are_followed_to_the_end_and_told(serve: Any, reply: Rep
 async def test_loops_and_long_chains_end(location: str, serve: Any, reply: Reply) -> None:
     site = await serve(reply(status="307 Go", Location=location))
     with pytest.raises(FetchError, match="more than 5 redirects"):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)
     assert site.connections == 6
 
 
 async def test_a_redirect_without_a_location_is_an_answer(serve: Any, reply: Reply) -> None:
     site = await serve(reply("nowhere", status="302 Found"))
-    assert (await fetch(site.url, site.access)).status == 302
+    assert (await fetch_page(site.url, site.access)).status == 302
 
 
 async def test_a_meta_refresh_is_not_followed(serve: Any, reply: Reply, canary: Any) -> None:
     page = f'<meta http-equiv=refresh content="0;url=http://127.0.0.1:{canary.port}/">'
     site = await serve(reply(page, Content_Type="text/html"))
-    assert (await fetch(site.url, site.access)).status == 200
+    assert (await fetch_page(site.url, site.access)).status == 200
     assert canary.connections == 0
 
 
@@ -165,7 +165,7 @@ async def test_tls_asks_for_the_name_at_the_pinned_address(
     site = await serve(reply("sealed"), tls=server)
     pair = f"jobs.example:{site.port}"
     access = WebAccess(frozenset({pair}), resolve=resolving("127.0.0.1"), tls=client)
-    assert (await fetch(f"https://{pair}/", access)).body == b"sealed"
+    assert (await fetch_page(f"https://{pair}/", access)).body == b"sealed"
     assert names == ["jobs.example"]
 
 
@@ -180,7 +180,7 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_is_refused(
         frozenset({pair}), resolve=resolving("127.0.0.1"), tls=client if is_trusted else None
     )
     with pytest.raises(FetchError, match="certificate is not valid"):
-        await fetch(f"https://{pair}/", access)
+        await fetch_page(f"https://{pair}/", access)
     assert site.heads == []
 
 
@@ -189,7 +189,7 @@ async def test_cancellation_passes_through(serve: Any) -> None:
         await asyncio.Event().wait()
 
     site = await serve(silent)
-    task = asyncio.create_task(fetch(site.url, site.access))
+    task = asyncio.create_task(fetch_page(site.url, site.access))
     while not site.heads:
         await asyncio.sleep(0.01)
     task.cancel()
@@ -203,9 +203,9 @@ async def test_after_private_reading_a_redirect_to_another_host_is_refused_by_na
     there = await serve(reply("there"))
     here = await serve(reply(status="302 Go", Location=f"{there.url}/x"))
     access = WebAccess(here.access.allowed_private | there.access.allowed_private)
-    assert (await fetch(here.url, access)).body == b"there"
+    assert (await fetch_page(here.url, access)).body == b"there"
     with pytest.raises(RedirectRefusedError) as refused:
-        await fetch(here.url, replace(access, is_held_to_host=True))
+        await fetch_page(here.url, replace(access, is_held_to_host=True))
     assert f"{there.url}/x" in str(refused.value)
     assert there.connections == 1
 
@@ -217,7 +217,7 @@ async def test_after_private_reading_a_redirect_on_the_host_is_followed(
         writer.write(reply("there") if path == "/b" else reply(status="302 Go", Location="/b"))
 
     site = await serve(respond)
-    answer = await fetch(f"{site.url}/a", replace(site.access, is_held_to_host=True))
+    answer = await fetch_page(f"{site.url}/a", replace(site.access, is_held_to_host=True))
     assert answer.body == b"there"
 
 
@@ -230,7 +230,7 @@ async def test_a_redirect_never_takes_the_encryption_away(
     pairs = frozenset({f"jobs.example:{port}" for port in (site.port, canary.port)})
     access = WebAccess(pairs, resolve=resolving("127.0.0.1"), tls=client)
     with pytest.raises(RedirectRefusedError, match="no longer encrypted"):
-        await fetch(f"https://jobs.example:{site.port}/", access)
+        await fetch_page(f"https://jobs.example:{site.port}/", access)
     assert canary.connections == 0
 
 
@@ -239,7 +239,7 @@ async def test_a_request_with_a_body_is_sent_once_and_a_redirect_is_its_answer(
 ) -> None:
     there = f"http://127.0.0.1:{canary.port}/"
     site = await serve(reply(status="307 Go", Location=there, X_Said="yes"))
-    answer = await send(
+    answer = await send_request(
         "POST", site.url, site.access, headers={"Authorization": "Bearer t"}, content=b"grant=1"
     )
     assert (answer.status, answer.headers["location"], answer.headers["x-said"]) == (
@@ -254,5 +254,5 @@ async def test_a_request_with_a_body_is_sent_once_and_a_redirect_is_its_answer(
 async def test_a_request_with_a_body_has_the_same_walls(canary: Any) -> None:
     access = WebAccess(ports=frozenset({canary.port}))
     with pytest.raises(AddressRefusedError):
-        await send("POST", f"http://127.1:{canary.port}/", access, content=b"secret")
+        await send_request("POST", f"http://127.1:{canary.port}/", access, content=b"secret")
     assert canary.connections == 0

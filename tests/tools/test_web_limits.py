@@ -15,7 +15,7 @@ import pytest
 
 from tools.framework.errors import BodyRefusedError, FetchError
 from tools.framework.outside_access import WebAccess
-from tools.http.fetch import fetch
+from tools.http.fetch import fetch_page
 
 pytestmark = pytest.mark.asyncio
 
@@ -25,13 +25,13 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 async def test_gzip_is_opened(serve: Any, reply: Reply) -> None:
     site = await serve(reply(gzip.compress(b"page" * 100), Content_Encoding="gzip"))
-    assert (await fetch(site.url, site.access)).body == b"page" * 100
+    assert (await fetch_page(site.url, site.access)).body == b"page" * 100
 
 
 @pytest.mark.parametrize("encoding", ["identity", "", "identity, identity"])
 async def test_no_encoding_in_many_words_is_none(encoding: str, serve: Any, reply: Reply) -> None:
     site = await serve(reply("plain", Content_Encoding=encoding))
-    assert (await fetch(site.url, site.access)).body == b"plain"
+    assert (await fetch_page(site.url, site.access)).body == b"plain"
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ async def test_more_than_one_encoding_or_another_is_refused(
 ) -> None:
     site = await serve(reply(gzip.compress(gzip.compress(b"x")), Content_Encoding=encoding))
     with pytest.raises(BodyRefusedError, match="not supported"):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)
 
 
 async def test_encodings_in_repeated_headers_are_counted_together(serve: Any) -> None:
     site = await serve(HEAD + b"Content-Encoding: gzip\r\n" * 2 + b"Content-Length: 0\r\n\r\n")
     with pytest.raises(BodyRefusedError):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)
 
 
 async def test_a_gzip_bomb_costs_the_cap_and_no_more(serve: Any, reply: Reply) -> None:
@@ -67,7 +67,7 @@ async def test_a_gzip_bomb_costs_the_cap_and_no_more(serve: Any, reply: Reply) -
     site = await serve(reply(bomb, Content_Encoding="gzip"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(BodyRefusedError, match="5,000,000"):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
 
 
@@ -75,33 +75,33 @@ async def test_a_gzip_bomb_costs_the_cap_and_no_more(serve: Any, reply: Reply) -
 async def test_broken_gzip_is_said_so(body: bytes, serve: Any, reply: Reply) -> None:
     site = await serve(reply(body, Content_Encoding="gzip"))
     with pytest.raises(BodyRefusedError, match="gzip"):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)
 
 
 async def test_an_empty_body_may_call_itself_gzip(serve: Any, reply: Reply) -> None:
     site = await serve(reply(b"", Content_Encoding="gzip"))
-    assert (await fetch(site.url, site.access)).body == b""
+    assert (await fetch_page(site.url, site.access)).body == b""
 
 
 async def test_a_body_of_exactly_the_cap_is_whole(serve: Any, reply: Reply) -> None:
     site = await serve(reply(b"x" * 1_000))
     access = replace(site.access, max_bytes=1_000)
-    assert len((await fetch(site.url, access)).body) == 1_000
+    assert len((await fetch_page(site.url, access)).body) == 1_000
     with pytest.raises(BodyRefusedError):
-        await fetch(site.url, replace(access, max_bytes=999))
+        await fetch_page(site.url, replace(access, max_bytes=999))
 
 
 async def test_zipped_bodies_are_counted_as_decoded(serve: Any, reply: Reply) -> None:
     site = await serve(reply(gzip.compress(b"x" * 1_000), Content_Encoding="gzip"))
-    assert len((await fetch(site.url, replace(site.access, max_bytes=1_000))).body) == 1_000
+    assert len((await fetch_page(site.url, replace(site.access, max_bytes=1_000))).body) == 1_000
     with pytest.raises(BodyRefusedError):
-        await fetch(site.url, replace(site.access, max_bytes=999))
+        await fetch_page(site.url, replace(site.access, max_bytes=999))
 
 
 async def test_a_gigabyte_announced_is_refused_unread(serve: Any) -> None:
     site = await serve(HEAD + b"Content-Length: 1000000000\r\n\r\n")
     with pytest.raises(BodyRefusedError):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)
 
 
 async def endless(head: bytes, piece: bytes, pause: float, serve: Any) -> Any:
@@ -125,7 +125,7 @@ async def endless(head: bytes, piece: bytes, pause: float, serve: Any) -> Any:
 async def test_an_endless_body_stops_at_the_cap(head: bytes, piece: bytes, serve: Any) -> None:
     site = await endless(head, piece, 0, serve)
     with pytest.raises(BodyRefusedError):
-        await fetch(site.url, replace(site.access, max_bytes=500_000))
+        await fetch_page(site.url, replace(site.access, max_bytes=500_000))
 
 
 async def test_endless_empty_gzip_blocks_stop_at_the_cap(serve: Any) -> None:
@@ -134,7 +134,7 @@ async def test_endless_empty_gzip_blocks_stop_at_the_cap(serve: Any) -> None:
         b"Content-Encoding: gzip\r\n\r\n" + opened, b"\x00\x00\x00\xff\xff" * 8_000, 0, serve
     )
     with pytest.raises(BodyRefusedError):
-        await fetch(site.url, replace(site.access, max_bytes=500_000))
+        await fetch_page(site.url, replace(site.access, max_bytes=500_000))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ async def test_a_dripping_server_is_left_at_the_deadline(
 ) -> None:
     site = await endless(head, piece, 0.01, serve)
     with pytest.raises(FetchError, match=r"within 0\.15 seconds"):
-        await fetch(site.url, replace(site.access, deadline=0.15))
+        await fetch_page(site.url, replace(site.access, deadline=0.15))
 
 
 async def test_a_chain_of_slow_hops_has_one_deadline(serve: Any, reply: Reply) -> None:
@@ -162,7 +162,7 @@ async def test_a_chain_of_slow_hops_has_one_deadline(serve: Any, reply: Reply) -
 
     site = await serve(respond)
     with pytest.raises(FetchError, match="within"):
-        await fetch(site.url, replace(site.access, deadline=0.3))
+        await fetch_page(site.url, replace(site.access, deadline=0.3))
     assert site.connections < 4
 
 
@@ -172,7 +172,7 @@ async def test_a_resolver_that_hangs_is_left_at_the_deadline() -> None:
         return []
 
     with pytest.raises(FetchError, match="within"):
-        await fetch("http://example.com/", WebAccess(resolve=hang, deadline=0.1))
+        await fetch_page("http://example.com/", WebAccess(resolve=hang, deadline=0.1))
 
 
 async def test_a_resolver_that_gives_up_itself_is_not_taken_for_the_deadline() -> None:
@@ -180,7 +180,7 @@ async def test_a_resolver_that_gives_up_itself_is_not_taken_for_the_deadline() -
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        await fetch("http://example.com/", WebAccess(resolve=give_up))
+        await fetch_page("http://example.com/", WebAccess(resolve=give_up))
 
 
 async def test_a_connection_that_is_never_taken_times_out() -> None:
@@ -192,7 +192,7 @@ async def test_a_connection_that_is_never_taken_times_out() -> None:
             each.connect_ex(("127.0.0.1", port))
         access = WebAccess(frozenset({f"127.0.0.1:{port}"}), connect_timeout=0.1)
         with pytest.raises(FetchError, match="too long"):
-            await fetch(f"http://127.0.0.1:{port}/", access)
+            await fetch_page(f"http://127.0.0.1:{port}/", access)
         for each in waiting:
             each.close()
 
@@ -216,4 +216,4 @@ async def test_an_answer_that_is_not_proper_http_is_a_clear_error(
 ) -> None:
     site = await serve(answer)
     with pytest.raises(FetchError, match=r"headers|HTTP"):
-        await fetch(site.url, site.access)
+        await fetch_page(site.url, site.access)

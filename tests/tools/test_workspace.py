@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.framework.errors import FileRefusedError, PathRefusedError, QuotaError, ToolError
-from tools.workspace.workspace import Quota, demand_place, file_path, moved_paths
+from tools.workspace.workspace import Quota, check_placement, normalize_path, plan_move
 
 QUOTA = Quota(max_bytes=100, max_files=3, max_file_bytes=60)
 
@@ -15,36 +15,36 @@ QUOTA = Quota(max_bytes=100, max_files=3, max_file_bytes=60)
 @pytest.mark.parametrize("path", ["", ".", "a/", "a/.", "/a", "../a", "a/../../x", "a\0", "CON"])
 def test_a_file_needs_a_file_path(path: str) -> None:
     with pytest.raises(PathRefusedError):
-        file_path(path)
+        normalize_path(path)
 
 
 def test_two_spellings_are_one_path() -> None:
-    assert file_path("./a//cafe\u0301") == file_path("a/caf\u00e9") == "a/caf\u00e9"
+    assert normalize_path("./a//cafe\u0301") == normalize_path("a/caf\u00e9") == "a/caf\u00e9"
 
 
 def test_a_file_is_no_folder_and_a_folder_no_file() -> None:
     held = {"a/b": 1, "c": 1}
     for path in ("a", "c/d", "a/b/c/d"):
         with pytest.raises(FileRefusedError):
-            demand_place(held, path, 1, QUOTA)
-    demand_place(held, "a/c", 1, QUOTA)
-    demand_place(held, "a/b", 1, QUOTA)
+            check_placement(held, path, 1, QUOTA)
+    check_placement(held, "a/c", 1, QUOTA)
+    check_placement(held, "a/b", 1, QUOTA)
 
 
 def test_the_quota_counts_bytes_and_gives_back_what_is_replaced() -> None:
     held = {"a": 60, "b": 30}
-    demand_place(held, "c", 10, QUOTA)
-    demand_place(held, "b", 40, QUOTA)
+    check_placement(held, "c", 10, QUOTA)
+    check_placement(held, "b", 40, QUOTA)
     for path, size in (("c", 11), ("b", 41), ("a", 61)):
         with pytest.raises(QuotaError):
-            demand_place(held, path, size, QUOTA)
+            check_placement(held, path, size, QUOTA)
 
 
 def test_the_quota_counts_files_empty_ones_too() -> None:
     held = dict.fromkeys("abc", 0)
-    demand_place(held, "a", 1, QUOTA)
+    check_placement(held, "a", 1, QUOTA)
     with pytest.raises(QuotaError, match="3 files"):
-        demand_place(held, "d", 0, QUOTA)
+        check_placement(held, "d", 0, QUOTA)
 
 
 NAMES = st.lists(st.sampled_from("ab"), min_size=1, max_size=3).map("/".join)
@@ -55,12 +55,12 @@ def test_what_is_moved_stands_as_well_as_before(written: list[str], path: str, t
     held: dict[str, int] = {}
     for each in written:
         try:
-            demand_place(held, each, 1, Quota())
+            check_placement(held, each, 1, Quota())
         except ToolError:
             continue
         held[each] = 1
     try:
-        new = moved_paths(held, path, to)
+        new = plan_move(held, path, to)
     except ToolError:
         return
     after = [new.get(each, each) for each in held]

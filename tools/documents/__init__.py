@@ -12,55 +12,55 @@ from __future__ import annotations
 from typing import assert_never
 
 from tools.documents.child import MOST_CHARACTERS
-from tools.documents.isolation import read_apart
-from tools.documents.kinds import PARTED, kind_of
+from tools.documents.csv_tables import csv_to_markdown
+from tools.documents.isolation import read_in_child
+from tools.documents.kinds import WITH_PARTS, detect_kind
 from tools.documents.parts import Part
-from tools.documents.plain import plain_text
-from tools.documents.separated import table_text
+from tools.documents.text_files import decode_text_file
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError, InputError
-from tools.html.readable import readable
-from tools.http.charset import decode
+from tools.html.to_markdown import html_to_markdown
+from tools.http.charset import decode_bytes
 
-__all__ = ["MOST_CHARACTERS", "Part", "has_parts", "read_source", "text_of"]
+__all__ = ["MOST_CHARACTERS", "Part", "extract_text", "has_parts", "read_source"]
 
 
-def text_of(data: bytes, name: str = "", content_type: str = "", *, part: str = "") -> str:
+def extract_text(data: bytes, name: str = "", content_type: str = "", *, part: str = "") -> str:
     """Return the text of a document as Markdown; blocking, so call it in a thread.
 
     `name` is a file name, path or address, for its ending and for messages. `part` is a page or
     pages of a PDF ("3", "2-5"), or a sheet or range of a workbook ("Prices", "Prices!A1:D20").
     Raises FileRefusedError for what cannot or may not be read, InputError for an unknown part.
     """
-    kind = kind_of(data, name, content_type)
-    if part and kind not in PARTED:
+    kind = detect_kind(data, name, content_type)
+    if part and kind not in WITH_PARTS:
         raise InputError("part is for the pages of a PDF or the sheets of a workbook.")
     match kind:
         case "pdf" | "office":
-            return _joined(read_apart(data, kind, name, part))
+            return _join_parts(read_in_child(data, kind, name, part))
         case "csv":
-            return table_text(data, name)
+            return csv_to_markdown(data, name)
         case "html":
-            return readable(decode(data, content_type), name)
+            return html_to_markdown(decode_bytes(data, content_type), name)
         case "text":
-            return plain_text(data, name)
+            return decode_text_file(data, name)
         case _:
             assert_never(kind)
 
 
 def has_parts(data: bytes, name: str = "", content_type: str = "") -> bool:
     """Say whether this is a PDF or Office file, whose text is not the file's own."""
-    return kind_of(data, name, content_type) in PARTED
+    return detect_kind(data, name, content_type) in WITH_PARTS
 
 
 def read_source(data: bytes, name: str) -> str:
     """Return the exact text of a text file; raises FileRefusedError for a PDF or Office file."""
     if has_parts(data, name):
         raise FileRefusedError(f"{quote(name)} is a document, not a text file: it has no source.")
-    return plain_text(data, name)
+    return decode_text_file(data, name)
 
 
-def _joined(parts: list[Part]) -> str:
+def _join_parts(parts: list[Part]) -> str:
     return "\n\n".join(
         "\n".join(filter(None, (part.title and f"[{part.title}]", part.text))) for part in parts
     )

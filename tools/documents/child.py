@@ -34,12 +34,14 @@ def main() -> None:
     for which, most in LIMITS.items():
         resource.setrlimit(which, (most, most))
     asked = json.loads(sys.stdin.buffer.readline())
-    sys.stdout.write(json.dumps(_answer(sys.stdin.buffer.read(), asked["kind"], asked["part"])))
+    sys.stdout.write(
+        json.dumps(_read_document(sys.stdin.buffer.read(), asked["kind"], asked["part"]))
+    )
 
 
-def _answer(data: bytes, kind: str, part: str) -> dict[str, object]:
+def _read_document(data: bytes, kind: str, part: str) -> dict[str, object]:
     try:
-        return {"parts": bounded(_reader(kind)(data, part))}
+        return {"parts": collect_parts(_choose_reader(kind)(data, part))}
     except RefusedError as error:
         return {"refused": str(error)}
     except UnknownPartError as error:
@@ -50,7 +52,7 @@ def _answer(data: bytes, kind: str, part: str) -> dict[str, object]:
         return {"refused": f"it is damaged ({type(error).__name__})"}
 
 
-def _reader(kind: str) -> Reader:
+def _choose_reader(kind: str) -> Reader:
     if kind == "pdf":
         from tools.documents.pdf import read_pdf
 
@@ -60,7 +62,7 @@ def _reader(kind: str) -> Reader:
     return read_office
 
 
-def bounded(parts: Iterator[Part]) -> list[Part]:
+def collect_parts(parts: Iterator[Part]) -> list[Part]:
     """Take parts while there is room and time; the last one says what was left."""
     taken: list[Part] = []
     room, until = MOST_CHARACTERS, time.monotonic() + SOFT

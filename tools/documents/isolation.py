@@ -31,15 +31,15 @@ START = (
     "import sys; sys.path.insert(0, sys.argv[1]); from tools.documents.child import main; main()"
 )
 
-_places = threading.BoundedSemaphore(2)
+_slots = threading.BoundedSemaphore(2)
 
 
-def read_apart(data: bytes, kind: str, name: str, part: str) -> list[Part]:
+def read_in_child(data: bytes, kind: str, name: str, part: str) -> list[Part]:
     """Read a document in a child; raises FileRefusedError and InputError."""
     asked = json.dumps({"kind": kind, "part": part}).encode() + b"\n"
-    with _place():
-        answer, code = _asked(asked + data)
-    said = _said(answer) if code == 0 else {}
+    with _reserve_slot():
+        answer, code = _run_child(asked + data)
+    said = _parse_answer(answer) if code == 0 else {}
     if "parts" in said:
         return [Part(*each) for each in said["parts"]]
     if said.get("unknown"):
@@ -50,7 +50,7 @@ def read_apart(data: bytes, kind: str, name: str, part: str) -> list[Part]:
     raise FileRefusedError(f"{quote(name)} is not read: {reason}.")
 
 
-def _said(answer: bytes) -> dict[str, Any]:
+def _parse_answer(answer: bytes) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(answer)
     except ValueError:  # cut at the most that is taken
@@ -58,7 +58,7 @@ def _said(answer: bytes) -> dict[str, Any]:
     return said
 
 
-def _asked(given: bytes) -> tuple[bytes, int]:
+def _run_child(given: bytes) -> tuple[bytes, int]:
     child = subprocess.Popen(
         [sys.executable, "-I", "-c", START, ROOT],
         stdin=subprocess.PIPE,
@@ -83,10 +83,10 @@ def _asked(given: bytes) -> tuple[bytes, int]:
 
 
 @contextmanager
-def _place() -> Iterator[None]:
-    if not _places.acquire(timeout=PATIENCE):
+def _reserve_slot() -> Iterator[None]:
+    if not _slots.acquire(timeout=PATIENCE):
         raise WorkspaceBusyError("Other documents are being read; try again in a moment.")
     try:
         yield
     finally:
-        _places.release()
+        _slots.release()

@@ -10,7 +10,7 @@ from tools.framework.errors import FileRefusedError
 
 Kind: TypeAlias = Literal["pdf", "office", "csv", "html", "text"]
 #: Kinds whose text is not the file's own, and comes in pages or sheets.
-PARTED = frozenset({"pdf", "office"})
+WITH_PARTS = frozenset({"pdf", "office"})
 
 #: A PDF may begin with some bytes of a mail or printer.
 SNIFFED = 1_024
@@ -21,7 +21,7 @@ CSV_TYPES = frozenset({"text/csv", "text/tab-separated-values", "application/csv
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
-def kind_of(data: bytes, name: str, content_type: str) -> Kind:
+def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
     """Name the kind of a document; raises FileRefusedError for old and locked Office files."""
     type_ = content_type.partition(";")[0].strip().lower()
     if b"%PDF-" in data[:SNIFFED]:

@@ -31,8 +31,8 @@ def read_office(data: bytes, part: str) -> Iterator[Part]:
         raise RefusedError(f"its archive has more than {MOST_ENTRIES:,} entries")
     try:
         with ZipFile(BytesIO(data)) as archive:
-            names = _names(archive)
-            _demand_plain_xml(archive, names)
+            names = _check_entries(archive)
+            _check_xml(archive, names)
     except BadZipFile as error:
         raise RefusedError("its archive is damaged") from error
     if "word/document.xml" in names:
@@ -46,7 +46,7 @@ def read_office(data: bytes, part: str) -> Iterator[Part]:
     raise RefusedError("it is an archive; of archives only DOCX and XLSX are read")
 
 
-def _names(archive: ZipFile) -> frozenset[str]:
+def _check_entries(archive: ZipFile) -> frozenset[str]:
     entries = archive.infolist()
     names = frozenset(entry.filename for entry in entries)
     if len(entries) > MOST_ENTRIES or len(names) < len(entries):
@@ -54,11 +54,11 @@ def _names(archive: ZipFile) -> frozenset[str]:
     if sum(entry.file_size for entry in entries) > MOST_UNPACKED:
         raise RefusedError(f"it would unpack to more than {MOST_UNPACKED:,} bytes")
     for entry in entries:
-        _demand_plain(entry)
+        _check_entry(entry)
     return names
 
 
-def _demand_plain(entry: ZipInfo) -> None:
+def _check_entry(entry: ZipInfo) -> None:
     parts = entry.filename.split("/")
     if entry.filename.startswith("/") or ".." in parts or "\\" in entry.filename:
         raise RefusedError("its archive has an entry that leads outside")
@@ -70,7 +70,7 @@ def _demand_plain(entry: ZipInfo) -> None:
         raise RefusedError("a part of it unpacks to far more than it should")
 
 
-def _demand_plain_xml(archive: ZipFile, names: frozenset[str]) -> None:
+def _check_xml(archive: ZipFile, names: frozenset[str]) -> None:
     """Refuse a part with a document type; it could only stand before the first element."""
     for name in sorted(names):
         if name.lower().endswith((".xml", ".rels", ".vml")):

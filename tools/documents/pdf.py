@@ -18,18 +18,18 @@ MOST_PAGES = 20_000
 def read_pdf(data: bytes, part: str) -> Iterator[Part]:
     """Give the pages that were asked for, or all."""
     reader = PdfReader(BytesIO(data), strict=False)
-    if reader.is_encrypted and not _is_open(reader):
+    if reader.is_encrypted and not _opens_without_password(reader):
         raise RefusedError("it is encrypted; save it without a password first")
     count = len(reader.pages)
     if count > MOST_PAGES:
         raise RefusedError(f"it has {count:,} pages; at most {MOST_PAGES:,} are read")
-    first, last = _wanted(part, count)
+    first, last = _parse_pages(part, count)
     for number in range(first, last + 1):
         text = reader.pages[number - 1].extract_text().strip()
         yield Part(f"page {number} of {count}", text or "(no text; an image or an empty page)")
 
 
-def _is_open(reader: PdfReader) -> bool:
+def _opens_without_password(reader: PdfReader) -> bool:
     """Many files are encrypted with an empty password, only to forbid printing."""
     try:
         return bool(reader.decrypt(""))
@@ -37,7 +37,7 @@ def _is_open(reader: PdfReader) -> bool:
         return False
 
 
-def _wanted(part: str, count: int) -> tuple[int, int]:
+def _parse_pages(part: str, count: int) -> tuple[int, int]:
     if not part.strip():
         return 1, count
     found = PAGES.fullmatch(part.strip())

@@ -15,7 +15,7 @@ from docx import Document
 from docx.oxml.ns import qn
 
 from tools.documents.parts import Part, UnknownPartError
-from tools.html.tables import markdown_table
+from tools.html.tables import format_table
 
 HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título)\s*([1-9])", re.IGNORECASE)
 NUMBERED = re.compile(r"list\s*number", re.IGNORECASE)
@@ -31,10 +31,10 @@ def read_word(data: bytes, part: str) -> Iterator[Part]:
         raise UnknownPartError("part is for the pages of a PDF or the sheets of a workbook.")
     document = Document(BytesIO(data))
     styles = {style.style_id: style.name or "" for style in document.styles}
-    yield Part("", "\n\n".join(_tight(_blocks(document.element.body, styles))))
+    yield Part("", "\n\n".join(_join_items(_blocks(document.element.body, styles))))
 
 
-def _tight(blocks: Iterator[tuple[str, bool]]) -> Iterator[str]:
+def _join_items(blocks: Iterator[tuple[str, bool]]) -> Iterator[str]:
     """Join what stands close together, such as the items of a list."""
     held: list[str] = []
     for text, is_item in blocks:
@@ -54,15 +54,15 @@ def _blocks(parent: Any, styles: dict[str, str]) -> Iterator[tuple[str, bool]]:
         if element.tag == qn("w:p"):
             text = _text(element).strip()
             if text:
-                mark = _mark(element, styles)
+                mark = _prefix_of(element, styles)
                 yield mark + text, mark.lstrip().startswith(("- ", "1. "))
         elif element.tag == qn("w:tbl"):
-            yield "\n".join(markdown_table(_rows(element))), False
+            yield "\n".join(format_table(_table_rows(element))), False
         elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:ins")):
             yield from _blocks(element, styles)
 
 
-def _mark(paragraph: Any, styles: dict[str, str]) -> str:
+def _prefix_of(paragraph: Any, styles: dict[str, str]) -> str:
     properties = paragraph.find(qn("w:pPr"))
     if properties is None:
         return ""
@@ -80,7 +80,7 @@ def _mark(paragraph: Any, styles: dict[str, str]) -> str:
     return "  " * depth + ("1. " if NUMBERED.match(style) else "- ")
 
 
-def _rows(table: Any) -> list[list[str]]:
+def _table_rows(table: Any) -> list[list[str]]:
     return [
         [" ".join(_text(cell).split()) for cell in row.iter(qn("w:tc"))]
         for row in table.iter(qn("w:tr"))
@@ -88,10 +88,10 @@ def _rows(table: Any) -> list[list[str]]:
 
 
 def _text(element: Any) -> str:
-    return "".join(_pieces(element))
+    return "".join(_text_pieces(element))
 
 
-def _pieces(parent: Any) -> Iterator[str]:
+def _text_pieces(parent: Any) -> Iterator[str]:
     for element in parent:
         match element.tag:
             case tag if tag == qn("w:t"):
@@ -103,6 +103,6 @@ def _pieces(parent: Any) -> Iterator[str]:
             case tag if tag in (FALLBACK, qn("w:pPr"), qn("w:rPr"), qn("w:del")):
                 continue
             case tag:
-                yield from _pieces(element)
+                yield from _text_pieces(element)
                 if tag == qn("w:p"):
                     yield "\n"

@@ -14,7 +14,7 @@ from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter, range_boundaries
 
 from tools.documents.parts import Part, UnknownPartError
-from tools.html.tables import markdown_table
+from tools.html.tables import format_table
 
 MOST_ROWS = 50_000
 MOST_COLUMNS = 256
@@ -26,12 +26,12 @@ def read_workbook(data: bytes, part: str) -> Iterator[Part]:
     """Give the sheets, one of them, or a range of one."""
     book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
     sheets = {sheet.title: sheet for sheet in book.worksheets}
-    name, box = _wanted(part, list(sheets))
+    name, box = _parse_part(part, list(sheets))
     for title in [name] if name else list(sheets):
-        yield _sheet(sheets[title], title, box)
+        yield _read_sheet(sheets[title], title, box)
 
 
-def _wanted(part: str, titles: list[str]) -> tuple[str, Box]:
+def _parse_part(part: str, titles: list[str]) -> tuple[str, Box]:
     if not part or part in titles:
         return part, WHOLE
     name, _, area = part.rpartition("!")
@@ -48,14 +48,14 @@ def _wanted(part: str, titles: list[str]) -> tuple[str, Box]:
     raise UnknownPartError(f"its sheets are {shown}; part is like Sheet1 or Sheet1!A1:D20.")
 
 
-def _sheet(sheet: Any, title: str, box: Box) -> Part:
+def _read_sheet(sheet: Any, title: str, box: Box) -> Part:
     left, top, right, bottom = box
     sheet.reset_dimensions()
     rows: list[list[str]] = []
     for row in sheet.iter_rows(
         min_row=top, max_row=bottom, min_col=left, max_col=right, values_only=True
     ):
-        cells = [_shown(value) for value in row]
+        cells = [_format_value(value) for value in row]
         while cells and not cells[-1]:
             cells.pop()
         rows.append(cells)
@@ -67,10 +67,10 @@ def _sheet(sheet: Any, title: str, box: Box) -> Part:
     last = f"{get_column_letter(left + width - 1)}{top + len(rows) - 1}"
     held = [row + [""] * (width - len(row)) for row in rows if row]
     note = f"sheet {title}, {get_column_letter(left)}{top}:{last}"
-    return Part(note, "\n".join(markdown_table(held)))
+    return Part(note, "\n".join(format_table(held)))
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case None:
             return ""

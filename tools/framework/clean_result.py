@@ -17,7 +17,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any
 
-from tools.framework.clean_text import clean, clean_value
+from tools.framework.clean_text import clean_text, clean_value
 from tools.framework.tool import Content, ToolResult
 
 #: Characters that are read at a time: about as many milliseconds as a switch of threads takes.
@@ -33,7 +33,7 @@ _LARGEST = 1 << 63
 MOST_PARTS, _PART = 200_000, 2
 
 
-class IntakeError(TypeError):
+class ResultError(TypeError):
     """A tool gave something that is no content at all."""
 
     code = "bad_result"
@@ -53,50 +53,50 @@ class _Text:
         return self.kept_size < self.size
 
 
-async def taken(result: object, most: int) -> ToolResult:
+async def clean_result(result: object, most: int) -> ToolResult:
     """Give the result within `most` bytes; raises IntakeError when it is none."""
     if isinstance(result, str):
         result = ToolResult(result)
     if not isinstance(result, ToolResult) or not isinstance(result.content, str | list):
-        raise IntakeError(f"a result is text or a list of blocks, not {type(result).__name__}")
+        raise ResultError(f"a result is text or a list of blocks, not {type(result).__name__}")
     content = result.content
     if isinstance(content, str) and len(content) <= SMALL:
-        return _bounded(result, most)
-    return await asyncio.to_thread(_bounded, result, most)
+        return _bound_result(result, most)
+    return await asyncio.to_thread(_bound_result, result, most)
 
 
-def _bounded(result: ToolResult, most: int) -> ToolResult:
-    details = _details(result.details)
+def _bound_result(result: ToolResult, most: int) -> ToolResult:
+    details = _bound_details(result.details)
     if not isinstance(result.content, str):
-        return ToolResult(_bounded_blocks(result.content, most), result.is_error, details)
-    text = _read(result.content, most)
+        return ToolResult(_bound_blocks(result.content, most), result.is_error, details)
+    text = _read_text(result.content, most)
     if not text.is_cut:
         return ToolResult(text.kept, result.is_error, details)
     cut = {"bytes": text.size, "sha256": text.digest, "kept_bytes": text.kept_size}
-    return ToolResult(_noticed(text, most), result.is_error, {**details, **cut})
+    return ToolResult(_append_notice(text, most), result.is_error, {**details, **cut})
 
 
-def _details(details: Any) -> dict[str, Any]:
+def _bound_details(details: Any) -> dict[str, Any]:
     """Give what is for people alone, if it is data of a size that a record may have."""
-    size = _size(details) if isinstance(details, dict) else None
+    size = _measure(details) if isinstance(details, dict) else None
     if size is None or size > MOST_DETAILS:
         return {"left_out": "details"}
     found: Any = clean_value(details)
     return dict(found)
 
 
-def _noticed(text: _Text, most: int) -> str:
+def _append_notice(text: _Text, most: int) -> str:
     whole = f"{most:,} of {text.size:,} bytes kept; SHA-256 of the whole: {text.digest}"
     return f"{text.kept}\n[output cut: {whole}]"
 
 
-def _read(text: str, most: int) -> _Text:
+def _read_text(text: str, most: int) -> _Text:
     """Clean a text piece by piece; no piece of it is long in the hands of one thread."""
     digest, size, room = hashlib.sha256(), 0, most
     kept: list[str] = []
     kept_size = 0
     for at in range(0, len(text), PIECE):
-        piece = clean(text[at : at + PIECE])
+        piece = clean_text(text[at : at + PIECE])
         data = piece.encode()
         digest.update(data)
         size += len(data)
@@ -108,48 +108,48 @@ def _read(text: str, most: int) -> _Text:
     return _Text("".join(kept), kept_size, size, digest.hexdigest())
 
 
-def _bounded_blocks(blocks: list[Any], most: int) -> Content:
+def _bound_blocks(blocks: list[Any], most: int) -> Content:
     """Keep the blocks that fit together, in order; what does not is said in its place."""
     kept: list[dict[str, Any]] = []
     for block in blocks[:MOST_BLOCKS]:
-        one, size = _block(block, max(most, 0))
+        one, size = _bound_block(block, max(most, 0))
         kept.append(one)
         most -= size
     if len(blocks) > MOST_BLOCKS:
-        kept.append(_left_out(f"{len(blocks) - MOST_BLOCKS:,} more blocks"))
+        kept.append(_omission_block(f"{len(blocks) - MOST_BLOCKS:,} more blocks"))
     return kept
 
 
-def _block(block: Any, most: int) -> tuple[dict[str, Any], int]:
+def _bound_block(block: Any, most: int) -> tuple[dict[str, Any], int]:
     """Give a block within `most` bytes, and the bytes it takes."""
     if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-        return _left_out(f"a {type(block).__name__} that is no block"), 0
-    kind = clean(block["type"][:40])
+        return _omission_block(f"a {type(block).__name__} that is no block"), 0
+    kind = clean_text(block["type"][:40])
     if kind == "text":
         if not isinstance(block.get("text"), str):
-            return _left_out("a text without text"), 0
-        text = _read(block["text"], most)
-        shown = _noticed(text, most) if text.is_cut else text.kept
+            return _omission_block("a text without text"), 0
+        text = _read_text(block["text"], most)
+        shown = _append_notice(text, most) if text.is_cut else text.kept
         return {"type": "text", "text": shown}, text.kept_size
-    size = _size(block)
+    size = _measure(block)
     if size is None:
-        return _left_out(f"{kind}, not JSON, nested too deeply or of too many parts"), 0
+        return _omission_block(f"{kind}, not JSON, nested too deeply or of too many parts"), 0
     if size <= most:
         one: Any = clean_value(block)
         size = len(json.dumps(one))
         if size <= most:
             return one, size
-    return _left_out(f"{kind}, {size:,} bytes or more"), 0
+    return _omission_block(f"{kind}, {size:,} bytes or more"), 0
 
 
-def _left_out(what: str) -> dict[str, Any]:
+def _omission_block(what: str) -> dict[str, Any]:
     return {"type": "text", "text": f"[left out: {what}]"}
 
 
-def _size(value: Any) -> int | None:
+def _measure(value: Any) -> int | None:
     """Count the least bytes of a JSON value; None: it is none, too deep, or of too many parts."""
     size = 0
-    for count, (item, depth) in enumerate(_parts(value)):
+    for count, (item, depth) in enumerate(_walk(value)):
         match item:
             case str():
                 size += len(item) + _PART
@@ -166,7 +166,7 @@ def _size(value: Any) -> int | None:
     return size
 
 
-def _parts(value: Any) -> Iterator[tuple[Any, int]]:
+def _walk(value: Any) -> Iterator[tuple[Any, int]]:
     """Walk a value part by part, keys included, each with its depth, without recursion."""
     walks: list[Iterator[Any]] = [iter((value,))]
     while walks:

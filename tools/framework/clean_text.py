@@ -7,7 +7,7 @@ import re
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Replace what neither UTF-8 nor PostgreSQL can hold by U+FFFD."""
     return UNSTORABLE.sub("\ufffd", text)
 
@@ -16,7 +16,7 @@ def clean_value(value: object) -> object:
     """Clean every string of a JSON value; what is too deep to walk is left for the schema."""
     match value:
         case str():
-            return clean(value)
+            return clean_text(value)
         case list():
             return [clean_value(item) for item in value]
         case dict():
@@ -25,16 +25,7 @@ def clean_value(value: object) -> object:
             return value
 
 
-def clip(text: str, most: int) -> str:
-    """Keep the first bytes of a text, say how many, and never cut a character."""
-    whole = text.encode()
-    if len(whole) <= most:
-        return text
-    notice = f"\n[output cut: {most:,} of {len(whole):,} bytes kept]"
-    return whole[:most].decode(errors="ignore") + notice
-
-
 def quote(text: str, most: int = 80) -> str:
     """Show a piece of someone's text inside a sentence: one line, bounded, marked when cut."""
-    shown = repr(clean(text[:most]))
+    shown = repr(clean_text(text[:most]))
     return shown if len(text) <= most else f"{shown} (cut)"

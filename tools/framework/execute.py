@@ -12,8 +12,8 @@ import asyncio
 import logging
 from typing import Any
 
-from tools.framework.clean_result import taken
-from tools.framework.clean_text import clean, clean_value
+from tools.framework.clean_result import clean_result
+from tools.framework.clean_text import clean_text, clean_value
 from tools.framework.errors import InputError, ToolError, is_of_full_disk
 from tools.framework.tool import Tool, ToolContext, ToolResult
 
@@ -22,60 +22,60 @@ logger = logging.getLogger("tools")
 #: Seconds that a call has to end in once it was told to.
 GRACE = 1.0
 #: Calls that were told to; the loop holds tasks only weakly.
-_left: set[asyncio.Task[Any]] = set()
+_abandoned: set[asyncio.Task[Any]] = set()
 
 
-async def execute(tool: Tool, arguments: object, context: ToolContext) -> ToolResult:
+async def execute_tool(tool: Tool, arguments: object, context: ToolContext) -> ToolResult:
     """Check the arguments, run the tool within its limits, and return a result in every case."""
     if context.cancelled():
-        return failure("cancelled", "The call was cancelled before it started.")
+        return error_result("cancelled", "The call was cancelled before it started.")
     try:
-        call = asyncio.ensure_future(_run(tool, checked(arguments, tool), context))
-        if not await _ends(call, tool):
-            return failure("timeout", _late(tool))
+        call = asyncio.ensure_future(_run(tool, check_arguments(arguments, tool), context))
+        if not await _wait_until_done(call, tool):
+            return error_result("timeout", _timeout_message(tool))
         return call.result()
     except ToolError as error:
-        return failure(error.code, str(error), **error.data)
+        return error_result(error.code, str(error), **error.data)
     except Exception as error:
         logger.exception("tool %s failed", tool.name, extra={"user_id": context.user_id})
         if is_of_full_disk(error):
-            return failure("failed", f"There is no room left on the disk for {tool.name}.")
-        return failure("failed", f"The tool {tool.name} failed ({type(error).__name__}).")
+            return error_result("failed", f"There is no room left on the disk for {tool.name}.")
+        return error_result("failed", f"The tool {tool.name} failed ({type(error).__name__}).")
 
 
 async def _run(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-    return await taken(await tool.run(context, arguments), tool.max_bytes)
+    return await clean_result(await tool.run(context, arguments), tool.max_bytes)
 
 
-async def _ends(call: asyncio.Task[Any], tool: Tool) -> bool:
+async def _wait_until_done(call: asyncio.Task[Any], tool: Tool) -> bool:
     """Wait for a call within its time; one that is late, or whose turn stops, is told to end."""
     try:
         done, _ = await asyncio.wait({call}, timeout=tool.timeout)
     except asyncio.CancelledError:
-        await _end(call, tool)
+        await _cancel(call, tool)
         raise
     if not done:
-        await _end(call, tool)
+        await _cancel(call, tool)
     return bool(done)
 
 
-async def _end(call: asyncio.Task[Any], tool: Tool) -> None:
-    _left.add(call)
-    call.add_done_callback(_forget)
+async def _cancel(call: asyncio.Task[Any], tool: Tool) -> None:
+    _abandoned.add(call)
+    call.add_done_callback(_log_late_error)
     call.cancel()
     done, _ = await asyncio.wait({call}, timeout=GRACE)
     if not done:
         logger.warning("tool %s does not end; it is left behind", tool.name)
 
 
-def _forget(call: asyncio.Task[Any]) -> None:
+def _log_late_error(call: asyncio.Task[Any]) -> None:
     """Take what a call that nobody waits for ended with."""
-    _left.discard(call)
+    _abandoned.discard(call)
     if not call.cancelled() and call.exception() is not None:
         logger.warning("a call that was told to end failed", exc_info=call.exception())
 
 
-def checked(arguments: object, tool: Tool) -> dict[str, Any]:
+def check_arguments(arguments: object, tool: Tool) -> dict[str, Any]:
     """Give the arguments as the tool takes them; raises InputError."""
     try:
         return tool.check(clean_value(arguments), tool.input_schema)
@@ -83,12 +83,12 @@ def checked(arguments: object, tool: Tool) -> dict[str, Any]:
         raise InputError("The input is nested too deeply.") from error
 
 
-def failure(code: str, message: str, **data: object) -> ToolResult:
+def error_result(code: str, message: str, **data: object) -> ToolResult:
     """Make an error result: the words for the model, the code and data for people."""
-    return ToolResult(clean(message), is_error=True, details={**data, "code": code})
+    return ToolResult(clean_text(message), is_error=True, details={**data, "code": code})
 
 
-def _late(tool: Tool) -> str:
+def _timeout_message(tool: Tool) -> str:
     late = f"The tool {tool.name} did not finish within {tool.timeout:g} seconds"
     if tool.effect == "read":
         return f"{late} and was stopped."

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 
-from tools.http.page_cache import Shelf
-from tools.http.resolve import Resolve, system_resolve
+from tools.http.page_cache import PageCache
+from tools.http.resolve import Resolve, resolve_by_system
 
 WEB_PORTS = frozenset({80, 443, *range(8000, 9000)})
 
@@ -33,8 +33,8 @@ class WebAccess:
     connect_timeout: float = 5.0
     #: a redirect to another host is refused: something private was read before
     is_held_to_host: bool = False
-    resolve: Resolve = system_resolve
+    resolve: Resolve = resolve_by_system
     #: the person's own kept pages; None: none are kept
-    pages: Shelf | None = None
+    pages: PageCache | None = None
     #: None for the machine's own trust store
     tls: ssl.SSLContext | None = None

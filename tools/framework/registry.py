@@ -18,7 +18,7 @@ from tools.framework.schema import SignatureError
 from tools.framework.tool import Tool
 
 
-def discover(folders: Iterable[str]) -> dict[str, Tool]:
+def discover_tools(folders: Iterable[str]) -> dict[str, Tool]:
     """Read the modules of the package in these folders; raises SignatureError for a name twice."""
     found: dict[str, Tool] = {}
     for module in pkgutil.iter_modules(folders, "tools."):
@@ -30,7 +30,7 @@ def discover(folders: Iterable[str]) -> dict[str, Tool]:
     return dict(sorted(found.items()))
 
 
-TOOLS: dict[str, Tool] = discover(tools.__path__)
+TOOLS: dict[str, Tool] = discover_tools(tools.__path__)
 
 
 def icon_of(name: str) -> Icon:

@@ -22,7 +22,7 @@ class SignatureError(TypeError):
     code = "bad_signature"
 
 
-def input_schema(function: Callable[..., Any]) -> dict[str, Any]:
+def build_input_schema(function: Callable[..., Any]) -> dict[str, Any]:
     """Describe the arguments after the context as a closed JSON schema, in their own order."""
     hints = get_type_hints(function, include_extras=True)
     _context, *parameters = inspect.signature(function).parameters.values()
@@ -31,7 +31,7 @@ def input_schema(function: Callable[..., Any]) -> dict[str, Any]:
     for parameter in parameters:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise SignatureError(f"{parameter.name}: only named arguments can be described")
-        described = _describe(hints[parameter.name])
+        described = _describe_type(hints[parameter.name])
         if parameter.default is parameter.empty:
             required.append(parameter.name)
         else:
@@ -45,7 +45,7 @@ def input_schema(function: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def _describe(hint: Any) -> dict[str, Any]:
+def _describe_type(hint: Any) -> dict[str, Any]:
     if hint in SCALARS:
         return {"type": SCALARS[hint]}
     if hint is dict:
@@ -53,15 +53,15 @@ def _describe(hint: Any) -> dict[str, Any]:
     arguments = get_args(hint)
     match get_origin(hint):
         case origin if origin is Annotated:
-            return {**_describe(arguments[0]), "description": arguments[1]}
+            return {**_describe_type(arguments[0]), "description": arguments[1]}
         case origin if origin is Literal and all(isinstance(each, str) for each in arguments):
             return {"type": "string", "enum": list(arguments)}
         case origin if origin is list:
-            return {"type": "array", "items": _describe(arguments[0])}
+            return {"type": "array", "items": _describe_type(arguments[0])}
         case origin if origin is dict and arguments[0] is str:
-            return {"type": "object", "additionalProperties": _describe(arguments[1])}
+            return {"type": "object", "additionalProperties": _describe_type(arguments[1])}
         case origin if origin in (Union, UnionType):
-            return {"anyOf": [_describe(each) for each in arguments]}
+            return {"anyOf": [_describe_type(each) for each in arguments]}
     if hint is NoneType:
         return {"type": "null"}
     raise SignatureError(f"no schema for {hint!r}")

@@ -16,8 +16,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias
 
 from tools.framework.icons import ICONS, Icon
 from tools.framework.outside_access import WebAccess
-from tools.framework.schema import SignatureError, input_schema
-from tools.framework.validation import validated
+from tools.framework.schema import SignatureError, build_input_schema
+from tools.framework.validation import validate_arguments
 from tools.mail.accounts import Mailboxes, NoMailboxes
 from tools.workspace.workspace import Workspace
 
@@ -37,7 +37,7 @@ class Originals(Protocol):
     async def find(self, id: str) -> str | None: ...
 
 
-def unheard(_said: str | float) -> None:
+def ignore_progress(_said: str | float) -> None:
     """Take progress that nobody watches."""
 
 
@@ -54,7 +54,7 @@ class ToolContext:
     #: what a keyed tool tells the other side, so that a repeat of this very call changes nothing
     key: str = ""
     #: tell people how far a long call is: words, or a share from 0 to 1; nothing of it is stored
-    progress: Callable[[str | float], None] = unheard
+    progress: Callable[[str | float], None] = ignore_progress
     #: the mail accounts of the user
     mail: Mailboxes = field(default_factory=NoMailboxes)
 
@@ -87,7 +87,7 @@ class Tool:
     destination: Callable[[dict[str, Any]], str] | None
     run: Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]
     #: what is checked of a call's arguments against the schema; raises InputError
-    check: Callable[[object, dict[str, Any]], dict[str, Any]] = validated
+    check: Callable[[object, dict[str, Any]], dict[str, Any]] = validate_arguments
     #: what a person must have for it, such as "mail": a name that the shell knows how to look up
     needs: str = ""
 
@@ -122,7 +122,7 @@ def tool(
         return Tool(
             name=name,
             description=description,
-            input_schema=input_schema(function),
+            input_schema=build_input_schema(function),
             icon=icon,
             effect=effect,
             results=results,

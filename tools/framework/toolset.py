@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tools.framework.clean_text import quote
-from tools.framework.execute import execute, failure
+from tools.framework.execute import error_result, execute_tool
 from tools.framework.tool import Tool, ToolContext, ToolResult
 
 
@@ -55,11 +55,13 @@ class Toolset:
     async def run(self, name: str, input: object, context: ToolContext) -> ToolResult:
         """Run a tool by name; what is unknown or refused is answered, not raised."""
         if name in self.tools:
-            return await execute(self.tools[name], input, context)
+            return await execute_tool(self.tools[name], input, context)
         if name in self.refused:
-            return failure("tool_off", f"The tool {name} cannot be used: {self.refused[name]}")
+            return error_result("tool_off", f"The tool {name} cannot be used: {self.refused[name]}")
         known = ", ".join(self.tools) or "none"
-        return failure("unknown_tool", f"There is no tool {quote(name)}. The tools are: {known}.")
+        return error_result(
+            "unknown_tool", f"There is no tool {quote(name)}. The tools are: {known}."
+        )
 
 
 NO_TOOLS = Toolset({})

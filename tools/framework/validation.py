@@ -28,11 +28,11 @@ ARTICLES = {
 }
 
 
-def validated(value: object, schema: dict[str, Any]) -> dict[str, Any]:
+def validate_arguments(value: object, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments as they are, or say everything that is wrong with them."""
     if not isinstance(value, dict):
-        raise _no_object(value)
-    found = list(_arguments(value, schema))
+        raise _not_an_object(value)
+    found = list(_find_problems(value, schema))
     if found:
         shown = "; ".join(found[:MOST_PROBLEMS])
         more = len(found) - MOST_PROBLEMS
@@ -40,57 +40,57 @@ def validated(value: object, schema: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def demand_plain(value: object) -> dict[str, Any]:
+def check_finite(value: object) -> dict[str, Any]:
     """Return an object of finite numbers that is not too deep, or say that it is none."""
     if not isinstance(value, dict):
-        raise _no_object(value)
-    if not _plain(value):
+        raise _not_an_object(value)
+    if not _is_finite(value):
         raise InputError(f"Expected finite numbers and at most {DEEPEST} levels inside.")
     return value
 
 
-def _no_object(value: object) -> InputError:
-    return InputError(f"The input must be an object with arguments, not {_kind(value)}.")
+def _not_an_object(value: object) -> InputError:
+    return InputError(f"The input must be an object with arguments, not {_describe_value(value)}.")
 
 
-def _arguments(value: dict[Any, Any], schema: dict[str, Any]) -> Iterator[str]:
+def _find_problems(value: dict[Any, Any], schema: dict[str, Any]) -> Iterator[str]:
     known = schema["properties"]
     for name in schema["required"]:
         if name not in value:
-            yield f"missing argument {name!r}: expected {_expected(known[name])}"
+            yield f"missing argument {name!r}: expected {_describe_expected(known[name])}"
     for name, item in value.items():
         if name in known:
-            yield from _problems(item, known[name], name)
+            yield from _check_value(item, known[name], name)
         else:
             takes = ", ".join(known) or "no arguments"
             yield f"unknown argument {quote(str(name))}: this tool takes {takes}"
 
 
-def _problems(value: Any, schema: dict[str, Any], where: str) -> Iterator[str]:
+def _check_value(value: Any, schema: dict[str, Any], where: str) -> Iterator[str]:
     if "anyOf" in schema:
-        if all(any(_problems(value, each, where)) for each in schema["anyOf"]):
-            yield f"{where}: expected {_expected(schema)}, got {_kind(value)}"
-    elif not _fits(value, schema["type"]):
-        yield f"{where}: expected {_expected(schema)}, got {_kind(value)}"
+        if all(any(_check_value(value, each, where)) for each in schema["anyOf"]):
+            yield f"{where}: expected {_describe_expected(schema)}, got {_describe_value(value)}"
+    elif not _is_of_type(value, schema["type"]):
+        yield f"{where}: expected {_describe_expected(schema)}, got {_describe_value(value)}"
     elif value not in schema.get("enum", [value]):
-        yield f"{where}: expected {_expected(schema)}, got {quote(value)}"
+        yield f"{where}: expected {_describe_expected(schema)}, got {quote(value)}"
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _problems(item, schema["items"], f"{where}[{index}]")
+            yield from _check_value(item, schema["items"], f"{where}[{index}]")
     elif isinstance(value, dict):
-        yield from _members(value, schema, where)
+        yield from _check_members(value, schema, where)
 
 
-def _members(value: dict[str, Any], schema: dict[str, Any], where: str) -> Iterator[str]:
+def _check_members(value: dict[str, Any], schema: dict[str, Any], where: str) -> Iterator[str]:
     members = schema.get("additionalProperties")
-    if members is None and not _plain(value):
+    if members is None and not _is_finite(value):
         yield f"{where}: expected finite numbers and at most {DEEPEST} levels inside"
     if members is not None:
         for key, item in value.items():
-            yield from _problems(item, members, f"{where}[{quote(key)}]")
+            yield from _check_value(item, members, f"{where}[{quote(key)}]")
 
 
-def _fits(value: object, kind: str) -> bool:
+def _is_of_type(value: object, kind: str) -> bool:
     match kind:
         case "string":
             return isinstance(value, str)
@@ -99,7 +99,9 @@ def _fits(value: object, kind: str) -> bool:
         case "integer":
             return type(value) is int and abs(value) <= BIGGEST
         case "number":
-            return _fits(value, "integer") or (isinstance(value, float) and math.isfinite(value))
+            return _is_of_type(value, "integer") or (
+                isinstance(value, float) and math.isfinite(value)
+            )
         case "array":
             return isinstance(value, list)
         case "object":
@@ -108,7 +110,7 @@ def _fits(value: object, kind: str) -> bool:
             return value is None
 
 
-def _plain(value: object) -> bool:
+def _is_finite(value: object) -> bool:
     level = [value]
     for _ in range(DEEPEST):
         inside: list[object] = []
@@ -126,15 +128,15 @@ def _plain(value: object) -> bool:
     return False
 
 
-def _expected(schema: dict[str, Any]) -> str:
+def _describe_expected(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
-        return " or ".join(_expected(each) for each in schema["anyOf"])
+        return " or ".join(_describe_expected(each) for each in schema["anyOf"])
     if "enum" in schema:
         return "one of " + ", ".join(repr(each) for each in schema["enum"])
     return ARTICLES[schema["type"]]
 
 
-def _kind(value: object) -> str:
+def _describe_value(value: object) -> str:
     match value:
         case str():
             return f"the string {quote(value)}"

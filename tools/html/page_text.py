@@ -19,7 +19,7 @@ SPACE = re.compile(r"\s+")
 UNSAFE = re.compile(r"[\s()<>\"]")
 
 
-def absolute(base: str, href: str) -> str | None:
+def resolve_link(base: str, href: str) -> str | None:
     """Resolve a link of a page; None for what does not lead to a page or an address."""
     href = href.strip()
     if not href or href.startswith("#"):
@@ -33,7 +33,7 @@ def absolute(base: str, href: str) -> str | None:
     return UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", target)
 
 
-def squeeze(text: str) -> str:
+def collapse_spaces(text: str) -> str:
     return SPACE.sub(" ", text).strip()
 
 
@@ -92,7 +92,7 @@ class Page:
         self.close_link()
         pieces = "".join(self.line).split("\n")
         self.line.clear()
-        if text := "\n".join(filter(None, map(squeeze, pieces))):
+        if text := "\n".join(filter(None, map(collapse_spaces, pieces))):
             self.blocks.append((self.prefix + text, bool(self.prefix) and self.prefix[0] != "#"))
             self.prefix = ""
         if waiting is not None:
@@ -120,11 +120,11 @@ class Page:
         start, href = self.link
         self.link = None
         words = "".join(self.line[start:])
-        target = absolute(self.base, href)
+        target = resolve_link(self.base, href)
         if target is None or not words.strip() or self.is_verbatim:
             return
         before, after = (" " if edge.isspace() else "" for edge in (words[0], words[-1]))
-        self.line[start:] = [f"{before}[{squeeze(words)}]({target}){after}"]
+        self.line[start:] = [f"{before}[{collapse_spaces(words)}]({target}){after}"]
 
     def open_list(self, first: int | None) -> None:
         self.flush()
@@ -182,7 +182,7 @@ class Page:
             self.flush()
             return
         self.close_link()
-        self.tables[-1].add_cell(squeeze("".join(self.line)))
+        self.tables[-1].add_cell(collapse_spaces("".join(self.line)))
         self.tables[-1].is_in_cell = False
         self.line.clear()
 

@@ -48,33 +48,33 @@ class Text(NamedTuple):
 Token: TypeAlias = Start | End | Text
 
 
-def tokens(markup: str) -> Iterator[Token]:
+def scan_html(markup: str) -> Iterator[Token]:
     """Yield the start tags, end tags and text of a page."""
     at, end = 0, len(markup)
     while at < end:
         if found := TEXT.match(markup, at):
-            yield Text(_characters(found[0]))
+            yield Text(_unescape(found[0]))
             at = found.end()
         elif name := NAME.match(markup, at + 1):
             tag = name[0].lower()
-            attributes, is_closed, at = _attributes(markup, name.end())
+            attributes, is_closed, at = _read_attributes(markup, name.end())
             yield Start(tag, attributes)
             if is_closed and tag in FOREIGN:
                 yield End(tag)
             elif tag in RAW:
-                inside, at = _raw(markup, at, tag)
+                inside, at = _read_raw(markup, at, tag)
                 if tag in WORDS:
-                    yield Text(_characters(inside))
+                    yield Text(_unescape(inside))
         elif markup.startswith("</", at) and (name := NAME.match(markup, at + 2)):
-            _, _, at = _attributes(markup, name.end())
+            _, _, at = _read_attributes(markup, name.end())
             yield End(name[0].lower())
         elif markup.startswith("<!--", at):
-            at = _after(markup, "-->", at + 2)
+            at = _find_after(markup, "-->", at + 2)
         else:
-            at = _after(markup, ">", at + 1)
+            at = _find_after(markup, ">", at + 1)
 
 
-def _attributes(markup: str, at: int) -> tuple[dict[str, str], bool, int]:
+def _read_attributes(markup: str, at: int) -> tuple[dict[str, str], bool, int]:
     """Read to the end of a tag: the attributes in use, whether it ends with "/>", and where."""
     kept: dict[str, str] = {}
     if markup.startswith(">", at):
@@ -86,7 +86,7 @@ def _attributes(markup: str, at: int) -> tuple[dict[str, str], bool, int]:
         found = _match(ATTRIBUTE, markup, at)
         name = found[1].lower()
         if name in KEPT and name not in kept:
-            kept[name] = _characters(_unquoted(found[2] or ""))
+            kept[name] = _unescape(_unquoted(found[2] or ""))
         at = found.end()
 
 
@@ -101,16 +101,16 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if is_quoted else value
 
 
-def _raw(markup: str, at: int, name: str) -> tuple[str, int]:
+def _read_raw(markup: str, at: int, name: str) -> tuple[str, int]:
     found = re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE).search(markup, at)
     end = found.start() if found else len(markup)
     return markup[at:end], end
 
 
-def _after(markup: str, mark: str, at: int) -> int:
+def _find_after(markup: str, mark: str, at: int) -> int:
     found = markup.find(mark, at)
     return len(markup) if found < 0 else found + len(mark)
 
 
-def _characters(text: str) -> str:
+def _unescape(text: str) -> str:
     return unescape(HUGE.sub("\ufffd", text)) if "&" in text else text

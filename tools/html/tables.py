@@ -34,16 +34,16 @@ class Table:
         if max(map(len, rows), default=0) < 2:
             return self.take_paragraphs()
         self.rows = []
-        return markdown_table(rows)
+        return format_table(rows)
 
 
-def markdown_table(rows: list[list[str]]) -> list[str]:
+def format_table(rows: list[list[str]]) -> list[str]:
     """Write rows as the lines of a Markdown table; the first is the head."""
     if not rows:
         return []
-    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    lines = [f"| {' | '.join(map(_escape_cell, row))} |" for row in rows]
     return [lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]]
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return " ".join(text.replace("|", chr(92) + "|").split())

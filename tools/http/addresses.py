@@ -15,11 +15,11 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 
-def _networks(text: str) -> tuple[Network, ...]:
+def _parse_networks(text: str) -> tuple[Network, ...]:
     return tuple(ip_network(each) for each in text.split())
 
 
-NOT_PUBLIC = _networks(
+NOT_PUBLIC = _parse_networks(
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24"
     " 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24"
     " 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 168.63.129.16/32"
@@ -29,14 +29,14 @@ GLOBAL_UNICAST = IPv6Network("2000::/3")
 NAT64 = IPv6Network("64:ff9b::/96")
 
 #: What `allowed_private` may open; link-local and cloud metadata are never among them.
-PRIVATE = _networks(
+PRIVATE = _parse_networks(
     "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 ::1/128 fc00::/7"
 )
-METADATA = _networks("100.100.100.200/32 fd00:ec2::/32 fd20:ce::/32")
+METADATA = _parse_networks("100.100.100.200/32 fd00:ec2::/32 fd20:ce::/32")
 TEST_ADDRESS = "192.0.2.1"
 
 
-def parse(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """Read one address, unwrapping IPv4 in IPv6; None for what is no address or has a zone."""
     try:
         address = ip_address(text)

@@ -17,14 +17,14 @@ from tools.framework.errors import BodyRefusedError
 ENCODING = "gzip"
 
 
-class Bounded(httpx2.AsyncByteStream):
+class BoundedBody(httpx2.AsyncByteStream):
     """The decoded body of an answer, at most so many bytes; reading it past them is refused."""
 
     def __init__(self, response: httpx2.Response, most: int) -> None:
         self._response, self._most = response, most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        encodings = _encodings(self._response)
+        encodings = _content_encodings(self._response)
         if encodings not in ([], [ENCODING]):
             raise BodyRefusedError(
                 f"The content encoding {', '.join(encodings)[:80]!r} is not supported."
@@ -32,15 +32,15 @@ class Bounded(httpx2.AsyncByteStream):
         announced = self._response.headers.get("content-length", "0")
         if announced.isdecimal() and int(announced) > self._most:
             raise _too_large(self._most)
-        pieces = _counted(self._response, self._most)
-        async for piece in _unzipped(pieces, self._most) if encodings else pieces:
+        pieces = _count_received(self._response, self._most)
+        async for piece in _gunzip(pieces, self._most) if encodings else pieces:
             yield piece
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-async def _counted(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
+async def _count_received(response: httpx2.Response, most: int) -> AsyncIterator[bytes]:
     received = 0
     async for piece in response.aiter_raw():
         received += len(piece)
@@ -49,7 +49,7 @@ async def _counted(response: httpx2.Response, most: int) -> AsyncIterator[bytes]
         yield piece
 
 
-async def _unzipped(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
+async def _gunzip(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
     inflate = zlib.decompressobj(16 + zlib.MAX_WBITS)
     room, received = most + 1, False
     try:
@@ -66,7 +66,7 @@ async def _unzipped(pieces: AsyncIterator[bytes], most: int) -> AsyncIterator[by
         raise BodyRefusedError("The body ended before its gzip stream did.")
 
 
-def _encodings(response: httpx2.Response) -> list[str]:
+def _content_encodings(response: httpx2.Response) -> list[str]:
     named = ",".join(response.headers.get_list("content-encoding")).lower().split(",")
     return [each.strip() for each in named if each.strip() not in ("", "identity")]
 

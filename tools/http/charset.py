@@ -22,16 +22,18 @@ BOMS = (
 SNIFFED = 2_048
 
 
-def decode(body: bytes, content_type: str) -> str:
+def decode_bytes(body: bytes, content_type: str) -> str:
     """Decode by byte order mark, then header, then what the page says of itself, then UTF-8."""
     for mark, charset in BOMS:
         if body.startswith(mark):
             return body.decode(charset, errors="replace")
     start = body[:SNIFFED].decode("latin-1")
-    return body.decode(_named(content_type) or _named(start) or "utf-8", errors="replace")
+    return body.decode(
+        _find_charset(content_type) or _find_charset(start) or "utf-8", errors="replace"
+    )
 
 
-def _named(text: str) -> str | None:
+def _find_charset(text: str) -> str | None:
     found = NAMED.search(text)
     if found is None:
         return None

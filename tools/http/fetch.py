@@ -1,8 +1,8 @@
-"""Whole answers from the web: `fetch` gets a page and follows it, `send` makes one request.
+"""Whole answers from the web: `fetch_page` gets a page and follows it, `send_request` makes one request.
 
 Both go through the guarded transport, hop by hop, so there are no cookies and no redirects that
 nobody looked at. One deadline covers names, hops and body, so a server that drips is only slow
-once. What is sent with a password or a body is never repeated at another address: `send` returns a
+once. What is sent with a password or a body is never repeated at another address: `send_request` returns a
 redirect as the answer it is.
 """
 
@@ -18,7 +18,7 @@ import httpx2
 from tools.framework.clean_text import quote
 from tools.framework.errors import FetchError, RedirectRefusedError
 from tools.framework.outside_access import WebAccess
-from tools.http.targets import read_url, written
+from tools.http.targets import format_host_port, parse_url
 from tools.http.transport import GuardedTransport
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -40,12 +40,16 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-async def fetch(url: str, access: WebAccess, headers: Mapping[str, str] | None = None) -> Answer:
+async def fetch_page(
+    url: str, access: WebAccess, headers: Mapping[str, str] | None = None
+) -> Answer:
     """Get one URL and what it redirects to, or raise a ToolError that says why not."""
-    return await _within(access, _follow(read_url(url), access, {**HEADERS, **(headers or {})}))
+    return await _within_deadline(
+        access, _follow_redirects(parse_url(url), access, {**HEADERS, **(headers or {})})
+    )
 
 
-async def send(
+async def send_request(
     method: str,
     url: str,
     access: WebAccess,
@@ -55,12 +59,12 @@ async def send(
 ) -> Answer:
     """Make one request and read its answer, whatever its status; no redirect is followed."""
     request = httpx2.Request(
-        method, read_url(url), headers={**HEADERS, **(headers or {})}, content=content
+        method, parse_url(url), headers={**HEADERS, **(headers or {})}, content=content
     )
-    return await _within(access, _visit(request, access))
+    return await _within_deadline(access, _request_once(request, access))
 
 
-async def _within(access: WebAccess, answer: Awaitable[Answer]) -> Answer:
+async def _within_deadline(access: WebAccess, answer: Awaitable[Answer]) -> Answer:
     try:
         async with asyncio.timeout(access.deadline) as deadline:
             return await answer
@@ -73,27 +77,31 @@ async def _within(access: WebAccess, answer: Awaitable[Answer]) -> Answer:
     except httpx2.TimeoutException as error:
         raise FetchError("The server took too long to answer.") from error
     except httpx2.HTTPError as error:
-        raise FetchError(_words(error)) from error
+        raise FetchError(_describe_error(error)) from error
 
 
-async def _follow(url: httpx2.URL, access: WebAccess, headers: Mapping[str, str]) -> Answer:
+async def _follow_redirects(
+    url: httpx2.URL, access: WebAccess, headers: Mapping[str, str]
+) -> Answer:
     hops: list[str] = []
     while True:
         url = url.copy_with(fragment=None)
-        answer = await _visit(httpx2.Request("GET", url, headers=headers), access, tuple(hops))
+        answer = await _request_once(
+            httpx2.Request("GET", url, headers=headers), access, tuple(hops)
+        )
         location = answer.headers.get("location")
         if location is None or answer.status not in REDIRECTS:
             return answer
         hops.append(str(url))
         if len(hops) > access.max_redirects:
             raise FetchError(f"There were more than {access.max_redirects} redirects.")
-        there = read_url(location, url)
+        there = parse_url(location, url)
         _check_redirect(url, there, access)
         url = there
 
 
 def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> None:
-    if access.is_held_to_host and written(there) != written(url):
+    if access.is_held_to_host and format_host_port(there) != format_host_port(url):
         reason = "another host, and something private was read before"
     elif (url.scheme, there.scheme) == ("https", "http"):
         reason = "no longer encrypted"
@@ -105,9 +113,11 @@ def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> No
     )
 
 
-async def _visit(request: httpx2.Request, access: WebAccess, hops: tuple[str, ...] = ()) -> Answer:
+async def _request_once(
+    request: httpx2.Request, access: WebAccess, hops: tuple[str, ...] = ()
+) -> Answer:
     async with GuardedTransport(access) as door:
-        response = await door.handle_async_request(_timed(request, access))
+        response = await door.handle_async_request(_with_timeout(request, access))
         try:
             is_redirect = response.status_code in REDIRECTS and "location" in response.headers
             body = b"" if is_redirect else await response.aread()
@@ -118,12 +128,12 @@ async def _visit(request: httpx2.Request, access: WebAccess, hops: tuple[str, ..
     return Answer(str(request.url), response.status_code, kind, body, hops, headers)
 
 
-def _timed(request: httpx2.Request, access: WebAccess) -> httpx2.Request:
+def _with_timeout(request: httpx2.Request, access: WebAccess) -> httpx2.Request:
     request.extensions["timeout"] = httpx2.Timeout(access.deadline).as_dict()
     return request
 
 
-def _words(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Say what went wrong by kind; the texts of exceptions may name addresses."""
     cause: BaseException | None = error
     while cause is not None:

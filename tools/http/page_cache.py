@@ -19,14 +19,14 @@ from email.utils import parsedate_to_datetime
 
 #: Nothing is kept longer, whatever the site says.
 LONGEST = timedelta(minutes=10)
-MOST_SHELVES = 20
+MOST_CACHES = 20
 #: What a page takes besides its text.
 FRAME = 1_000
 DIRECTIVE = re.compile(r'([a-z-]+)\s*(?:=\s*"?([^",]*)"?)?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PageText:
     """A page as it was read: its text, and what to say of it."""
 
     url: str
@@ -39,8 +39,8 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    reading: Reading
+class CachedPage:
+    reading: PageText
     since: datetime
     #: Until then the site need not be asked.
     fresh_until: datetime
@@ -50,36 +50,36 @@ class Kept:
     size: int
 
 
-def kept(reading: Reading, headers: Mapping[str, str], now: datetime) -> Kept | None:
+def cache_page(reading: PageText, headers: Mapping[str, str], now: datetime) -> CachedPage | None:
     """Make a copy to keep; None where the site says that there must be none."""
-    said = _directives(headers.get("cache-control", ""))
+    said = _parse_directives(headers.get("cache-control", ""))
     if reading.status != 200 or "no-store" in said or "*" in headers.get("vary", ""):
         return None
-    fresh = min(_lifetime(said, headers, now), LONGEST)
+    fresh = min(_compute_lifetime(said, headers, now), LONGEST)
     asked = {
         "If-None-Match": headers.get("etag", ""),
         "If-Modified-Since": headers.get("last-modified", ""),
     }
     # A redirect may lead elsewhere next time, and what was said of one page is not of another.
     conditions = {} if reading.hops else {name: said for name, said in asked.items() if said}
-    return Kept(reading, now, now + fresh, conditions, FRAME + len(reading.text.encode()))
+    return CachedPage(reading, now, now + fresh, conditions, FRAME + len(reading.text.encode()))
 
 
 @dataclass(slots=True)
-class Shelf:
+class PageCache:
     """One person's pages; `most` bytes of them."""
 
     most: int
-    _pages: OrderedDict[str, Kept] = field(default_factory=OrderedDict)
+    _pages: OrderedDict[str, CachedPage] = field(default_factory=OrderedDict)
 
-    def find(self, url: str, now: datetime) -> Kept | None:
+    def find(self, url: str, now: datetime) -> CachedPage | None:
         for old in [each for each, page in self._pages.items() if now - page.since > LONGEST]:
             del self._pages[old]
         if url in self._pages:
             self._pages.move_to_end(url)
         return self._pages.get(url)
 
-    def keep(self, url: str, page: Kept | None) -> None:
+    def keep(self, url: str, page: CachedPage | None) -> None:
         """Put a page in the place of the one before; None only takes that away."""
         self._pages.pop(url, None)
         if page is None or page.size > self.most:
@@ -93,7 +93,7 @@ class Shelf:
         old = self._pages.get(url)
         if old is None:  # another call took it away meanwhile
             return
-        new = kept(old.reading, headers, now)
+        new = cache_page(old.reading, headers, now)
         self.keep(url, new and replace(new, conditions={**old.conditions, **new.conditions}))
 
     @property
@@ -102,29 +102,33 @@ class Shelf:
 
 
 @dataclass(slots=True)
-class Shelves:
+class PageCaches:
     """The shelves of the people who last read pages in this process."""
 
-    _shelves: OrderedDict[str, Shelf] = field(default_factory=OrderedDict)
+    _shelves: OrderedDict[str, PageCache] = field(default_factory=OrderedDict)
 
-    def of(self, user_id: str, most: int) -> Shelf:
-        shelf = self._shelves.setdefault(user_id, Shelf(most))
+    def of(self, user_id: str, most: int) -> PageCache:
+        shelf = self._shelves.setdefault(user_id, PageCache(most))
         shelf.most = most
         self._shelves.move_to_end(user_id)
-        while len(self._shelves) > MOST_SHELVES:
+        while len(self._shelves) > MOST_CACHES:
             self._shelves.popitem(last=False)
         return shelf
 
 
-def _directives(text: str) -> dict[str, str]:
+def _parse_directives(text: str) -> dict[str, str]:
     return {name.lower(): value.strip() for name, value in DIRECTIVE.findall(text[:1_000])}
 
 
-def _lifetime(said: Mapping[str, str], headers: Mapping[str, str], now: datetime) -> timedelta:
+def _compute_lifetime(
+    said: Mapping[str, str], headers: Mapping[str, str], now: datetime
+) -> timedelta:
     if "no-cache" in said:
         return timedelta()
     if "max-age" in said:
-        return timedelta(seconds=max(0, _number(said["max-age"]) - _number(headers.get("age", ""))))
+        return timedelta(
+            seconds=max(0, _parse_number(said["max-age"]) - _parse_number(headers.get("age", "")))
+        )
     try:
         expires = parsedate_to_datetime(headers.get("expires", ""))
     except (ValueError, OverflowError):
@@ -133,5 +137,5 @@ def _lifetime(said: Mapping[str, str], headers: Mapping[str, str], now: datetime
     return max(expires - now, timedelta())
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else 0

@@ -18,7 +18,7 @@ PATIENCE = 5.0
 POOL = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
 
 
-async def system_resolve(host: str, port: int) -> list[str]:
+async def resolve_by_system(host: str, port: int) -> list[str]:
     """Ask the system for all addresses of a name, in its order of preference; none is []."""
     loop = asyncio.get_running_loop()
     try:

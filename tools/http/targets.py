@@ -17,7 +17,7 @@ import httpx2
 from tools.framework.clean_text import quote
 from tools.framework.errors import AddressRefusedError
 from tools.framework.outside_access import WebAccess
-from tools.http.addresses import is_own, is_private, is_public, is_within, parse
+from tools.http.addresses import is_own, is_private, is_public, is_within, parse_address
 
 LONGEST_URL = 4_096
 MOST_ADDRESSES = 4
@@ -35,7 +35,7 @@ class Target:
     addresses: tuple[str, ...]
 
 
-async def aim(url: httpx2.URL, access: WebAccess) -> Target:
+async def resolve_target(url: httpx2.URL, access: WebAccess) -> Target:
     """Check a URL and find where it may be fetched from."""
     if url.scheme not in DEFAULT_PORTS:
         raise _refusal(url, "only http and https can be fetched")
@@ -46,7 +46,7 @@ async def aim(url: httpx2.URL, access: WebAccess) -> Target:
     literal = ":" in host
     if not literal and (len(host) > 253 or not NAME.fullmatch(host)):
         raise _refusal(url, "it has no valid host name")
-    is_opened = written(url) in access.allowed_private
+    is_opened = format_host_port(url) in access.allowed_private
     if not is_opened:
         _check_name(url, host, port, access)
     found = [host] if literal else await access.resolve(host, port)
@@ -54,11 +54,11 @@ async def aim(url: httpx2.URL, access: WebAccess) -> Target:
         raise _refusal(url, "the host name cannot be resolved")
     for address in found:
         _check_address(url, address, access, is_opened=is_opened)
-    name = None if parse(host) else host
+    name = None if parse_address(host) else host
     return Target(url.copy_with(fragment=None), name, tuple(found[:MOST_ADDRESSES]))
 
 
-def read_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
+def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
     """Read a URL the way it will be used; what other readers might take differently is refused."""
     if len(text) > LONGEST_URL:
         raise AddressRefusedError(f"The URL is longer than {LONGEST_URL:,} characters.")
@@ -79,7 +79,7 @@ def _check_name(url: httpx2.URL, host: str, port: int, access: WebAccess) -> Non
 
 
 def _check_address(url: httpx2.URL, text: str, access: WebAccess, *, is_opened: bool) -> None:
-    address = parse(text)
+    address = parse_address(text)
     if address is None:
         raise _refusal(url, "the host has no usable address")
     if is_within(address, tuple(ip_network(each) for each in access.denied_networks)):
@@ -90,7 +90,7 @@ def _check_address(url: httpx2.URL, text: str, access: WebAccess, *, is_opened: 
         raise _refusal(url, "the host is not on the public internet")
 
 
-def written(url: httpx2.URL) -> str:
+def format_host_port(url: httpx2.URL) -> str:
     """Name who a URL is asked of: "host:port", in one spelling."""
     host = url.raw_host.decode("ascii").lower().removesuffix(".")
     return f"[{host}]:{_port(url)}" if ":" in host else f"{host}:{_port(url)}"

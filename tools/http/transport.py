@@ -26,8 +26,8 @@ import httpx2
 
 from tools.framework.errors import AddressRefusedError, FetchError
 from tools.framework.outside_access import WebAccess
-from tools.http.body import ENCODING, Bounded
-from tools.http.targets import Target, aim
+from tools.http.body import ENCODING, BoundedBody
+from tools.http.targets import Target, resolve_target
 
 MOST_HEADERS = 200
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -41,18 +41,18 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, access: WebAccess) -> None:
         self._access = access
         self._door = httpx2.AsyncHTTPTransport(
-            verify=access.tls or _trust(), trust_env=False, limits=SINGLE_USE
+            verify=access.tls or _trust_store(), trust_env=False, limits=SINGLE_USE
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method.upper() not in METHODS:
             raise AddressRefusedError(f"The method {request.method[:20]!r} is not used here.")
-        target = await aim(request.url, self._access)
+        target = await resolve_target(request.url, self._access)
         response = await self._send(request, target)
         if len(response.headers) > MOST_HEADERS:
             await response.aclose()
             raise FetchError(f"The answer has more than {MOST_HEADERS} headers.")
-        stream = Bounded(response, self._access.max_bytes)
+        stream = BoundedBody(response, self._access.max_bytes)
         headers = httpx2.Headers(
             [pair for pair in response.headers.raw if pair[0].lower() != b"content-encoding"]
         )
@@ -99,5 +99,5 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def _trust_store() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)

@@ -121,7 +121,7 @@ class NoMailboxes:
         return None
 
 
-async def chosen(mail: Mailboxes, name: str) -> Account:
+async def choose_account(mail: Mailboxes, name: str) -> Account:
     """Give the account of a name; "" is the only one there is."""
     names = await mail.names()
     if not names:
@@ -136,7 +136,7 @@ async def chosen(mail: Mailboxes, name: str) -> Account:
     return account
 
 
-def problem_of(error: BaseException | None) -> str:
+def describe_problem(error: BaseException | None) -> str:
     """Say in the words of the error what to keep as an account's last problem."""
     if error is None:
         return ""

@@ -18,7 +18,7 @@ from email.utils import format_datetime
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError
-from tools.mail.words import CONTROL
+from tools.mail.imap_strings import CONTROL
 
 MOST_RECIPIENTS = 50
 LONGEST_BODY = 500_000
@@ -38,7 +38,7 @@ class Composed:
     data: bytes
 
 
-def addresses(texts: Sequence[str]) -> tuple[str, ...]:
+def check_addresses(texts: Sequence[str]) -> tuple[str, ...]:
     """Check bare addresses; each is kept once, in order."""
     for text in texts:
         if len(text) > 254 or not ADDRESS.fullmatch(text):
@@ -48,7 +48,7 @@ def addresses(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def compose(
+def compose_message(
     *,
     sender: str,
     to: Sequence[str],
@@ -61,7 +61,7 @@ def compose(
     key: str,
 ) -> Composed:
     """Write a message; blind copies are recipients and are not written into it."""
-    recipients = addresses([*to, *cc, *bcc])
+    recipients = check_addresses([*to, *cc, *bcc])
     if len(recipients) > MOST_RECIPIENTS:
         raise InputError(f"A mail may have at most {MOST_RECIPIENTS} recipients.")
     if CONTROL.search(subject) or len(subject) > LONGEST_SUBJECT:
@@ -72,24 +72,24 @@ def compose(
         raise InputError(f"{quote(reply_to)} is not a Message-ID as read_mail shows it, <...>.")
     message = EmailMessage(policy=SMTP)
     message["From"] = sender
-    for name, value in (("To", addresses(to)), ("Cc", addresses(cc))):
+    for name, value in (("To", check_addresses(to)), ("Cc", check_addresses(cc))):
         if value:
             message[name] = ", ".join(value)
     message["Subject"] = subject
     message["Date"] = format_datetime(now)
-    message["Message-ID"] = message_id(sender, key)
+    message["Message-ID"] = make_message_id(sender, key)
     if reply_to:
         message["In-Reply-To"] = message["References"] = reply_to
     message.set_content(body.replace("\r\n", "\n").replace("\r", "\n"))
     data = message.as_bytes()
-    return Composed(message_id(sender, key), recipients, data)
+    return Composed(make_message_id(sender, key), recipients, data)
 
 
-def message_id(sender: str, key: str) -> str:
+def make_message_id(sender: str, key: str) -> str:
     digest = hashlib.sha256(f"{sender}\n{key}".encode()).hexdigest()[:40]
     return f"<{digest}@{sender.rpartition('@')[2]}>"
 
 
-def key_of(key: str, **arguments: object) -> str:
+def make_key(key: str, **arguments: object) -> str:
     """Give the key of the call; without one, what the call says."""
     return key or json.dumps(arguments, sort_keys=True)

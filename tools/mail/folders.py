@@ -7,8 +7,8 @@ from typing import Literal
 
 from tools.mail.errors import MailRefusedError
 from tools.mail.imap import Imap
-from tools.mail.replies import Atom, number_of, text_of
-from tools.mail.words import folder, from_utf7, string
+from tools.mail.imap_strings import decode_utf7, encode_folder, encode_string
+from tools.mail.replies import Atom, decode_value, parse_number
 
 MOST_FOLDERS = 500
 Use = Literal["drafts", "sent"]
@@ -30,20 +30,22 @@ class Folder:
         return not self.flags & {"\\noselect", "\\nonexistent"}
 
 
-async def folders(imap: Imap) -> list[Folder]:
+async def list_folders(imap: Imap) -> list[Folder]:
     """List the folders, as people read their names."""
     found = []
     for answer in await imap.command(b"LIST", b'""', b'"*"'):
         match answer:
             case [Atom(b"LIST"), list(flags), separator, name]:
-                lowered = frozenset(text_of(each).lower() for each in flags)
-                found.append(Folder(from_utf7(text_of(name)), lowered, text_of(separator)))
+                lowered = frozenset(decode_value(each).lower() for each in flags)
+                found.append(
+                    Folder(decode_utf7(decode_value(name)), lowered, decode_value(separator))
+                )
     return sorted(found, key=lambda each: (each.name.upper() != "INBOX", each.name.lower()))
 
 
-async def folder_for(imap: Imap, use: Use) -> str:
+async def find_or_create_folder(imap: Imap, use: Use) -> str:
     """Find the folder of drafts or of sent mail; make one where there is none."""
-    found = [each for each in await folders(imap) if each.is_selectable]
+    found = [each for each in await list_folders(imap) if each.is_selectable]
     for each in found:
         if f"\\{use}" in each.flags:
             return each.name
@@ -51,15 +53,15 @@ async def folder_for(imap: Imap, use: Use) -> str:
         if each.name.lower().rpartition((each.separator or "/").lower())[2] in CALLED[use]:
             return each.name
     name = use.capitalize()
-    await imap.command(b"CREATE", folder(name))
+    await imap.command(b"CREATE", encode_folder(name))
     return name
 
 
-async def examine(imap: Imap, name: str) -> int:
+async def examine_folder(imap: Imap, name: str) -> int:
     """Open a folder for reading; give how many messages it has."""
     count = 0
     try:
-        answers = await imap.command(b"EXAMINE", folder(name))
+        answers = await imap.command(b"EXAMINE", encode_folder(name))
     except MailRefusedError as error:
         raise MailRefusedError(
             f"The folder {name[:80]!r} could not be opened; list_mail_folders shows what there is."
@@ -67,14 +69,14 @@ async def examine(imap: Imap, name: str) -> int:
     for answer in answers:
         match answer:
             case [number, Atom(b"EXISTS")]:
-                count = number_of(number)
+                count = parse_number(number)
     return count
 
 
-async def holds(imap: Imap, name: str, message_id: str) -> bool:
+async def has_message(imap: Imap, name: str, message_id: str) -> bool:
     """Say whether a folder has a message of this id."""
-    await examine(imap, name)
-    wanted = string(message_id, "The Message-ID")
+    await examine_folder(imap, name)
+    wanted = encode_string(message_id, "The Message-ID")
     for answer in await imap.command(b"UID SEARCH HEADER Message-ID", wanted):
         if answer[:1] == [Atom(b"SEARCH")] and len(answer) > 1:
             return True

@@ -13,7 +13,7 @@ from email.header import decode_header
 from email.message import Message
 from email.policy import compat32
 
-from tools.http.charset import decode
+from tools.http.charset import decode_bytes
 
 LONGEST_BLOCK = 65_536
 #: Bytes within which the header of a message, and of a part, must end.
@@ -33,7 +33,7 @@ class Header:
     def raw(self, name: str) -> str:
         """Give a field on one line, as it stands."""
         data = self.fields.get(name, b"")[:LONGEST_FIELD]
-        return FOLD.sub(" ", decode(data, "")).strip()
+        return FOLD.sub(" ", decode_bytes(data, "")).strip()
 
     def text(self, name: str) -> str:
         """Give a field as people read it, its encoded words decoded."""
@@ -45,7 +45,9 @@ class Header:
         except (HeaderParseError, ValueError):
             return raw
         words = [
-            piece if isinstance(piece, str) else decode(piece, f"charset={charset or 'latin-1'}")
+            piece
+            if isinstance(piece, str)
+            else decode_bytes(piece, f"charset={charset or 'latin-1'}")
             for piece, charset in pieces
         ]
         return FOLD.sub(" ", "".join(words)).strip()
@@ -60,9 +62,9 @@ class Header:
         return found
 
 
-def header(data: bytes, at: int) -> tuple[Header, int]:
+def parse_header(data: bytes, at: int) -> tuple[Header, int]:
     """Read the header that begins at a place; give it and where its body begins."""
-    last, body = _end(data, at, FIRST_SEARCH if at == 0 else LATER_SEARCH)
+    last, body = _find_end(data, at, FIRST_SEARCH if at == 0 else LATER_SEARCH)
     block = data[at : min(last, at + LONGEST_BLOCK)]
     fields: dict[str, bytes] = {}
     for found in FIELD.finditer(block):
@@ -70,7 +72,7 @@ def header(data: bytes, at: int) -> tuple[Header, int]:
     return Header(fields, is_cut=last - at > LONGEST_BLOCK), body
 
 
-def _end(data: bytes, at: int, most: int) -> tuple[int, int]:
+def _find_end(data: bytes, at: int, most: int) -> tuple[int, int]:
     """Find the first empty line: where it begins and where it ends."""
     for empty in (b"\n", b"\r\n"):
         if data.startswith(empty, at):

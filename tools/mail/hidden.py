@@ -27,14 +27,14 @@ UNSEEN = re.compile(
 )
 
 
-def shown(text: str) -> tuple[str, list[str]]:
+def strip_invisible(text: str) -> tuple[str, list[str]]:
     """Take out what has no shape; give the text and what to say of it."""
     text = CONTROL.sub("\ufffd", text)
     cleaned, count = SHAPELESS.subn("", text)
     return cleaned, [f"{count:,} invisible characters were taken out of it."] if count else []
 
 
-def unseen(markup: str) -> list[str]:
+def note_hidden_markup(markup: str) -> list[str]:
     """Say what of a page's text a person would not see."""
     notes = []
     if UNSEEN.search(markup):

@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager
 
 from tools.framework.clean_text import quote
 from tools.mail.accounts import Account, MailAccess
+from tools.mail.connection import PlainConnection, TlsConnection, open_connection
 from tools.mail.errors import LoginError, MailError, MailRefusedError
-from tools.mail.line import Line, Plain, opened
-from tools.mail.replies import Atom, Value, announced, text_of, values
-from tools.mail.words import Literal, Word, atom, string
+from tools.mail.imap_strings import Literal, Word, encode_atom, encode_string
+from tools.mail.replies import Atom, Value, decode_value, literal_length, parse_values
 
 #: Answers to one command.
 MOST_ANSWERS = 20_000
@@ -29,7 +29,7 @@ Answer = list[Value]
 class Imap:
     """A session with one server: command by command."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: TlsConnection) -> None:
         self._line, self._count = line, 0
         self.abilities: frozenset[str] = frozenset()
 
@@ -61,7 +61,7 @@ class Imap:
                 await self._authenticate("PLAIN", f"\0{account.login}\0{account.secret}")
             elif "LOGINDISABLED" not in self.abilities:
                 secret = Literal(account.secret.encode())
-                await self.command(b"LOGIN", string(account.login, "The user name"), secret)
+                await self.command(b"LOGIN", encode_string(account.login, "The user name"), secret)
             else:
                 raise LoginError("The mail server offers no way to log in with a password.")
         except MailRefusedError:
@@ -74,12 +74,12 @@ class Imap:
     async def _learn(self) -> None:
         for answer in await self.command(b"CAPABILITY"):
             if answer[:1] == [Atom(b"CAPABILITY")]:
-                self.abilities = frozenset(text_of(each).upper() for each in answer[1:])
+                self.abilities = frozenset(decode_value(each).upper() for each in answer[1:])
 
     async def _authenticate(self, how: str, said: str) -> None:
         self._count += 1
         tag = b"A%d" % self._count
-        await self._line.send(tag + b" AUTHENTICATE " + atom(how) + b"\r\n")
+        await self._line.send(tag + b" AUTHENTICATE " + encode_atom(how) + b"\r\n")
         await self._go_ahead(tag, [])
         await self._line.send(base64.b64encode(said.encode()) + b"\r\n")
         await self._until(tag, [])
@@ -113,7 +113,7 @@ class Imap:
         if is_status:
             answers.append([])
         else:
-            answers.append(values([pieces[0][2:], *pieces[1:]]))
+            answers.append(parse_values([pieces[0][2:], *pieces[1:]]))
 
     def _judge(self, status: bytes) -> None:
         kind, _, said = status.partition(b" ")
@@ -125,7 +125,7 @@ class Imap:
     async def _answer(self) -> list[bytes]:
         """Read one logical line: text, literal, text, ..."""
         pieces = [await self._line.line()]
-        while pieces[0][:1] == b"*" and (size := announced(pieces[-1])) is not None:
+        while pieces[0][:1] == b"*" and (size := literal_length(pieces[-1])) is not None:
             if len(pieces) > 2 * MOST_LITERALS:
                 raise MailError("The mail server's answer does not end.")
             pieces += [await self._line.take(size), await self._line.line()]
@@ -133,20 +133,20 @@ class Imap:
 
 
 @asynccontextmanager
-async def session(account: Account, access: MailAccess) -> AsyncIterator[Imap]:
+async def connect_imap(account: Account, access: MailAccess) -> AsyncIterator[Imap]:
     """Connect and log in for one call."""
-    async with opened(account.imap, access, _ask) as line:
+    async with open_connection(account.imap, access, _request_tls) as line:
         imap = Imap(line)
         if account.imap.security == "tls":
-            _greeted(await line.line())
+            _check_greeting(await line.line())
         await imap.log_in(account)
         yield imap
         # Nobody waits for the answer to a goodbye.
         await line.send(b"Z LOGOUT\r\n")
 
 
-async def _ask(plain: Plain) -> None:
-    _greeted(await plain.line())
+async def _request_tls(plain: PlainConnection) -> None:
+    _check_greeting(await plain.line())
     await plain.send(b"S STARTTLS")
     while not (line := await plain.line()).startswith(b"S "):
         if not line.startswith(b"* "):
@@ -155,7 +155,7 @@ async def _ask(plain: Plain) -> None:
         raise MailError("The mail server offers no encryption on this port; nothing was sent.")
 
 
-def _greeted(line: bytes) -> None:
+def _check_greeting(line: bytes) -> None:
     # PREAUTH before TLS would be a session that somebody else has logged in.
     if not line.upper().startswith(b"* OK"):
         raise MailError("The server did not greet as a mail server does.")

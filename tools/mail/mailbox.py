@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tools.framework.errors import InputError
 from tools.mail.accounts import Account
 from tools.mail.errors import MessageMissingError
-from tools.mail.folders import examine
-from tools.mail.headers import header
-from tools.mail.hidden import shown
+from tools.mail.folders import examine_folder
+from tools.mail.headers import parse_header
+from tools.mail.hidden import strip_invisible
 from tools.mail.imap import Imap
-from tools.mail.message import Mail, read
-from tools.mail.replies import Atom, Value, number_of, pairs, text_of
-from tools.mail.words import Literal, Word, atom, day, string
+from tools.mail.imap_strings import Literal, Word, encode_atom, encode_date, encode_string
+from tools.mail.message import Mail, parse_message
+from tools.mail.replies import Atom, Value, decode_value, parse_number, parse_pairs
 
 #: The newest messages of a folder that a search looks at.
 MOST_SEARCHED = 50_000
@@ -43,11 +43,11 @@ class Query:
             (b"TEXT", self.text, "The text"),
         ):
             if value:
-                words += [key, string(value, what)]
+                words += [key, encode_string(value, what)]
         if self.since:
-            words += [b"SINCE", day(self.since, "since")]
+            words += [b"SINCE", encode_date(self.since, "since")]
         if self.before:
-            words += [b"BEFORE", day(self.before, "before")]
+            words += [b"BEFORE", encode_date(self.before, "before")]
         return [*words, b"UNSEEN"] if self.is_unread else words
 
 
@@ -66,51 +66,53 @@ class Fetched:
     mail: Mail
 
 
-async def found_uids(imap: Imap, folder: str, query: Query) -> Hits:
+async def search_uids(imap: Imap, folder: str, query: Query) -> Hits:
     """Search a folder; a very large one only as far back as one answer holds."""
     asked = query.words()
-    count = await examine(imap, folder)
+    count = await examine_folder(imap, folder)
     if not count:
         return Hits([], [])
     notes = []
     words: list[Word] = [b"UID SEARCH"]
     if any(isinstance(word, Literal) for word in asked):
         words.append(b"CHARSET UTF-8")
-    words.append(atom(f"{max(1, count - MOST_SEARCHED + 1)}:*"))
+    words.append(encode_atom(f"{max(1, count - MOST_SEARCHED + 1)}:*"))
     if count > MOST_SEARCHED:
         notes.append(f"[only the newest {MOST_SEARCHED:,} of {count:,} mails were searched]")
     uids: set[int] = set()
     for answer in await imap.command(*words, *asked):
         if answer[:1] == [Atom(b"SEARCH")]:
-            uids |= {number_of(each) for each in answer[1:]}
+            uids |= {parse_number(each) for each in answer[1:]}
     return Hits(sorted(uids - {0}, reverse=True), notes)
 
 
-async def summaries(imap: Imap, uids: list[int]) -> list[str]:
+async def fetch_summaries(imap: Imap, uids: list[int]) -> list[str]:
     """Give one line of each message, in the order of the uids."""
     if not uids:
         return []
-    chosen = atom(",".join(map(str, uids)))
+    chosen = encode_atom(",".join(map(str, uids)))
     asked = f"(UID FLAGS RFC822.SIZE INTERNALDATE {FIELDS})".encode("ascii")
     found: dict[int, str] = {}
     for answer in await imap.command(b"UID FETCH", chosen, asked):
         match answer:
             case [_, Atom(b"FETCH"), items]:
-                facts = pairs(items)
-                found[number_of(facts.get("UID"))] = _summary(facts)
+                facts = parse_pairs(items)
+                found[parse_number(facts.get("UID"))] = _format_summary(facts)
     return [found[uid] for uid in uids if uid in found]
 
 
-def _summary(facts: dict[str, Value]) -> str:
+def _format_summary(facts: dict[str, Value]) -> str:
     data = facts.get(SECTION, b"")
-    head, _ = header(data if isinstance(data, bytes) else b"", 0)
+    head, _ = parse_header(data if isinstance(data, bytes) else b"", 0)
     flags = facts.get("FLAGS")
-    seen = isinstance(flags, list) and any(text_of(each).lower() == "\\seen" for each in flags)
-    when = head.text("date") or text_of(facts.get("INTERNALDATE", b""))
-    parts = [shown(text)[0][:200] for text in (when, head.text("from"), head.text("subject"))]
+    seen = isinstance(flags, list) and any(decode_value(each).lower() == "\\seen" for each in flags)
+    when = head.text("date") or decode_value(facts.get("INTERNALDATE", b""))
+    parts = [
+        strip_invisible(text)[0][:200] for text in (when, head.text("from"), head.text("subject"))
+    ]
     mark = "" if seen else " (unread)"
-    size = number_of(facts.get("RFC822.SIZE"))
-    return f"uid {number_of(facts.get('UID'))}{mark} | {' | '.join(parts)} | {size:,} bytes"
+    size = parse_number(facts.get("RFC822.SIZE"))
+    return f"uid {parse_number(facts.get('UID'))}{mark} | {' | '.join(parts)} | {size:,} bytes"
 
 
 async def fetch_message(imap: Imap, account: Account, folder: str, uid: int, most: int) -> Fetched:
@@ -118,15 +120,15 @@ async def fetch_message(imap: Imap, account: Account, folder: str, uid: int, mos
     if not 0 < uid <= BIGGEST_UID:
         raise InputError("uid must be a number that search_mail gave.")
     name = folder or account.folder
-    await examine(imap, name)
+    await examine_folder(imap, name)
     asked = f"(UID RFC822.SIZE BODY.PEEK[]<0.{most}>)".encode("ascii")
-    for answer in await imap.command(b"UID FETCH", atom(str(uid)), asked):
+    for answer in await imap.command(b"UID FETCH", encode_atom(str(uid)), asked):
         match answer:
             case [_, Atom(b"FETCH"), items]:
-                facts = pairs(items)
+                facts = parse_pairs(items)
                 data = facts.get("BODY[]")
-                if number_of(facts.get("UID")) == uid and isinstance(data, bytes):
-                    size = number_of(facts.get("RFC822.SIZE"))
-                    mail = await asyncio.to_thread(read, data, max(size, len(data)))
+                if parse_number(facts.get("UID")) == uid and isinstance(data, bytes):
+                    size = parse_number(facts.get("RFC822.SIZE"))
+                    mail = await asyncio.to_thread(parse_message, data, max(size, len(data)))
                     return Fetched(account.name, name, size, mail)
     raise MessageMissingError(f"There is no mail with uid {uid} in {name}; search_mail finds some.")

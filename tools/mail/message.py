@@ -11,10 +11,10 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from tools.html.readable import readable
-from tools.http.charset import decode
-from tools.mail.hidden import shown, unseen
-from tools.mail.mime import Part, Parts, split
+from tools.html.to_markdown import html_to_markdown
+from tools.http.charset import decode_bytes
+from tools.mail.hidden import note_hidden_markup, strip_invisible
+from tools.mail.mime import Part, Parts, split_parts
 
 #: Bytes of one text part that are read, and characters of all of them.
 MOST_TEXT_BYTES = 2_000_000
@@ -41,9 +41,9 @@ class Mail:
     notes: tuple[str, ...]
 
 
-def read(data: bytes, size: int) -> Mail:
+def parse_message(data: bytes, size: int) -> Mail:
     """Read a message; `size` is what the server says it has."""
-    found = split(data)
+    found = split_parts(data)
     notes = list(found.notes)
     if size > len(data):
         notes.append(f"Only the first {len(data):,} of its {size:,} bytes were read.")
@@ -51,17 +51,17 @@ def read(data: bytes, size: int) -> Mail:
         notes.append("Its header is too long and was cut.")
     fields = {}
     for name in FIELDS:
-        fields[name], odd = shown(found.header.text(name.lower()))
+        fields[name], odd = strip_invisible(found.header.text(name.lower()))
         notes += [f"{name}: {note}" for note in odd]
-    text = "\n\n".join(_texts(found, notes))
+    text = "\n\n".join(_extract_texts(found, notes))
     if len(text) > MOST_CHARACTERS:
         text = text[:MOST_CHARACTERS]
         notes.append(f"Only the first {MOST_CHARACTERS:,} characters of its text were kept.")
-    return Mail(fields, text, _attachments(found), tuple(dict.fromkeys(notes)))
+    return Mail(fields, text, _list_attachments(found), tuple(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextPart:
     """The text of one part, and what is odd about it."""
 
     part: Part
@@ -73,16 +73,18 @@ class Words:
         return len(self.text)
 
 
-def _texts(found: Parts, notes: list[str]) -> list[str]:
+def _extract_texts(found: Parts, notes: list[str]) -> list[str]:
     texts: list[str] = []
-    for words in _chosen([_words(part) for part in found.parts if not part.is_attachment]):
+    for words in _choose_alternatives(
+        [_extract_text(part) for part in found.parts if not part.is_attachment]
+    ):
         notes += words.notes
         if words.text:
             texts.append(words.text)
     return texts
 
 
-def _chosen(all_words: list[Words]) -> list[Words]:
+def _choose_alternatives(all_words: list[TextPart]) -> list[TextPart]:
     """Of alternatives keep one, the plain text where it is more than a stand-in."""
     lengths = Counter[tuple[int, str]]()
     for words in all_words:
@@ -99,29 +101,31 @@ def _chosen(all_words: list[Words]) -> list[Words]:
     return kept
 
 
-def _words(part: Part) -> Words:
+def _extract_text(part: Part) -> TextPart:
     if part.is_enclosed:
-        said = [f"{name}: {shown(part.header.text(name.lower()))[0]}" for name in FIELDS]
+        said = [f"{name}: {strip_invisible(part.header.text(name.lower()))[0]}" for name in FIELDS]
         lines = [line for line in said if not line.endswith(": ")]
-        return Words(part, "\n".join(["---------- enclosed message ----------", *lines]))
+        return TextPart(part, "\n".join(["---------- enclosed message ----------", *lines]))
     notes: list[str] = []
     data = part.data
     if len(data) > MOST_TEXT_BYTES:
         notes.append(f"A text of {len(data):,} bytes was cut at {MOST_TEXT_BYTES:,}.")
         data = data[:MOST_TEXT_BYTES]
-    text = decode(data, part.header.raw("content-type") or "text/plain")
+    text = decode_bytes(data, part.header.raw("content-type") or "text/plain")
     if wrong := text.count("\ufffd"):
         notes.append(f"{wrong:,} characters are not of the charset it names; they show as \ufffd.")
     if part.content_type == "text/html":
-        notes += unseen(text)
-        text = readable(text, "")
-    text, odd = shown(text.replace("\r\n", "\n").replace("\r", "\n"))
-    return Words(part, BLANK_LINES.sub("\n\n", text).strip(), (*notes, *odd))
+        notes += note_hidden_markup(text)
+        text = html_to_markdown(text, "")
+    text, odd = strip_invisible(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return TextPart(part, BLANK_LINES.sub("\n\n", text).strip(), (*notes, *odd))
 
 
-def _attachments(found: Parts) -> tuple[Attachment, ...]:
+def _list_attachments(found: Parts) -> tuple[Attachment, ...]:
     parts = [part for part in found.parts if part.is_attachment]
     return tuple(
-        Attachment(number, shown(part.file_name)[0] or "(no name)", part.content_type, part.data)
+        Attachment(
+            number, strip_invisible(part.file_name)[0] or "(no name)", part.content_type, part.data
+        )
         for number, part in enumerate(parts, start=1)
     )

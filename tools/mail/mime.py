@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tools.mail.headers import Header, header
+from tools.mail.headers import Header, parse_header
 
 MOST_PARTS = 500
 MOST_HEADERS = 2_000
@@ -85,39 +85,39 @@ class Delimiter(NamedTuple):
     is_close: bool
 
 
-def split(data: bytes) -> Parts:
+def split_parts(data: bytes) -> Parts:
     """Read a message, whole or cut off anywhere."""
-    head, _ = header(data, 0)
+    head, _ = parse_header(data, 0)
     found, levels = Parts(head), list[Level]()
     at, alternatives = 0, 0
     for _ in range(MOST_HEADERS):
-        head, body = header(data, at)
+        head, body = parse_header(data, at)
         content_type = head.kind.get_content_type()
-        boundary = _boundary(head)
+        boundary = _find_boundary(head)
         around = levels[-1].alternative if levels else 0
         if content_type.startswith("multipart/") and boundary and len(levels) < DEEPEST:
             is_choice = content_type == "multipart/alternative"
             alternatives += is_choice
             levels.append(Level(boundary, alternatives if is_choice else around))
-            following = _delimiter(data, body, levels)
-        elif content_type == "message/rfc822" and not _is_marked(head):
-            enclosed, _ = header(data, body)
+            following = _find_delimiter(data, body, levels)
+        elif content_type == "message/rfc822" and not _is_marked_attachment(head):
+            enclosed, _ = parse_header(data, body)
             found.parts.append(Part(enclosed, content_type, b"", is_enclosed=True))
             at = body
             if len(found.parts) < MOST_PARTS:
                 continue
             break
         else:
-            following = _delimiter(data, body, levels)
-            _note_odd(found, content_type, boundary)
+            following = _find_delimiter(data, body, levels)
+            _note_malformed(found, content_type, boundary)
             raw = data[body : following.start if following else len(data)]
-            shown = "text/plain" if _is_unbounded(content_type, boundary) else content_type
+            shown = "text/plain" if _lacks_boundary(content_type, boundary) else content_type
             found.parts.append(Part(head, shown, raw, around))
         while following is not None:
             del levels[following.level + (not following.is_close) :]
             if not following.is_close:
                 break
-            following = _delimiter(data, following.end, levels)
+            following = _find_delimiter(data, following.end, levels)
         if following is None:
             return found
         at = following.end
@@ -127,7 +127,7 @@ def split(data: bytes) -> Parts:
     return found
 
 
-def _delimiter(data: bytes, at: int, levels: list[Level]) -> Delimiter | None:
+def _find_delimiter(data: bytes, at: int, levels: list[Level]) -> Delimiter | None:
     """Find the next line that is one of the open boundaries."""
     opened = {level.boundary: number for number, level in enumerate(levels)}
     for found in DASHES.finditer(data, at) if opened else ():
@@ -141,7 +141,7 @@ def _delimiter(data: bytes, at: int, levels: list[Level]) -> Delimiter | None:
     return None
 
 
-def _boundary(head: Header) -> bytes:
+def _find_boundary(head: Header) -> bytes:
     try:
         value = head.kind.get_boundary("")
     except ValueError:
@@ -150,15 +150,15 @@ def _boundary(head: Header) -> bytes:
     return str(value).rstrip().encode("latin-1", errors="replace")[:200]
 
 
-def _is_marked(head: Header) -> bool:
+def _is_marked_attachment(head: Header) -> bool:
     return head.raw("content-disposition").lower().startswith("attachment")
 
 
-def _is_unbounded(content_type: str, boundary: bytes) -> bool:
+def _lacks_boundary(content_type: str, boundary: bytes) -> bool:
     return content_type.startswith("multipart/") and not boundary
 
 
-def _note_odd(found: Parts, content_type: str, boundary: bytes) -> None:
+def _note_malformed(found: Parts, content_type: str, boundary: bytes) -> None:
     if not content_type.startswith("multipart/"):
         return
     note = (

@@ -6,13 +6,13 @@ import re
 
 from tools.framework.errors import PathRefusedError
 from tools.mail.message import Attachment
-from tools.workspace.paths import split
+from tools.workspace.paths import split_path
 
 UNFIT = re.compile(r"[^\w .()+,@=\[\]-]+")
 LONGEST = 120
 
 
-def file_path(uid: int, attachment: Attachment) -> str:
+def attachment_path(uid: int, attachment: Attachment) -> str:
     """Give mail/<uid>/<name>; a name that no file may have becomes a number."""
     name = re.split(r"[/\\]", attachment.name)[-1]
     name = UNFIT.sub("_", name).strip(" .")
@@ -21,7 +21,7 @@ def file_path(uid: int, attachment: Attachment) -> str:
         name = f"{stem[: LONGEST - 20]}{dot}{ending[:19]}"
     path = f"mail/{uid}/{attachment.number}-{name}"
     try:
-        split(path)
+        split_path(path)
     except PathRefusedError:
         return f"mail/{uid}/attachment-{attachment.number}"
     return path

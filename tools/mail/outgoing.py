@@ -5,10 +5,10 @@ from __future__ import annotations
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext
 from tools.mail.accounts import Account
-from tools.mail.compose import Composed, compose
-from tools.mail.folders import holds
+from tools.mail.compose import Composed, compose_message
+from tools.mail.folders import has_message
 from tools.mail.imap import Imap
-from tools.mail.words import Literal, folder
+from tools.mail.imap_strings import Literal, encode_folder
 
 
 def compose_mail(
@@ -24,7 +24,7 @@ def compose_mail(
 ) -> Composed:
     if not to:
         raise InputError("A mail needs at least one recipient.")
-    return compose(
+    return compose_message(
         sender=account.address, to=to, cc=cc or (), bcc=bcc or (), subject=subject, body=body,
         reply_to=reply_to, now=context.now(), key=key,
     )  # fmt: skip
@@ -32,7 +32,7 @@ def compose_mail(
 
 async def append_once(imap: Imap, name: str, flags: bytes, mail: Composed) -> bool:
     """Put a message into a folder once; say whether it was new there."""
-    if await holds(imap, name, mail.message_id):
+    if await has_message(imap, name, mail.message_id):
         return False
-    await imap.command(b"APPEND", folder(name), flags, Literal(mail.data))
+    await imap.command(b"APPEND", encode_folder(name), flags, Literal(mail.data))
     return True

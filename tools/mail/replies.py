@@ -30,13 +30,13 @@ class Atom:
 Value: TypeAlias = Atom | bytes | list["Value"]
 
 
-def announced(line: bytes) -> int | None:
+def literal_length(line: bytes) -> int | None:
     """Give the length of the literal that a line ends with."""
     found = ANNOUNCED.search(line)
     return int(found[1]) if found else None
 
 
-def values(pieces: list[bytes]) -> list[Value]:
+def parse_values(pieces: list[bytes]) -> list[Value]:
     """Read an answer: lines at even places, the literals between them at odd ones."""
     top: list[Value] = []
     stack = [top]
@@ -45,11 +45,11 @@ def values(pieces: list[bytes]) -> list[Value]:
             stack[-1].append(piece)
             continue
         line = ANNOUNCED.sub(b"", piece) if number + 1 < len(pieces) else piece
-        _read(line, stack)
+        _parse_line(line, stack)
     return top
 
 
-def _read(line: bytes, stack: list[list[Value]]) -> None:
+def _parse_line(line: bytes, stack: list[list[Value]]) -> None:
     at, end = 0, len(line.rstrip(b" "))
     while at < end:
         found = TOKEN.match(line, at)
@@ -73,7 +73,7 @@ def _read(line: bytes, stack: list[list[Value]]) -> None:
                 stack[-1].append(Atom(found["atom"]))
 
 
-def text_of(value: Value) -> str:
+def decode_value(value: Value) -> str:
     """Give an atom or a string as text; a list is none."""
     match value:
         case Atom(text):
@@ -84,15 +84,15 @@ def text_of(value: Value) -> str:
             return ""
 
 
-def pairs(items: Value) -> dict[str, Value]:
+def parse_pairs(items: Value) -> dict[str, Value]:
     """Read the list of a FETCH: names, each followed by its value; sections without offsets."""
     if not isinstance(items, list):
         raise MailError("The mail server's answer cannot be read.")
-    names = [text_of(each).upper().partition("<")[0] for each in items[::2]]
+    names = [decode_value(each).upper().partition("<")[0] for each in items[::2]]
     return dict(zip(names, items[1::2], strict=False))
 
 
-def number_of(value: Value | None) -> int:
+def parse_number(value: Value | None) -> int:
     """Read a number; what is none is 0."""
-    text = text_of(value) if value is not None else ""
+    text = decode_value(value) if value is not None else ""
     return int(text) if text.isdecimal() and len(text) < 19 else 0

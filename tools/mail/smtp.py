@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager, suppress
 
 from tools.framework.clean_text import quote
 from tools.mail.accounts import Account, MailAccess
+from tools.mail.connection import PlainConnection, TlsConnection, open_connection
 from tools.mail.errors import LoginError, MailError, MailRefusedError
-from tools.mail.line import Line, Plain, opened
 
 MOST_LINES = 100
 DOT = re.compile(rb"^\.", re.MULTILINE)
@@ -25,7 +25,7 @@ NAME = "agentweb.invalid"
 class Smtp:
     """A dialogue with one server."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: TlsConnection) -> None:
         self._line = line
         #: a message was given away, and whether it was taken is not said yet
         self.is_unknown = False
@@ -37,7 +37,7 @@ class Smtp:
         """Read one reply of one or more lines."""
         said: list[str] = []
         for _ in range(MOST_LINES):
-            code, is_last, text = _reply(await self._line.line())
+            code, is_last, text = _parse_reply(await self._line.line())
             said.append(text)
             if is_last:
                 return code, said
@@ -45,7 +45,7 @@ class Smtp:
 
     async def expect(self, *codes: int) -> list[str]:
         code, said = await self.hear()
-        _demand_code(code, said, *codes)
+        _check_code(code, said, *codes)
         return said
 
     async def log_in(self, account: Account) -> None:
@@ -79,7 +79,7 @@ class Smtp:
         await self._line.send(DOT.sub(b"..", message) + b".\r\n")
         code, said = await self.hear()
         self.is_unknown = False
-        _demand_code(code, said, 250)
+        _check_code(code, said, 250)
 
     async def leave(self) -> None:
         """Say goodbye; a server that has hung up before it did what was asked all the same."""
@@ -87,13 +87,13 @@ class Smtp:
             await self.say("QUIT")
 
 
-async def submit(
+async def submit_message(
     account: Account, access: MailAccess, recipients: Sequence[str], message: bytes
 ) -> None:
     """Send a message, which ends with a line break, to all of its recipients or to none."""
     smtp: Smtp | None = None
     try:
-        async with _session(account, access) as smtp:
+        async with _connect_smtp(account, access) as smtp:
             await smtp.hand_over(account.address, recipients, message)
     except MailError as error:
         if smtp is None or not smtp.is_unknown:
@@ -104,17 +104,17 @@ async def submit(
         ) from error
 
 
-async def greet(account: Account, access: MailAccess) -> None:
+async def check_log_in(account: Account, access: MailAccess) -> None:
     """Log in and do nothing, to see that it works."""
-    async with _session(account, access):
+    async with _connect_smtp(account, access):
         pass
 
 
 @asynccontextmanager
-async def _session(account: Account, access: MailAccess) -> AsyncIterator[Smtp]:
+async def _connect_smtp(account: Account, access: MailAccess) -> AsyncIterator[Smtp]:
     if account.smtp is None:
         raise MailError(f"The account {account.name} has no server for sending mail.")
-    async with opened(account.smtp, access, _ask) as line:
+    async with open_connection(account.smtp, access, _request_tls) as line:
         smtp = Smtp(line)
         if account.smtp.security == "tls":
             await smtp.expect(220)
@@ -123,28 +123,28 @@ async def _session(account: Account, access: MailAccess) -> AsyncIterator[Smtp]:
         await smtp.leave()
 
 
-async def _ask(plain: Plain) -> None:
-    await _demand(plain, 220)
+async def _request_tls(plain: PlainConnection) -> None:
+    await _expect_plain(plain, 220)
     await plain.send(f"EHLO {NAME}".encode("ascii"))
-    await _demand(plain, 250)
+    await _expect_plain(plain, 250)
     await plain.send(b"STARTTLS")
-    await _demand(plain, 220)
+    await _expect_plain(plain, 220)
 
 
-async def _demand(plain: Plain, wanted: int) -> None:
+async def _expect_plain(plain: PlainConnection, wanted: int) -> None:
     is_last = False
     while not is_last:
-        code, is_last, _ = _reply(await plain.line())
+        code, is_last, _ = _parse_reply(await plain.line())
         if code != wanted:
             raise MailError("The mail server offers no encryption on this port; nothing was sent.")
 
 
-def _demand_code(code: int, said: Sequence[str], *codes: int) -> None:
+def _check_code(code: int, said: Sequence[str], *codes: int) -> None:
     if code not in codes:
         raise MailRefusedError(f"The mail server refused: {code} {quote(' '.join(said), 200)}")
 
 
-def _reply(line: bytes) -> tuple[int, bool, str]:
+def _parse_reply(line: bytes) -> tuple[int, bool, str]:
     text = line.decode("utf-8", errors="replace")
     if not re.match(r"[2-5]\d\d(?:[ -]|$)", text):
         raise MailError("The server did not answer as a mail server does.")

@@ -42,7 +42,7 @@ State = Literal["connecting", "connected", "failed", "idle"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServerStatus:
     state: State
     error: str = ""
     says: str = ""
@@ -51,7 +51,7 @@ class Standing:
 class Listener(Protocol):
     """Who is told how a server stands and what it lists."""
 
-    async def stands(self, server: str, standing: Standing) -> None: ...
+    async def stands(self, server: str, standing: ServerStatus) -> None: ...
 
     async def lists(self, server: str, tools: tuple[Listed, ...]) -> None: ...
 
@@ -61,7 +61,7 @@ class Connection:
 
     def __init__(self, server: Server, listener: Listener) -> None:
         self.server, self._listener = server, listener
-        self.standing = Standing("connecting")
+        self.standing = ServerStatus("connecting")
         self._session: ClientSession | None = None
         self._digests: dict[str, str] = {}
         #: connected or not for now; to look at the list; to leave this connection
@@ -93,13 +93,13 @@ class Connection:
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
-        from tools.mcp.session import call, words
+        from tools.mcp.session import call_tool, describe_error
 
         session = await self._connected()
         if self._digests.get(tool) != digest:
             raise DefinitionChangedError(f"The tool was not run: {STALE}.")
         try:
-            return await call(session, tool, arguments)
+            return await call_tool(session, tool, arguments)
         except MCPError as error:
             if "Session terminated" in error.error.message:
                 self._lose("It has begun anew.", session)
@@ -112,7 +112,7 @@ class Connection:
                     "The connection to the server was lost during the call. The outcome is unknown:"
                     " check before repeating."
                 ) from error
-            raise ServerError(self.server.unsaid(words(error))) from error
+            raise ServerError(self.server.unsaid(describe_error(error))) from error
 
     async def _connected(self) -> ClientSession:
         if self.standing.state == "connecting":
@@ -129,7 +129,7 @@ class Connection:
         if session is not self._session and session is not None:
             return
         self._lost_because = self._lost_because or why
-        self.standing = Standing("connecting")
+        self.standing = ServerStatus("connecting")
         self._settled.clear()
         self._over.set()
 
@@ -139,7 +139,7 @@ class Connection:
     async def _live(self) -> None:
         failures = 0
         while self._goes_on():
-            await self._stand(Standing("connecting"))
+            await self._stand(ServerStatus("connecting"))
             self._since = math.inf
             why = await self._hold()
             has_held = asyncio.get_running_loop().time() - self._since > HELD
@@ -147,13 +147,13 @@ class Connection:
             self._over.clear()
             if not self._goes_on():
                 break
-            await self._stand(Standing("failed", why))
-            await _first(min(2.0**failures, LONGEST_WAIT) - 1, self._asked, self._over)
-        await self._stand(Standing("idle"))
+            await self._stand(ServerStatus("failed", why))
+            await _wait_for_any(min(2.0**failures, LONGEST_WAIT) - 1, self._asked, self._over)
+        await self._stand(ServerStatus("idle"))
 
     async def _hold(self) -> str:
         """Connect and stay connected; give why that came to an end."""
-        from tools.mcp.session import first, words
+        from tools.mcp.session import describe_error, find_first_error
 
         self._lost_because = ""
         self._over.clear()
@@ -165,11 +165,11 @@ class Connection:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            cause = first(error)
+            cause = find_first_error(error)
             # Most errors follow from the loss; that a rule was broken is why there is one.
             is_rule = isinstance(cause, ServerError)
             if is_rule or not self._lost_because:
-                return self.server.unsaid(words(cause))
+                return self.server.unsaid(describe_error(cause))
             return self._lost_because
         finally:
             self._session = None
@@ -177,19 +177,19 @@ class Connection:
         return self._lost_because
 
     async def _serve(self, stack: AsyncExitStack) -> None:
-        from tools.mcp.session import client_of, read_listing, says
+        from tools.mcp.session import describe_server, make_client, read_listing
 
         async with self._patiently():
-            client = await stack.enter_async_context(client_of(self._transport(), self.ask))
+            client = await stack.enter_async_context(make_client(self._transport(), self.ask))
             tools = await read_listing(self.server, client.session)
         self._session = client.session
         self._since = asyncio.get_running_loop().time()
         while not self._over.is_set():
             self._asked.clear()
             await self._heard(tools)
-            await self._stand(Standing("connected", says=says(client.session)))
-            await _first(CALM, self._over)
-            await _first(self.server.check_seconds, self._over, self._asked)
+            await self._stand(ServerStatus("connected", says=describe_server(client.session)))
+            await _wait_for_any(CALM, self._over)
+            await _wait_for_any(self.server.check_seconds, self._over, self._asked)
             if not self._over.is_set():
                 async with self._patiently():
                     tools = await read_listing(self.server, client.session)
@@ -205,24 +205,24 @@ class Connection:
 
     async def _heard(self, tools: tuple[Listed, ...]) -> None:
         self._digests = {tool.name: tool.digest for tool in tools if not tool.flaw}
-        await _told(self._listener.lists(self.server.name, tools))
+        await _notify(self._listener.lists(self.server.name, tools))
 
-    async def _stand(self, standing: Standing) -> None:
+    async def _stand(self, standing: ServerStatus) -> None:
         self.standing = standing
         if standing.state in ("connected", "failed"):
             self._settled.set()
         else:
             self._settled.clear()
-        await _told(self._listener.stands(self.server.name, standing))
+        await _notify(self._listener.stands(self.server.name, standing))
 
     def _transport(self) -> Transport:
-        from tools.mcp.http import over_http
-        from tools.mcp.stdio import over_stdio
+        from tools.mcp.http import connect_http
+        from tools.mcp.stdio import connect_stdio
 
         place = self.server.place
         if isinstance(place, Address):
-            return over_http(place, self.server.deadline + SLACK)
-        return over_stdio(place, self._left)
+            return connect_http(place, self.server.deadline + SLACK)
+        return connect_stdio(place, self._left)
 
     def _left(self, why: str, wrote: str) -> None:
         # Of one that worked it may be what people said to it.
@@ -232,7 +232,7 @@ class Connection:
         self._lose(why)
 
 
-async def _told(telling: Awaitable[None]) -> None:
+async def _notify(telling: Awaitable[None]) -> None:
     """Tell the listener; what it cannot take must not end a connection."""
     try:
         await telling
@@ -240,7 +240,7 @@ async def _told(telling: Awaitable[None]) -> None:
         logger.exception("the state of an MCP server was not recorded")
 
 
-async def _first(seconds: float, *events: asyncio.Event) -> None:
+async def _wait_for_any(seconds: float, *events: asyncio.Event) -> None:
     """Wait until one of the events happens, or so long."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     try:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, assert_never
 
-from tools.framework.clean_text import clean, quote
+from tools.framework.clean_text import clean_text, quote
 from tools.framework.tool import ToolResult
 
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ ImageType = Callable[[bytes], str]
 Block = dict[str, Any]
 
 
-def tool_result(server: str, found: CallToolResult, image_type: ImageType) -> ToolResult:
+def convert_result(server: str, found: CallToolResult, image_type: ImageType) -> ToolResult:
     """Make what a tool gives of what a server gave."""
-    blocks = list(_blocks(found, image_type))
+    blocks = list(_convert_blocks(found, image_type))
     if found.is_error:
-        blocks = [each if each["type"] == "text" else _left_out("an image") for each in blocks]
+        blocks = [
+            each if each["type"] == "text" else _omission_block("an image") for each in blocks
+        ]
     details: dict[str, Any] = {"server": server}
     if found.is_error:
         details["code"] = "mcp_error"
@@ -44,24 +46,24 @@ def tool_result(server: str, found: CallToolResult, image_type: ImageType) -> To
     return ToolResult(blocks, found.is_error, details)
 
 
-def _blocks(found: CallToolResult, image_type: ImageType) -> Iterator[Block]:
+def _convert_blocks(found: CallToolResult, image_type: ImageType) -> Iterator[Block]:
     for each in found.content[:MOST_BLOCKS]:
-        yield _block(each, image_type)
+        yield _convert_block(each, image_type)
     more = len(found.content) - MOST_BLOCKS
     if more > 0:
-        yield _left_out(f"{more:,} more parts")
-    if found.structured_content is not None and not _is_said(found):
-        yield _text(json.dumps(found.structured_content, ensure_ascii=False))
+        yield _omission_block(f"{more:,} more parts")
+    if found.structured_content is not None and not _is_repeated(found):
+        yield _text_block(json.dumps(found.structured_content, ensure_ascii=False))
 
 
-def _is_said(found: CallToolResult) -> bool:
+def _is_repeated(found: CallToolResult) -> bool:
     """Tell whether the text already says the structured content, as servers are told to do."""
     said = found.structured_content
     texts = [each.text for each in found.content[:MOST_BLOCKS] if each.type == "text"]
     if isinstance(said, dict) and list(said) == ["result"]:
         # A library's way to wrap what is no object: the one text, or the blocks themselves.
         inner = said["result"]
-        kinds = [each.get("type") for each in inner] if _is_blocks(inner) else None
+        kinds = [each.get("type") for each in inner] if _is_list_of_objects(inner) else None
         if inner in texts or kinds == [each.type for each in found.content]:
             return True
     for text in texts:
@@ -73,37 +75,41 @@ def _is_said(found: CallToolResult) -> bool:
     return False
 
 
-def _is_blocks(value: Any) -> bool:
+def _is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
-def _block(block: ContentBlock, image_type: ImageType) -> Block:
+def _convert_block(block: ContentBlock, image_type: ImageType) -> Block:
     match block.type:
         case "text":
-            return _text(block.text)
+            return _text_block(block.text)
         case "image":
-            return _image(block.data, image_type) or _left_out("an image that cannot be sent")
+            return _image_block(block.data, image_type) or _omission_block(
+                "an image that cannot be sent"
+            )
         case "audio":
-            return _left_out(f"sound, {len(block.data):,} characters of base64")
+            return _omission_block(f"sound, {len(block.data):,} characters of base64")
         case "resource_link":
-            return _text(_link(block))
+            return _text_block(_format_link(block))
         case "resource":
             held = block.resource
             if (text := getattr(held, "text", None)) is not None:
-                return _text(f"[resource {quote(held.uri, 400)}]\n{text}")
-            image = _image(getattr(held, "blob", ""), image_type)
-            return image or _left_out(f"the resource {quote(held.uri, 400)}, which is not text")
+                return _text_block(f"[resource {quote(held.uri, 400)}]\n{text}")
+            image = _image_block(getattr(held, "blob", ""), image_type)
+            return image or _omission_block(
+                f"the resource {quote(held.uri, 400)}, which is not text"
+            )
         case _:
             assert_never(block)
 
 
-def _link(link: ResourceLink) -> str:
+def _format_link(link: ResourceLink) -> str:
     named = f"[link to the resource {quote(link.uri, 400)}"
     said = [quote(each, 400) for each in (link.title or link.name, link.description) if each]
     return f"{named}: {', '.join(said)}; it was not opened]"
 
 
-def _image(data: str, image_type: ImageType) -> Block | None:
+def _image_block(data: str, image_type: ImageType) -> Block | None:
     if len(data) > MOST_IMAGE:
         return None
     try:
@@ -118,10 +124,10 @@ def _image(data: str, image_type: ImageType) -> Block | None:
     return {"type": "image", "source": source}
 
 
-def _text(text: str) -> Block:
+def _text_block(text: str) -> Block:
     # The API takes no empty text block.
-    return {"type": "text", "text": clean(text) or "(empty)"}
+    return {"type": "text", "text": clean_text(text) or "(empty)"}
 
 
-def _left_out(what: str) -> Block:
-    return _text(f"[left out: {what}]")
+def _omission_block(what: str) -> Block:
+    return _text_block(f"[left out: {what}]")

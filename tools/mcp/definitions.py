@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.framework.clean_text import UNSTORABLE
-from tools.mcp.schemas import flaw_of
+from tools.mcp.schemas import find_flaw
 
 MOST_BYTES = 64_000
 LONGEST_NAME = 200
@@ -39,55 +39,55 @@ class Listed:
     flaw: str = ""
 
 
-def listed(server: str, tools: Iterable[dict[str, Any]]) -> tuple[Listed, ...]:
+def read_definitions(server: str, tools: Iterable[dict[str, Any]]) -> tuple[Listed, ...]:
     """Read a whole list; of two tools that would have one name for the model, neither is taken."""
-    found = [_one(server, tool) for tool in tools]
+    found = [_read_definition(server, tool) for tool in tools]
     names = Counter(each.call_name for each in found)
     shared = "Another tool of this server has the same name, as the model would call it."
     return tuple(
         replace(each, flaw=each.flaw or shared) if names[each.call_name] > 1 else each
-        for each in _unlike(found)
+        for each in _drop_repeated(found)
     )
 
 
-def call_name(server: str, tool: str) -> str:
+def make_call_name(server: str, tool: str) -> str:
     """Name a tool for the model: `mcp__<server>__<tool>`, in the characters the API takes."""
     return f"mcp__{server}__{OTHER.sub('_', tool)}"
 
 
-def digest_of(definition: dict[str, Any]) -> str:
+def compute_digest(definition: dict[str, Any]) -> str:
     text = json.dumps(definition, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _one(server: str, tool: dict[str, Any]) -> Listed:
+def _read_definition(server: str, tool: dict[str, Any]) -> Listed:
     definition = {part: tool[part] for part in PARTS if tool.get(part) is not None}
     if hints := definition.get("annotations"):
         definition["annotations"] = {name: hints[name] for name in hints if hints[name] is not None}
     # Escaped: whatever the server wrote can be stored, sent and shown.
     text = json.dumps(definition, separators=(",", ":"))
-    name, digest = str(definition.get("name", "")), digest_of(definition)
-    flaw = _flaw(server, name, definition, text)
+    name, digest = str(definition.get("name", "")), compute_digest(definition)
+    flaw = _find_flaw(server, name, definition, text)
     shown = UNSTORABLE.sub("\ufffd", name[:LONGEST_NAME])
     kept = text if len(text) <= MOST_BYTES else ""
-    return Listed(shown, call_name(server, shown)[:LONGEST_CALL_NAME], kept, digest, flaw)
+    return Listed(shown, make_call_name(server, shown)[:LONGEST_CALL_NAME], kept, digest, flaw)
 
 
-def _flaw(server: str, name: str, definition: dict[str, Any], text: str) -> str:
+def _find_flaw(server: str, name: str, definition: dict[str, Any], text: str) -> str:
     if not name:
         return "It has no name."
-    if len(name) > LONGEST_NAME or len(call_name(server, name)) > LONGEST_CALL_NAME:
+    if len(name) > LONGEST_NAME or len(make_call_name(server, name)) > LONGEST_CALL_NAME:
         return (
             f"Its name is longer than {LONGEST_CALL_NAME} characters, as the model would call it."
         )
     if len(text) > MOST_BYTES:
         return f"Its definition has {len(text):,} bytes; {MOST_BYTES:,} are taken at most."
-    if any(UNSTORABLE.search(each) for each in _strings(definition)):
+    if any(UNSTORABLE.search(each) for each in _walk_strings(definition)):
         return "Its definition has characters that cannot be stored."
-    return flaw_of(definition.get("inputSchema"))
+    return find_flaw(definition.get("inputSchema"))
 
 
-def _strings(value: Any) -> Iterable[str]:
+def _walk_strings(value: Any) -> Iterable[str]:
     waiting = [value]
     while waiting:
         match waiting.pop():
@@ -100,6 +100,6 @@ def _strings(value: Any) -> Iterable[str]:
                 waiting.extend(held)
 
 
-def _unlike(found: Iterable[Listed]) -> Iterable[Listed]:
+def _drop_repeated(found: Iterable[Listed]) -> Iterable[Listed]:
     """Give each name once: rows are kept by name."""
     return {each.name: each for each in found}.values()

@@ -27,7 +27,7 @@ class _NothingPushed(GuardedTransport):
 
 
 @asynccontextmanager
-async def _streams(place: Address, patience: float) -> AsyncGenerator[object]:
+async def _open_streams(place: Address, patience: float) -> AsyncGenerator[object]:
     access = replace(place.access, max_bytes=MOST_MESSAGE)
     client = httpx2.AsyncClient(
         transport=_NothingPushed(access),
@@ -45,6 +45,6 @@ async def _streams(place: Address, patience: float) -> AsyncGenerator[object]:
         yield streams
 
 
-def over_http(place: Address, patience: float) -> Transport:
+def connect_http(place: Address, patience: float) -> Transport:
     """Give the client's transport; `patience` is how many seconds of silence end a connection."""
-    return _streams(place, patience)  # type: ignore[return-value]
+    return _open_streams(place, patience)  # type: ignore[return-value]

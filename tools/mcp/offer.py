@@ -9,7 +9,7 @@ from typing import Any
 from tools.framework.icons import GENERAL_ICON
 from tools.framework.tool import Effect, Tool, ToolContext, ToolResult
 from tools.mcp import schemas
-from tools.mcp.content import MOST_BYTES, ImageType, tool_result
+from tools.mcp.content import MOST_BYTES, ImageType, convert_result
 from tools.mcp.pool import Pool
 
 #: Seconds besides the call itself: a server that has just been switched on must be reached first.
@@ -30,13 +30,13 @@ class Approved:
     deadline: float
 
 
-def offer(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
+def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
     """Make the tool."""
     definition: dict[str, Any] = json.loads(approved.text)
 
     async def run(_context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
         found = await pool.call(approved.server, approved.name, approved.digest, arguments)
-        return tool_result(approved.server, found, image_type)
+        return convert_result(approved.server, found, image_type)
 
     return Tool(
         name=approved.call_name,
@@ -50,5 +50,5 @@ def offer(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
         is_private=approved.is_private,
         destination=lambda _arguments: f"mcp:{approved.server}",
         run=run,
-        check=schemas.checked,
+        check=schemas.check_arguments,
     )

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError
-from tools.framework.validation import demand_plain
+from tools.framework.validation import check_finite
 
 DEEPEST = 40
 #: Keywords whose schemas hold for the very value that is looked at.
@@ -25,29 +25,29 @@ IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
 REFERENCES = ("$ref", "$dynamicRef")
 
 
-def flaw_of(schema: Any) -> str:
+def find_flaw(schema: Any) -> str:
     """Say why the API would not take this as an input schema; "" when it would."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return 'The input schema is not of the type "object".'
-    if _depth(schema) > DEEPEST:
+    if _measure_depth(schema) > DEEPEST:
         return f"The input schema is nested deeper than {DEEPEST} levels."
-    anchors = _anchors(schema)
-    for holder in _dicts(schema):
+    anchors = _find_anchors(schema)
+    for holder in _walk_objects(schema):
         for word in REFERENCES:
             target = holder.get(word)
-            if isinstance(target, str) and _resolve(schema, anchors, target) is None:
+            if isinstance(target, str) and _resolve_reference(schema, anchors, target) is None:
                 return f"The input schema refers to {quote(target)}, which is not within it."
-    beside = {id(each): _same_value(schema, anchors, each) for each in _dicts(schema)}
+    beside = {id(each): _schemas_in_place(schema, anchors, each) for each in _walk_objects(schema)}
     try:
         TopologicalSorter(beside).prepare()
     except CycleError:
         return "The input schema refers to itself without an end."
-    return _invalid(schema)
+    return _find_invalid(schema)
 
 
-def checked(arguments: object, schema: dict[str, Any]) -> dict[str, Any]:
+def check_arguments(arguments: object, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments as they are, or say what keeps them from being sent."""
-    found = demand_plain(arguments)
+    found = check_finite(arguments)
     required = schema.get("required")
     missing = [name for name in required or () if isinstance(name, str) and name not in found]
     if missing:
@@ -55,7 +55,7 @@ def checked(arguments: object, schema: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _invalid(schema: dict[str, Any]) -> str:
+def _find_invalid(schema: dict[str, Any]) -> str:
     from jsonschema import Draft202012Validator, SchemaError
 
     try:
@@ -68,7 +68,7 @@ def _invalid(schema: dict[str, Any]) -> str:
     return ""
 
 
-def _depth(value: Any) -> int:
+def _measure_depth(value: Any) -> int:
     level, depth = [value], 0
     while level and depth <= DEEPEST:
         inner: list[Any] = []
@@ -81,17 +81,17 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+def _walk_objects(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
         yield value
         for each in value.values():
-            yield from _dicts(each)
+            yield from _walk_objects(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _dicts(each)
+            yield from _walk_objects(each)
 
 
-def _resolve(root: Any, anchors: dict[str, Any], target: str) -> Any:
+def _resolve_reference(root: Any, anchors: dict[str, Any], target: str) -> Any:
     """Follow a pointer within the document; None when it leads nowhere or out of it."""
     if not target.startswith("#"):
         return None
@@ -109,19 +109,19 @@ def _resolve(root: Any, anchors: dict[str, Any], target: str) -> Any:
     return at
 
 
-def _anchors(root: Any) -> dict[str, Any]:
+def _find_anchors(root: Any) -> dict[str, Any]:
     """Find what has a name of its own; of one name the first."""
     found: dict[str, Any] = {}
-    for each in _dicts(root):
+    for each in _walk_objects(root):
         for word in ("$anchor", "$dynamicAnchor"):
             if isinstance(name := each.get(word), str):
                 found.setdefault(name, each)
     return found
 
 
-def _same_value(root: Any, anchors: dict[str, Any], schema: dict[str, Any]) -> list[int]:
+def _schemas_in_place(root: Any, anchors: dict[str, Any], schema: dict[str, Any]) -> list[int]:
     """Give the schemas, by identity, that a value checked by this one is checked by as well."""
-    found = [_resolve(root, anchors, schema[word]) for word in REFERENCES
+    found = [_resolve_reference(root, anchors, schema[word]) for word in REFERENCES
              if isinstance(schema.get(word), str)]  # fmt: skip
     found += [schema.get(word) for word in IN_PLACE_ONE]
     for word in IN_PLACE_MANY:

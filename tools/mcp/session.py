@@ -17,8 +17,8 @@ from mcp import MCPError
 from mcp.client import Client, ClientSession, IncomingMessage, Transport
 from pydantic import TypeAdapter, ValidationError
 
-from tools.framework.clean_text import clean, quote
-from tools.mcp.definitions import MOST_BYTES, Listed, listed
+from tools.framework.clean_text import clean_text, quote
+from tools.mcp.definitions import MOST_BYTES, Listed, read_definitions
 from tools.mcp.errors import ListingError, ServerError
 from tools.mcp.server import MOST_MESSAGE, Server
 
@@ -32,7 +32,7 @@ _ADAPTER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAd
 )
 
 
-def client_of(transport: Transport, changed: Callable[[], None]) -> Client:
+def make_client(transport: Transport, changed: Callable[[], None]) -> Client:
     """Make a client; `changed` is called when the server says that its list did."""
 
     async def heard(message: IncomingMessage) -> None:
@@ -69,11 +69,11 @@ async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, 
         cursor = page.next_cursor
         if cursor is None:
             # In a thread: no list that another party wrote holds up the turns of this process.
-            return await asyncio.to_thread(listed, server.name, found)
+            return await asyncio.to_thread(read_definitions, server.name, found)
     raise ListingError(f"Its list of tools has more than {MOST_PAGES} pages.")
 
 
-async def call(
+async def call_tool(
     session: ClientSession, tool: str, arguments: dict[str, Any]
 ) -> types.CallToolResult:
     """Call a tool; raises MCPError when the server or the connection refuses."""
@@ -88,21 +88,21 @@ async def call(
     return found
 
 
-def says(session: ClientSession) -> str:
+def describe_server(session: ClientSession) -> str:
     """Give what a server says of itself, and the protocol that is spoken with it."""
     info, version = session.server_info, session.protocol_version or ""
     named = f"{info.name} {info.version}".strip() if info else "no name"
-    return clean(f"{quote(named)}, protocol {version}")[:200]
+    return clean_text(f"{quote(named)}, protocol {version}")[:200]
 
 
-def first(error: BaseException) -> BaseException:
+def find_first_error(error: BaseException) -> BaseException:
     """Give the first error of a group of groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Say what went wrong, for a model and for administrators; no address and no header in it."""
     match error:
         case ServerError():

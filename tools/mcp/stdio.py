@@ -24,7 +24,7 @@ from mcp.client import Transport
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from tools.framework.clean_text import clean
+from tools.framework.clean_text import clean_text
 from tools.mcp.errors import ServerError
 from tools.mcp.server import MOST_MESSAGE, Command
 
@@ -55,7 +55,7 @@ class _Child:
                 while line := await self.process.stdout.readline():
                     self._demand_pace()
                     if line.strip():
-                        await send.send(_message(line))
+                        await send.send(_parse_message(line))
                 self._lost(*await self._last_words())
             except (ValueError, ServerError) as error:
                 too_long = f"It wrote a message of more than {MOST_MESSAGE:,} bytes."
@@ -125,11 +125,11 @@ class _Child:
                 await self._gone()
         code = self.process.returncode
         ended = "It closed its output." if code is None else f"It ended with code {code}."
-        tail = clean(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
+        tail = clean_text(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
         return ended, tail
 
 
-def _message(line: bytes) -> SessionMessage | Exception:
+def _parse_message(line: bytes) -> SessionMessage | Exception:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -138,7 +138,7 @@ def _message(line: bytes) -> SessionMessage | Exception:
 
 
 @asynccontextmanager
-async def _streams(place: Command, lost: Lost) -> AsyncGenerator[object]:
+async def _open_streams(place: Command, lost: Lost) -> AsyncGenerator[object]:
     place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     process = await asyncio.create_subprocess_exec(
         place.program,
@@ -168,6 +168,6 @@ async def _streams(place: Command, lost: Lost) -> AsyncGenerator[object]:
             group.cancel_scope.cancel()
 
 
-def over_stdio(place: Command, lost: Lost) -> Transport:
+def connect_stdio(place: Command, lost: Lost) -> Transport:
     """Give the client's transport; `lost` is told why, once the server is no longer there."""
-    return _streams(place, lost)  # type: ignore[return-value]
+    return _open_streams(place, lost)  # type: ignore[return-value]

@@ -28,7 +28,7 @@ def format_lines(path: str, text: str, offset: int, limit: int) -> str:
         room -= len(wanted[shown])
         shown += 1
     if not shown:
-        return _long_line(wanted[0], offset + 1, len(lines))
+        return _format_long_line(wanted[0], offset + 1, len(lines))
     body = "".join(wanted[:shown])
     if shown == len(lines):
         return body
@@ -37,7 +37,7 @@ def format_lines(path: str, text: str, offset: int, limit: int) -> str:
     return f"{body.rstrip(chr(10))}\n[lines {offset + 1:,} to {end:,} of {len(lines):,}{more}]"
 
 
-def _long_line(line: str, number: int, lines: int) -> str:
+def _format_long_line(line: str, number: int, lines: int) -> str:
     return (
         f"{line[:MOST_CHARACTERS]}\n[line {number:,} of {lines:,} has {len(line):,} characters,"
         f" {MOST_CHARACTERS:,} shown; continue with offset={number}]"

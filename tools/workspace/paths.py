@@ -24,7 +24,7 @@ INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 JOINERS = "\u200c\u200d"
 
 
-def split(path: str) -> tuple[str, ...]:
+def split_path(path: str) -> tuple[str, ...]:
     """Return the names of a path below the workspace; the empty tuple is the workspace itself."""
     path = unicodedata.normalize("NFC", path)
     if path.startswith("/"):

@@ -4,7 +4,7 @@ A workspace is an index of paths over stored bytes. The index is the truth: fold
 paths of files say and cost nothing, a move changes a path and no bytes, and what lies beside the
 stored bytes on some disk is not part of it. Chosen against the disk as the index, which no object
 store can be and which another hand can fill. The index is kept by the shell; here are its form and
-`demand_place`, which every keeper of one asks before it changes anything.
+`check_placement`, which every keeper of one asks before it changes anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileMissingError, FileRefusedError, PathRefusedError, QuotaError
-from tools.workspace.paths import split
+from tools.workspace.paths import split_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +68,26 @@ class Workspace(Protocol):
         ...
 
 
-def digest_of(data: bytes) -> str:
+def compute_digest(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
-def file_path(path: str) -> str:
+def normalize_path(path: str) -> str:
     """Give the path of a file as it is kept; raises PathRefusedError."""
-    names = split(path)
+    names = split_path(path)
     if not names or path.endswith(("/", "/.")):
         raise PathRefusedError("A file path is needed, like notes/plan.md.")
     return "/".join(names)
 
 
-def below(held: Mapping[str, int], path: str) -> list[str]:
+def list_below(held: Mapping[str, int], path: str) -> list[str]:
     """Give the paths of the files in a folder and below it, sorted; of "" all there are."""
     return sorted(each for each in held if not path or each.startswith(f"{path}/"))
 
 
-def demand_place(held: Mapping[str, int], path: str, size: int, quota: Quota) -> None:
+def check_placement(held: Mapping[str, int], path: str, size: int, quota: Quota) -> None:
     """Refuse a file where it cannot stand: in a file, over a folder, above the quota."""
-    demand_free_name(held, path)
+    check_free_name(held, path)
     if size > quota.max_file_bytes:
         raise QuotaError(
             f"A file may have at most {quota.max_file_bytes:,} bytes, this has {size:,}."
@@ -105,35 +105,35 @@ def demand_place(held: Mapping[str, int], path: str, size: int, quota: Quota) ->
         )
 
 
-def demand_free_name(held: Mapping[str, int], path: str) -> None:
+def check_free_name(held: Mapping[str, int], path: str) -> None:
     """Refuse a path that is a folder already, or that leads through a file."""
     names = path.split("/")
     for depth in range(1, len(names)):
         if (folder := "/".join(names[:depth])) in held:
             raise FileRefusedError(f"{quote(folder)} is a file, not a folder.")
-    if below(held, path):
+    if list_below(held, path):
         raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
 
 
-def moved_paths(held: Mapping[str, int], path: str, to: str) -> dict[str, str]:
+def plan_move(held: Mapping[str, int], path: str, to: str) -> dict[str, str]:
     """Give the new path of each file that a move changes; raises what forbids it."""
-    path, to = "/".join(split(path)), file_path(to)
-    old = [path] if path in held else below(held, path)
+    path, to = "/".join(split_path(path)), normalize_path(to)
+    old = [path] if path in held else list_below(held, path)
     if not path or not old:
-        raise missing(path)
+        raise missing_error(path)
     if to == path or to.startswith(f"{path}/"):
         raise FileRefusedError(f"{quote(path)} cannot be moved to itself or into itself.")
     others = {each: size for each, size in held.items() if each not in old}
-    new = {each: "/".join(split(to + each[len(path) :])) for each in old}
+    new = {each: "/".join(split_path(to + each[len(path) :])) for each in old}
     if path in held and to in others:
         raise FileRefusedError(f"There is a file {quote(to)} already; delete or move it first.")
-    demand_free_name(others, to)
+    check_free_name(others, to)
     if path not in held and to in others:
         raise FileRefusedError(f"{quote(to)} is a file, not a folder.")
     return new
 
 
-def missing(path: str) -> FileMissingError:
+def missing_error(path: str) -> FileMissingError:
     return FileMissingError(
         f"There is no file {quote(path)} in the workspace; list_files shows what there is."
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from conversations.context.text import graphemes, shorten_json
-from tools.html.compact import html_to_compact_text, is_html
+from tools.html.to_compact_text import html_to_compact_text, is_html
 
 #: Below this a text has no room for a notice.
 _ROOM_FOR_NOTICE = 256

@@ -12,8 +12,8 @@ from conversations.files.workspace.write import free_path
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError
-from tools.workspace.paths import split
-from tools.workspace.workspace import below, file_path, missing, moved_paths
+from tools.workspace.paths import split_path
+from tools.workspace.workspace import list_below, missing_error, normalize_path, plan_move
 
 
 def move_files(*, owner_id: int, path: str, to: str, key: str = "") -> int:
@@ -22,7 +22,7 @@ def move_files(*, owner_id: int, path: str, to: str, key: str = "") -> int:
         done = [row for row in held.live.values() if key and row.done_by == key]
         if done:
             return len(done)
-        new = moved_paths(held.held, path, to)
+        new = plan_move(held.held, path, to)
         # Away first: among the new paths may be one that another of them leaves.
         for old in new:
             _put(held.live[old], f"\n{held.live[old].pk}", key)
@@ -51,14 +51,14 @@ def delete_files(*, owner_id: int, path: str, key: str = "", is_folder: bool = F
 
 
 def _chosen(held: Shelf, path: str, is_folder: bool) -> list[WorkspaceFile]:
-    path = "/".join(split(path)) if is_folder else file_path(path)
-    inside = below(held.held, path)
+    path = "/".join(split_path(path)) if is_folder else normalize_path(path)
+    inside = list_below(held.held, path)
     if path in held.live:
         return [held.live[path]]
     if inside and not is_folder:
         raise FileRefusedError(f"{quote(path)} is a folder; delete its files one by one.")
     if not inside:
-        raise missing(path)
+        raise missing_error(path)
     return [held.live[each] for each in inside]
 
 

@@ -2,7 +2,7 @@
 
 The default storage of workspaces. Django's own follows links; here a link, a pipe or a device that
 another hand put into the place of an object or of its folder is refused (see
-tools/workspace/folders.py), and an object appears whole or not at all.
+tools/workspace/directories.py), and an object appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from django.core.files.base import File
 from django.core.files.storage import Storage
 
 from tools.framework.errors import FileMissingError, FileRefusedError
-from tools.workspace.folders import (
+from tools.workspace.directories import (
     FOLDER,
     Names,
-    is_plain,
+    is_ordinary_file,
     open_folder,
-    read_plain,
-    refusals,
+    read_ordinary_file,
     replace_file,
+    translate_errors,
 )
 from tools.workspace.paths import UNFINISHED
 
@@ -43,7 +43,7 @@ class GuardedStorage(Storage):
         names = _names(name)
         try:
             with self._opened() as root, open_folder(root, names[:-1]) as folder:
-                return File(BytesIO(read_plain(folder, names, self.most)), name)
+                return File(BytesIO(read_ordinary_file(folder, names, self.most)), name)
         except FileMissingError as error:
             raise FileNotFoundError(name) from error
 
@@ -67,7 +67,7 @@ class GuardedStorage(Storage):
         names = _names(name)
         with self._opened() as root, open_folder(root, names[:-1]) as folder:
             found = os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
-            if not is_plain(found, os.fstat(folder).st_dev):
+            if not is_ordinary_file(found, os.fstat(folder).st_dev):
                 raise FileRefusedError("this is not an ordinary file")
         return found.st_size
 
@@ -78,7 +78,7 @@ class GuardedStorage(Storage):
             with (
                 self._opened() as root,
                 open_folder(root, names[:-1]) as folder,
-                refusals(names, "file"),
+                translate_errors(names, "file"),
             ):
                 for each in (f"{UNFINISHED}{names[-1]}", names[-1]):
                     with suppress(FileNotFoundError):

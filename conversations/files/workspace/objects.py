@@ -10,7 +10,7 @@ from django.core.files.storage import Storage, storages
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError
-from tools.workspace.workspace import digest_of
+from tools.workspace.workspace import compute_digest
 
 if TYPE_CHECKING:
     from conversations.models import WorkspaceFile
@@ -37,7 +37,7 @@ def read_object(file: WorkspaceFile) -> bytes:
     """Give the bytes of a file; raises FileNotFoundError, and FileRefusedError for other bytes."""
     with storage().open(file.object) as stored:
         data: bytes = stored.read(file.bytes + 1)
-    if digest_of(data) != file.digest:
+    if compute_digest(data) != file.digest:
         raise FileRefusedError(
             f"{quote(file.path)} was changed from outside or is damaged; it is not read."
         )

@@ -12,7 +12,7 @@ from django.utils import timezone
 from conversations.conf import conf
 from conversations.models import FileState, User, WorkspaceFile
 from tools.framework.errors import QuotaError
-from tools.workspace.workspace import Quota, demand_place
+from tools.workspace.workspace import Quota, check_placement
 
 
 def quota() -> Quota:
@@ -42,7 +42,7 @@ class Shelf:
         room = Quota(
             most.max_bytes - writing, most.max_files - len(self.pending), most.max_file_bytes
         )
-        demand_place(self.held, path, size, room)
+        check_placement(self.held, path, size, room)
 
     def make_room(self, path: str, size: int) -> None:
         """Let go of the oldest of the trash until what is kept is within the quota."""

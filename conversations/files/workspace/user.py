@@ -15,8 +15,8 @@ from conversations.files.workspace.objects import read_object
 from conversations.files.workspace.write import write_file
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileMissingError, FileRefusedError
-from tools.workspace.paths import split
-from tools.workspace.workspace import Entry, file_path, missing
+from tools.workspace.paths import split_path
+from tools.workspace.workspace import Entry, missing_error, normalize_path
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class UserWorkspace:
 
     @_connected
     def entries(self, path: str = "") -> list[Entry]:
-        names = split(path)
+        names = split_path(path)
         folder = "/".join(names)
         rows = live_files(self.owner_id)
         inside = [row for row in rows if not folder or row.path.startswith(f"{folder}/")]
@@ -61,7 +61,7 @@ class UserWorkspace:
 
     @_connected
     def read(self, path: str) -> bytes:
-        path = file_path(path)
+        path = normalize_path(path)
         row = live_file(self.owner_id, path)
         while row is not None:
             try:
@@ -73,7 +73,7 @@ class UserWorkspace:
                 row = again
         if any(each.path.startswith(f"{path}/") for each in live_files(self.owner_id)):
             raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
-        raise missing(path)
+        raise missing_error(path)
 
     @_connected
     def write(self, path: str, data: bytes, *, key: str = "", over: str | None = None) -> bool:
@@ -90,7 +90,7 @@ class UserWorkspace:
 
     @_connected
     def is_done(self, path: str, key: str) -> bool:
-        row = live_file(self.owner_id, file_path(path))
+        row = live_file(self.owner_id, normalize_path(path))
         return row is not None and row.done_by == key
 
     @_connected

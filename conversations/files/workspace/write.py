@@ -10,7 +10,7 @@ from conversations.files.workspace.sweep import sweep_gone
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileChangedError
-from tools.workspace.workspace import demand_free_name, digest_of, file_path
+from tools.workspace.workspace import check_free_name, compute_digest, normalize_path
 
 
 def write_file(
@@ -27,7 +27,7 @@ def write_file(
     `over`: only a file with this digest is replaced. `is_numbered`: nothing is replaced, a path
     that is taken gets a number.
     """
-    path = file_path(path)
+    path = normalize_path(path)
     row = _kept_room(owner_id, path, data, key, over, is_numbered)
     if row.state == FileState.LIVE:
         return row, False
@@ -51,7 +51,7 @@ def _kept_room(
             path = free_path(held.live, path)
         _demand_unchanged(held.live.get(path), path, over)
         held.demand(path, len(data))
-        digest = digest_of(data)
+        digest = compute_digest(data)
         old = held.live.get(path)
         if old is not None and old.digest == digest:
             old.done_by = key
@@ -77,7 +77,7 @@ def _placed(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bool:
             row.path = free_path(held.live, row.path)
         old = held.live.get(row.path)
         _demand_unchanged(old, row.path, over)
-        demand_free_name(held.held, row.path)
+        check_free_name(held.held, row.path)
         if old is not None:
             let_go(old)
         row.state, row.changed_at = FileState.LIVE, timezone.now()
@@ -99,5 +99,5 @@ def free_path(taken: dict[str, WorkspaceFile], path: str) -> str:
     number, found = 1, path
     while found in taken or any(each.startswith(f"{found}/") for each in taken):
         number += 1
-        found = file_path(f"{folder}{slash}{stem} ({number}){dot}{ending}")
+        found = normalize_path(f"{folder}{slash}{stem} ({number}){dot}{ending}")
     return found

@@ -18,7 +18,7 @@ from conversations.toolbox.secrets import SecretUnreadable, unseal
 from tools.framework.outside_access import WebAccess
 from tools.framework.tool import Effect, Tool
 from tools.framework.toolset import Supply
-from tools.mcp.offer import Approved, offer
+from tools.mcp.offer import Approved, make_tool
 from tools.mcp.pool import pool
 from tools.mcp.server import Address, Command, Server
 
@@ -119,4 +119,4 @@ def _build_tool(tool: McpTool) -> Tool:
         is_private=tool.server.is_private,
         deadline=float(tool.server.deadline),
     )
-    return offer(approved, pool, detect_image_type)
+    return make_tool(approved, pool, detect_image_type)

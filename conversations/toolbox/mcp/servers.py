@@ -16,7 +16,7 @@ from django.utils import timezone
 from conversations.log.chain import append, locked_site
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.toolbox.secrets import seal
-from tools.mcp.connection import Standing
+from tools.mcp.connection import ServerStatus
 from tools.mcp.definitions import Listed
 
 #: A server with another value in one of these is another server: its approvals are withdrawn.
@@ -109,7 +109,7 @@ def clear_check_request(*, server_id: int) -> None:
     McpServer.objects.filter(pk=server_id).update(check_asked_at=None)
 
 
-def record_status(*, name: str, standing: Standing) -> None:
+def record_status(*, name: str, standing: ServerStatus) -> None:
     """Store the connection status of a server; `state_since` moves only with the state."""
     now = timezone.now()
     rows = McpServer.objects.filter(name=name)

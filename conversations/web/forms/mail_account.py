@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from conversations.toolbox.mail_accounts import list_mail_providers
 from tools.framework.errors import ToolError
 from tools.mail.accounts import Account, Server
-from tools.mail.compose import addresses
+from tools.mail.compose import check_addresses
 
 HOST = re.compile(r"[a-z0-9:._-]{1,253}")
 NAME = re.compile(r"[\w .@+-]{1,60}")
@@ -79,7 +79,7 @@ class MailAccountForm(_Named):
 
     def clean_address(self) -> str:
         try:
-            (address,) = addresses([self.cleaned_data["address"]])
+            (address,) = check_addresses([self.cleaned_data["address"]])
         except ToolError as error:
             raise forms.ValidationError(str(error)) from error
         return address

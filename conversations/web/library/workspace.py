@@ -27,10 +27,10 @@ from conversations.files.workspace import browse
 from conversations.web.library.files import CAREFUL
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import get_user
-from tools.documents import has_parts, text_of
-from tools.documents.plain import plain_text
+from tools.documents import extract_text, has_parts
+from tools.documents.text_files import decode_text_file
 from tools.framework.errors import ToolError
-from tools.workspace.paths import split
+from tools.workspace.paths import split_path
 
 #: Characters of a file that its page shows.
 MOST_SHOWN = 100_000
@@ -46,7 +46,7 @@ def page(request: HttpRequest) -> HttpResponse:
         return _store_uploads(request)
     path = request.GET.get("path", "")
     try:
-        path = "/".join(split(path))
+        path = "/".join(split_path(path))
     except ToolError as error:
         return _render_folder(request, "", [str(error)], 404)
     file = browse.live_file(get_user(request).pk, path) if path else None
@@ -140,7 +140,7 @@ def _render_file(
 
 
 def _preview_text(path: str, data: bytes) -> str:
-    return text_of(data, path) if has_parts(data, path) else plain_text(data, path)
+    return extract_text(data, path) if has_parts(data, path) else decode_text_file(data, path)
 
 
 @login_required
@@ -216,7 +216,7 @@ def empty(request: HttpRequest) -> HttpResponse:
 def _clean_path(path: str) -> str:
     """Return a path in its stored form, or "" for one that is invalid."""
     try:
-        return "/".join(split(path))
+        return "/".join(split_path(path))
     except ToolError:
         return ""
 

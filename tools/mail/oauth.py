@@ -11,7 +11,7 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from tools.framework.errors import ToolError
-from tools.http.fetch import send
+from tools.http.fetch import send_request
 from tools.mail.accounts import Account, MailAccess
 from tools.mail.errors import LoginError
 
@@ -19,7 +19,7 @@ LONGEST_TOKEN = 8_000
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 
 
-async def authorised(account: Account, access: MailAccess) -> tuple[Account, str]:
+async def authorise_account(account: Account, access: MailAccess) -> tuple[Account, str]:
     """Give the account as it can log in, and the secret to keep from now on."""
     if account.auth != "refresh":
         return account, account.secret
@@ -32,10 +32,12 @@ async def authorised(account: Account, access: MailAccess) -> tuple[Account, str
         asked["client_secret"] = provider.client_secret
     body = urlencode(asked).encode("ascii")
     try:
-        answer = await send("POST", provider.token_url, access.web, headers=FORM, content=body)
+        answer = await send_request(
+            "POST", provider.token_url, access.web, headers=FORM, content=body
+        )
     except ToolError as error:
         raise LoginError(f"{provider.name} gave no access token: {error}") from error
-    found = _read(answer.body) if answer.status == 200 else {}
+    found = _parse_tokens(answer.body) if answer.status == 200 else {}
     token = found.get("access_token", "")
     if not token:
         raise LoginError(
@@ -46,7 +48,7 @@ async def authorised(account: Account, access: MailAccess) -> tuple[Account, str
     return replace(account, auth="token", secret=token), kept
 
 
-def _read(body: bytes) -> dict[str, str]:
+def _parse_tokens(body: bytes) -> dict[str, str]:
     """Take the two values, if they can be tokens."""
     try:
         found = json.loads(body)

@@ -38,14 +38,14 @@ class Literal:
 Word: TypeAlias = bytes | Literal
 
 
-def atom(text: str) -> bytes:
+def encode_atom(text: str) -> bytes:
     """Take a word of our own code; anything else in its place is a bug."""
     if not ATOM.fullmatch(text):
         raise ValueError(f"{text!r} is no atom")
     return text.encode("ascii")
 
 
-def string(text: str, what: str) -> Word:
+def encode_string(text: str, what: str) -> Word:
     """Make one string of a text; `what` names it in a refusal."""
     if CONTROL.search(text) or len(text) > LONGEST_TEXT:
         raise InputError(
@@ -58,23 +58,23 @@ def string(text: str, what: str) -> Word:
     return Literal(text.encode("utf-8", errors="replace"))
 
 
-def folder(name: str) -> Word:
+def encode_folder(name: str) -> Word:
     """Name a folder in the modified UTF-7 of IMAP, as a quoted string."""
     if not name:
         raise InputError("A folder must be named, for example INBOX.")
-    return string(to_utf7(name) if not CONTROL.search(name) else name, "The folder")
+    return encode_string(encode_utf7(name) if not CONTROL.search(name) else name, "The folder")
 
 
-def day(text: str, what: str) -> bytes:
+def encode_date(text: str, what: str) -> bytes:
     """Turn 2026-11-22 into the protocol's 22-Nov-2026."""
     try:
         found = date.fromisoformat(text)
     except ValueError as error:
         raise InputError(f"{what} must be a date like 2026-11-22, not {quote(text)}.") from error
-    return atom(f"{found.day:02}-{MONTHS[found.month - 1]}-{found.year:04}")
+    return encode_atom(f"{found.day:02}-{MONTHS[found.month - 1]}-{found.year:04}")
 
 
-def to_utf7(name: str) -> str:
+def encode_utf7(name: str) -> str:
     """Write a folder's name in ASCII: & is &-, other characters are base64 between & and -."""
 
     def shifted(found: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def to_utf7(name: str) -> str:
     return UNPLAIN.sub(shifted, name.replace("&", "&-"))
 
 
-def from_utf7(name: str) -> str:
+def decode_utf7(name: str) -> str:
     """Read such a name; what is not written properly stays as it is."""
 
     def unshifted(found: re.Match[str]) -> str:

@@ -30,7 +30,7 @@ READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def is_plain(found: os.stat_result, device: int) -> bool:
+def is_ordinary_file(found: os.stat_result, device: int) -> bool:
     """Say whether this is an ordinary file with one name, on the workspace's own file system."""
     # No name at all is a file that was replaced after it was opened.
     return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1 and found.st_dev == device
@@ -42,7 +42,7 @@ def open_folder(root: int, names: Names, *, create: bool = False) -> Iterator[in
     folder = os.dup(root)
     try:
         for depth, name in enumerate(names, start=1):
-            with refusals(names[:depth], "folder"):
+            with translate_errors(names[:depth], "folder"):
                 if create:
                     with suppress(FileExistsError):
                         os.mkdir(name, 0o700, dir_fd=folder)
@@ -54,14 +54,14 @@ def open_folder(root: int, names: Names, *, create: bool = False) -> Iterator[in
         os.close(folder)
 
 
-def read_plain(folder: int, names: Names, most: int) -> bytes:
+def read_ordinary_file(folder: int, names: Names, most: int) -> bytes:
     """Read one ordinary file of an open folder, whole and bounded."""
-    with refusals(names, "file"):
+    with translate_errors(names, "file"):
         file = os.open(names[-1], READ, dir_fd=folder)
     try:
         state = os.fstat(file)
-        if not is_plain(state, os.fstat(folder).st_dev):
-            raise refusal(names, state)
+        if not is_ordinary_file(state, os.fstat(folder).st_dev):
+            raise refusal_of(names, state)
         data = bytearray()
         while len(data) <= most and (piece := os.read(file, 1_048_576)):
             data += piece
@@ -81,7 +81,7 @@ def replace_file(folder: int, names: Names, data: bytes) -> None:
             out.write(data)
             out.flush()
             os.fsync(file)
-        with refusals(names, "file"):
+        with translate_errors(names, "file"):
             os.rename(unfinished, names[-1], src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         os.unlink(unfinished, dir_fd=folder)
@@ -89,7 +89,7 @@ def replace_file(folder: int, names: Names, data: bytes) -> None:
     os.fsync(folder)
 
 
-def refusal(names: Names, state: os.stat_result) -> FileRefusedError:
+def refusal_of(names: Names, state: os.stat_result) -> FileRefusedError:
     """Say why what was found is not opened as a file."""
     shown = quote("/".join(names))
     if stat.S_ISDIR(state.st_mode):
@@ -100,7 +100,7 @@ def refusal(names: Names, state: os.stat_result) -> FileRefusedError:
 
 
 @contextmanager
-def refusals(names: Names, wanted: str) -> Iterator[None]:
+def translate_errors(names: Names, wanted: str) -> Iterator[None]:
     """Put what the file system says into words that name only the workspace's own path."""
     shown = quote("/".join(names))
     try:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import assert_never
 
-from tools.html.page_text import Page, absolute, squeeze
-from tools.html.scanner import MOST_TOKENS, End, Start, Text, Token, tokens
+from tools.html.page_text import Page, collapse_spaces, resolve_link
+from tools.html.scanner import MOST_TOKENS, End, Start, Text, Token, scan_html
 
 INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 REFRESH = re.compile(r"\s*(?:\d+\s*)?[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
@@ -35,10 +35,10 @@ PUBLISHED = frozenset(
 LONGEST_DATE = 60
 
 
-def readable(markup: str, url: str) -> str:
+def html_to_markdown(markup: str, url: str) -> str:
     """Return the title and text of a page; links are made absolute from its address."""
     reader = Reader(Page(url, address=url))
-    for token in islice(tokens(markup), MOST_TOKENS):
+    for token in islice(scan_html(markup), MOST_TOKENS):
         reader.take(token)
     return reader.page.finished()
 
@@ -68,7 +68,7 @@ class Reader:
 
     def add(self, text: str) -> None:
         if self.is_title:
-            self.page.title, self.is_title = squeeze(text), False
+            self.page.title, self.is_title = collapse_spaces(text), False
         else:
             self.page.add(text)
 
@@ -120,18 +120,18 @@ class Reader:
         match name:
             case "title":
                 self.is_title = not page.title
-            case "img" if alt := squeeze(attributes.get("alt", "")):
+            case "img" if alt := collapse_spaces(attributes.get("alt", "")):
                 page.add(f" (image: {alt}) ")
             case "base":
-                page.base = absolute(page.base, attributes.get("href", "")) or page.base
+                page.base = resolve_link(page.base, attributes.get("href", "")) or page.base
             case "meta" if _names(attributes) & PUBLISHED and not page.published:
-                page.published = squeeze(attributes.get("content", ""))[:LONGEST_DATE]
+                page.published = collapse_spaces(attributes.get("content", ""))[:LONGEST_DATE]
             case "link" if "canonical" in attributes.get("rel", "").lower().split():
-                own = absolute(page.base, attributes.get("href", ""))
+                own = resolve_link(page.base, attributes.get("href", ""))
                 page.canonical = own if own and own != page.address else page.canonical
             case "meta" if attributes.get("http-equiv", "").lower() == "refresh":
                 found = REFRESH.match(attributes.get("content", ""))
-                target = found and absolute(page.base, found[1])
+                target = found and resolve_link(page.base, found[1])
                 if target:
                     page.blocks.append((f"This page asks to continue at {target}", False))
 

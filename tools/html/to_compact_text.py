@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from tools.html.scanner import MOST_TOKENS, End, Start, Text, tokens
+from tools.html.scanner import MOST_TOKENS, End, Start, Text, scan_html
 
 _LOOKS = re.compile(
     r"<(?:!doctype html|html|head|body|div|table|ul|ol|p|span|section|article|main|h1)\b",
@@ -34,7 +34,7 @@ def html_to_compact_text(page: str) -> str:
     """Return the text of a page in linear time, cut or broken as the page may be."""
     parts: list[str] = []
     silent = ""
-    for token in islice(tokens(page), MOST_TOKENS):
+    for token in islice(scan_html(page), MOST_TOKENS):
         match token:
             case End(name) if name == silent:
                 silent = ""

@@ -6,18 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tools.framework.errors import InputError
-from tools.mail.accounts import Account, Mailboxes, chosen, problem_of
-from tools.mail.imap import Imap, session
+from tools.mail.accounts import Account, Mailboxes, choose_account, describe_problem
+from tools.mail.imap import Imap, connect_imap
 from tools.mail.mailbox import Fetched, fetch_message
-from tools.mail.tokens import authorised
+from tools.mail.oauth import authorise_account
 
 
 @asynccontextmanager
-async def noted(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
+async def open_account(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
     """Give an account; what goes wrong with it is kept where the person sees it."""
-    account = await chosen(mail, name)
+    account = await choose_account(mail, name)
     try:
-        ready, kept = await authorised(account, mail.access)
+        ready, kept = await authorise_account(account, mail.access)
         if kept != account.secret:
             await mail.renewed(account.name, kept)
         yield ready
@@ -25,19 +25,19 @@ async def noted(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
         # The call was wrong, not the account.
         raise
     except Exception as error:
-        await mail.used(account.name, problem_of(error))
+        await mail.used(account.name, describe_problem(error))
         raise
     await mail.used(account.name, "")
 
 
 @asynccontextmanager
-async def using(mail: Mailboxes, name: str) -> AsyncIterator[tuple[Account, Imap]]:
+async def open_session(mail: Mailboxes, name: str) -> AsyncIterator[tuple[Account, Imap]]:
     """Give an account and a session with its server."""
-    async with noted(mail, name) as account, session(account, mail.access) as imap:
+    async with open_account(mail, name) as account, connect_imap(account, mail.access) as imap:
         yield account, imap
 
 
 async def fetch_mail(mail: Mailboxes, name: str, folder: str, uid: int) -> Fetched:
     """Read one message of an account by a session of its own."""
-    async with using(mail, name) as (account, imap):
+    async with open_session(mail, name) as (account, imap):
         return await fetch_message(imap, account, folder, uid, mail.access.max_bytes)

@@ -10,36 +10,36 @@ import csv
 from collections import Counter
 from itertools import islice
 
-from tools.documents.plain import plain_text
-from tools.html.tables import markdown_table
+from tools.documents.text_files import decode_text_file
+from tools.html.tables import format_table
 
 DELIMITERS = ",;\t|"
 LOOKED_AT = 50
 MOST_LOOKED_AT = 65_536
 
 
-def table_text(data: bytes, name: str) -> str:
+def csv_to_markdown(data: bytes, name: str) -> str:
     """Return the rows as a table; what is no table, or broken, as it stands."""
     # Spreadsheets of old write Windows-1252.
-    text = plain_text(data, name, other="cp1252")
+    text = decode_text_file(data, name, other="cp1252")
     lines = text.splitlines(keepends=True)
-    delimiter = _delimiter(text)
+    delimiter = _find_delimiter(text)
     if not delimiter:
         return text
     try:
         rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(row)]
     except csv.Error:
         return text
-    return "\n".join(markdown_table(rows)) + "\n"
+    return "\n".join(format_table(rows)) + "\n"
 
 
-def _delimiter(text: str) -> str:
+def _find_delimiter(text: str) -> str:
     start = text[:MOST_LOOKED_AT].splitlines(keepends=True)
-    best = max(DELIMITERS, key=lambda delimiter: _regularity(start, delimiter))
-    return best if _regularity(start, best)[0] > 0 else ""
+    best = max(DELIMITERS, key=lambda delimiter: _measure_regularity(start, delimiter))
+    return best if _measure_regularity(start, best)[0] > 0 else ""
 
 
-def _regularity(lines: list[str], delimiter: str) -> tuple[float, int]:
+def _measure_regularity(lines: list[str], delimiter: str) -> tuple[float, int]:
     """Say what share of the rows has the most common number of columns, and that number."""
     try:
         rows = list(islice(csv.reader(lines, delimiter=delimiter), LOOKED_AT))

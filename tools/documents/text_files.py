@@ -14,32 +14,32 @@ CONTROLS = re.compile(r"[\x01-\x08\x0e-\x1f]")
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def plain_text(data: bytes, name: str, other: str = "") -> str:
+def decode_text_file(data: bytes, name: str, other: str = "") -> str:
     """Decode a text file: UTF-16 by its mark, or UTF-8, or the `other` charset where it is not.
 
     Without another charset stray bytes become U+FFFD, and many of them a refusal.
     """
     if data.startswith(WIDE):
-        return _wide(data, name)
+        return _decode_utf16(data, name)
     start = data[:SNIFFED].decode("utf-8-sig", errors="replace")
     strange = CONTROLS if other else STRAY
     if "\0" in start or len(strange.findall(start)) * 10 > len(start):
-        raise _binary(data, name)
+        raise _binary_error(data, name)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return data.decode(other or "utf-8-sig", errors="replace")
 
 
-def _wide(data: bytes, name: str) -> str:
+def _decode_utf16(data: bytes, name: str) -> str:
     try:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:
-        raise _binary(data, name) from error
+        raise _binary_error(data, name) from error
     if "\0" in text[:SNIFFED] or "\ufffe" in text[:SNIFFED] or "\ufeff" in text[:SNIFFED]:
-        raise _binary(data, name)
+        raise _binary_error(data, name)
     return text
 
 
-def _binary(data: bytes, name: str) -> FileRefusedError:
+def _binary_error(data: bytes, name: str) -> FileRefusedError:
     return FileRefusedError(f"{quote(name)} is a binary file ({len(data):,} bytes), not text.")

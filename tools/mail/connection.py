@@ -19,7 +19,7 @@ from functools import cache
 import httpx2
 
 from tools.framework.errors import AddressRefusedError
-from tools.http.targets import Target, aim
+from tools.http.targets import Target, resolve_target
 from tools.mail.accounts import MailAccess, Server
 from tools.mail.errors import MailError
 
@@ -30,7 +30,7 @@ MOST_PLAIN_LINES = 50
 SLACK = 8_000_000
 
 
-class Plain:
+class PlainConnection:
     """What is said before TLS."""
 
     def __init__(self, door: socket.socket) -> None:
@@ -60,10 +60,10 @@ class Plain:
 
 
 #: Asks a server for TLS in its own protocol; raises MailError where it is not given.
-Ask = Callable[[Plain], Awaitable[None]]
+RequestTls = Callable[[PlainConnection], Awaitable[None]]
 
 
-class Line:
+class TlsConnection:
     """A connection under TLS."""
 
     def __init__(
@@ -99,12 +99,14 @@ class Line:
 
 
 @asynccontextmanager
-async def opened(server: Server, access: MailAccess, ask: Ask) -> AsyncIterator[Line]:
+async def open_connection(
+    server: Server, access: MailAccess, ask: RequestTls
+) -> AsyncIterator[TlsConnection]:
     """Connect to a server for as long as the deadline allows."""
     deadline = asyncio.timeout(access.deadline)
     try:
         async with deadline:
-            line = await _connect(server, access, ask)
+            line = await _connect_tls(server, access, ask)
             try:
                 yield line
             finally:
@@ -123,31 +125,31 @@ async def opened(server: Server, access: MailAccess, ask: Ask) -> AsyncIterator[
         raise MailError("The mail server broke off.") from error
 
 
-async def _connect(server: Server, access: MailAccess, ask: Ask) -> Line:
-    target = await _aimed(server, access)
-    door = await _reached(target, server, access)
+async def _connect_tls(server: Server, access: MailAccess, ask: RequestTls) -> TlsConnection:
+    target = await _resolve_server(server, access)
+    door = await _open_socket(target, server, access)
     try:
         if server.security == "starttls":
-            plain = Plain(door)
+            plain = PlainConnection(door)
             await ask(plain)
             plain.demand_silence()
         reader, writer = await asyncio.open_connection(
             sock=door,
-            ssl=access.tls or _trust(),
+            ssl=access.tls or _trust_store(),
             server_hostname=target.name or target.addresses[0],
             limit=LONGEST_LINE,
         )
     except BaseException:
         door.close()
         raise
-    return Line(reader, writer, access.max_bytes + SLACK)
+    return TlsConnection(reader, writer, access.max_bytes + SLACK)
 
 
-async def _aimed(server: Server, access: MailAccess) -> Target:
+async def _resolve_server(server: Server, access: MailAccess) -> Target:
     host = f"[{server.host}]" if ":" in server.host else server.host
     try:
         url = httpx2.URL(f"https://{host}:{server.port}/")
-        return await aim(url, access.reach)
+        return await resolve_target(url, access.reach)
     except AddressRefusedError as error:
         reason = str(error).rpartition(" is refused: ")[2]
         raise MailError(
@@ -157,7 +159,7 @@ async def _aimed(server: Server, access: MailAccess) -> Target:
         raise MailError("The mail server has no valid name.") from error
 
 
-async def _reached(target: Target, server: Server, access: MailAccess) -> socket.socket:
+async def _open_socket(target: Target, server: Server, access: MailAccess) -> socket.socket:
     for address in target.addresses:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         door = socket.socket(family, socket.SOCK_STREAM)
@@ -176,5 +178,5 @@ async def _reached(target: Target, server: Server, access: MailAccess) -> socket
 
 
 @cache
-def _trust() -> ssl.SSLContext:
+def _trust_store() -> ssl.SSLContext:
     return ssl.create_default_context()
