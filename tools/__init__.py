@@ -1,3 +1,3 @@
-"""The agent's tools: one file each, described by their own signatures, run in one place."""
+"""The tools of the agent: one file each; the packages are helpers (README.md)."""
 
 from __future__ import annotations

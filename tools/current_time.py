@@ -1,4 +1,4 @@
-"""The time, in the zone that is asked for; the clock itself comes from the context."""
+"""The tool `current_time`: the time in a time zone; the clock comes from the context."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ async def draft_mail(
 ) -> ToolResult:
     """Put a mail into the user's folder of drafts, where they can look at it, change it and send it
     themselves. Nothing is sent."""
-    said = {"to": to, "cc": cc, "subject": subject, "body": body, "reply_to": reply_to}
+    content = {"to": to, "cc": cc, "subject": subject, "body": body, "reply_to": reply_to}
     async with open_session(context.mail, account) as (chosen, imap):
-        key = make_key(context.key, account=chosen.name, draft=said)
+        key = make_key(context.key, account=chosen.name, draft=content)
         mail = compose_mail(context, chosen, key, to, cc, None, subject, body, reply_to)
         name = await find_or_create_folder(imap, "drafts")
         is_new = await append_once(imap, name, b"(\\Draft \\Seen)", mail)

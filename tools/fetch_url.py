@@ -1,10 +1,10 @@
-"""A page as the model can read it: one line that says what it is, then text.
+"""The tool `fetch_url`: a page or document as text, after one line that says what it is.
 
-HTML becomes readable text with its links and tables, PDF and Office files their text, CSV a table;
-JSON and other text stay as they are, and anything else is refused by name. An answer that is not a
-success is an error result which still shows the start of its body, because that is where sites say
-why. The whole text is the result, since the context engine shortens it and gives the rest back; a
-long page can also be read in parts, from the copy that was kept when it was first read.
+HTML becomes Markdown with its links and tables, PDF and Office files their text, CSV a table; JSON
+and other text stay as they are, and anything else is refused by name. An answer that is not a
+success is an error result with the start of its body, because that is where sites say why. The full
+text is the result, since the context engine shortens it and can restore the rest; a long page can
+also be read in ranges, from the copy that was cached when it was first read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _destination(arguments: dict[str, Any]) -> str:
     try:
         return format_host_port(parse_url(str(arguments["url"])))
     except AddressRefusedError:
-        # It is refused when it runs, and nobody is told anything.
+        # The call will be refused: nothing is sent to anybody.
         return ""
 
 
@@ -81,20 +81,20 @@ async def fetch_url(
 async def _read_page(
     context: ToolContext, url: str, *, is_continued: bool
 ) -> tuple[PageText, CachedPage | None]:
-    """Give the page, and the copy where it comes from one."""
-    shelf, now = context.web.pages or PageCache(0), context.now()
-    copy = shelf.find(url, now)
+    """Return the page, and the cached copy if it comes from one."""
+    cache, now = context.web.pages or PageCache(0), context.now()
+    copy = cache.find(url, now)
     if copy is not None and (is_continued or now < copy.fresh_until):
         return copy.reading, copy
     conditions = copy.conditions if copy is not None else {}
     answer = await fetch_page(url, context.web, conditions)
     if answer.status == 304 and conditions:
         if copy is not None and not answer.hops:
-            shelf.confirm(url, answer.headers, now)
+            cache.confirm(url, answer.headers, now)
             return copy.reading, copy
         answer = await fetch_page(url, context.web)
     reading = await asyncio.to_thread(_extract_page, answer)
-    shelf.keep(url, cache_page(reading, answer.headers, now))
+    cache.keep(url, cache_page(reading, answer.headers, now))
     return reading, None
 
 
@@ -107,12 +107,12 @@ def _format_head(reading: PageText, copy: CachedPage | None) -> str:
 
 def _format_range(reading: PageText, start: int, length: int) -> str:
     end = min(start + length, len(reading.text)) if length else len(reading.text)
-    is_whole = start == 0 and end == len(reading.text)
-    if is_whole or not 200 <= reading.status <= 299:
+    is_all = start == 0 and end == len(reading.text)
+    if is_all or not 200 <= reading.status <= 299:
         return f"\n\n{reading.text[start:end]}"
     more = f"; continue with start={end}" if end < len(reading.text) else ""
-    told = f"[{len(reading.text):,} characters, showing {start:,} to {end:,}{more}]"
-    return f"\n{told}\n\n{reading.text[start:end]}"
+    note = f"[{len(reading.text):,} characters, showing {start:,} to {end:,}{more}]"
+    return f"\n{note}\n\n{reading.text[start:end]}"
 
 
 def _extract_page(answer: Answer) -> PageText:

@@ -16,10 +16,10 @@ async def list_mail_folders(
 ) -> ToolResult:
     """List the user's mail accounts and the folders of one of them."""
     async with open_session(context.mail, account) as (chosen, imap):
-        found = await list_folders(imap)
+        folders = await list_folders(imap)
     names = ", ".join(await context.mail.names())
     lines = [f"Accounts: {names}", f"Folders of {chosen.name} (usual: {chosen.folder}):"]
-    lines += [f"- {each.name}" for each in found[:MOST_FOLDERS] if each.is_selectable]
-    if len(found) > MOST_FOLDERS:
-        lines.append(f"[{len(found) - MOST_FOLDERS:,} more folders are not shown]")
-    return ToolResult("\n".join(lines), details={"account": chosen.name, "folders": len(found)})
+    lines += [f"- {each.name}" for each in folders[:MOST_FOLDERS] if each.is_selectable]
+    if len(folders) > MOST_FOLDERS:
+        lines.append(f"[{len(folders) - MOST_FOLDERS:,} more folders are not shown]")
+    return ToolResult("\n".join(lines), details={"account": chosen.name, "folders": len(folders)})

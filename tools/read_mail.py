@@ -33,8 +33,8 @@ async def read_mail(
         raise InputError(f"The text has {len(mail.text):,} characters: start must be less.")
     end = min(start + min(length, MOST_CHARACTERS), len(mail.text))
     more = f"; continue with start={end}" if end < len(mail.text) else ""
-    place = f"uid {uid} in {fetched.folder} of {fetched.account}, {fetched.size:,} bytes"
-    lines = [f"[{place}; characters {start:,} to {end:,} of {len(mail.text):,}{more}]"]
+    head = f"uid {uid} in {fetched.folder} of {fetched.account}, {fetched.size:,} bytes"
+    lines = [f"[{head}; characters {start:,} to {end:,} of {len(mail.text):,}{more}]"]
     lines += [f"[{note}]" for note in mail.notes]
     if not start:
         lines += [f"{name}: {value}" for name, value in mail.fields.items() if value]

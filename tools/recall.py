@@ -1,8 +1,8 @@
-"""Nothing is lost to the model: any original of its conversation, whole or in part.
+"""The tool `recall`: any original of the conversation, in full, in ranges, or by matching lines.
 
-`start` is always a place in the original, also when searching, so one number continues both ways of
-reading. A matching line that is too long is shown around its match: one-line JSON of megabytes is
-the usual case, not the exception.
+`start` is always an offset in the original, also when searching, so one number continues both ways
+of reading. A matching line that is too long is shown around its match: JSON of megabytes on one
+line is common.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _show_matches(id: str, original: str, start: int, length: int, matching: str
 
 
 def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
-    """Yield where each match is, and its line with its number; long lines once per place."""
+    """Yield the offset of each match and its numbered line, or parts of a line that is long."""
     wanted = re.compile(re.escape(matching), re.IGNORECASE)
     number = original.count("\n", 0, start) + 1
     for line in original[start:].split("\n"):

@@ -24,15 +24,15 @@ async def save_attachment(
 ) -> ToolResult:
     """Save an attachment of a mail as a file of the user's workspace, where read_file reads it."""
     fetched = await fetch_mail(context.mail, account, folder, uid)
-    found = {each.number: each for each in fetched.mail.attachments}
-    if number not in found:
-        known = ", ".join(map(str, found)) or "none"
+    attachments = {each.number: each for each in fetched.mail.attachments}
+    if number not in attachments:
+        known = ", ".join(map(str, attachments)) or "none"
         raise InputError(f"There is no attachment {number}; the mail's attachments are: {known}.")
-    attachment = found[number]
+    attachment = attachments[number]
     target = path or attachment_path(uid, attachment)
     await asyncio.to_thread(context.workspace.write, target, attachment.data)
     size = len(attachment.data)
     details = {"path": target, "bytes": size, "content_type": attachment.content_type}
     notes = "".join(f" {note}" for note in fetched.mail.notes if "bytes were read" in note)
-    said = f"Saved {quote(attachment.name)} as {target} ({size:,} bytes).{notes}"
-    return ToolResult(said, details=details)
+    message = f"Saved {quote(attachment.name)} as {target} ({size:,} bytes).{notes}"
+    return ToolResult(message, details=details)

@@ -1,7 +1,8 @@
-"""Where a text stands in the user's files: plain text and globs for names, never a pattern.
+"""The tool `search_files`: lines that contain a text, in the files of the workspace.
 
-Plain text cannot be made slow, whoever chose it. Time is bounded: text files come first, documents
-that have to be unpacked last, and the answer names how many files were not reached.
+The query is plain text and globs for names, never a pattern, so no query can be slow. Time is
+bounded: text files come first, documents that have to be unpacked last, and the answer says how
+many files were not reached.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ async def search_files(
     chosen = [entry for entry in entries if _matches(entry.path, names)]
     search = Search(context.workspace, text, time.monotonic() + DEADLINE)
     await asyncio.to_thread(search.run, sorted(chosen, key=_search_order))
-    return ToolResult(search.report(len(chosen)), details={"matches": len(search.found)})
+    return ToolResult(search.report(len(chosen)), details={"matches": len(search.matches)})
 
 
 def _search_order(entry: Entry) -> tuple[bool, str]:
@@ -56,7 +57,7 @@ def _search_order(entry: Entry) -> tuple[bool, str]:
 
 
 def _matches(path: str, names: str) -> bool:
-    """Match a path, or its last name, by *, ? and [...]; runs of * are one."""
+    """Match a path or its file name by *, ? and [...]; a run of * counts as one."""
     if not names:
         return True
     pattern = re.compile(translate(re.sub(r"\*+", "*", names.lower())))
@@ -68,47 +69,47 @@ class Search:
     workspace: Workspace
     text: str
     until: float
-    found: list[str] = field(default_factory=list)
+    matches: list[str] = field(default_factory=list)
+    #: files with a match; files that were opened, readable or not
     files: int = 0
-    #: searched, or not because they are no text
-    seen: int = 0
+    opened: int = 0
     unread: list[str] = field(default_factory=list)
 
     def run(self, entries: list[Entry]) -> None:
         for entry in entries:
-            if len(self.found) >= MOST_MATCHES or time.monotonic() > self.until:
+            if len(self.matches) >= MOST_MATCHES or time.monotonic() > self.until:
                 return
-            self.seen += 1
-            before = len(self.found)
+            self.opened += 1
+            before = len(self.matches)
             if self.text.strip():
-                self.take(entry.path)
+                self.search_file(entry.path)
             else:
-                self.found.append(f"{entry.path} ({entry.bytes:,} bytes)")
-            self.files += len(self.found) > before
+                self.matches.append(f"{entry.path} ({entry.bytes:,} bytes)")
+            self.files += len(self.matches) > before
 
-    def take(self, path: str) -> None:
+    def search_file(self, path: str) -> None:
         try:
-            whole = extract_text(self.workspace.read(path), path)
+            content = extract_text(self.workspace.read(path), path)
         except FileMissingError:  # moved or deleted since the list was made
             return
         except (FileRefusedError, WorkspaceBusyError):
             self.unread.append(path)
             return
-        for number, line in _find_lines(whole, self.text):
-            if len(self.found) >= MOST_MATCHES:
+        for number, line in _find_lines(content, self.text):
+            if len(self.matches) >= MOST_MATCHES:
                 return
-            self.found.append(f"{path}:{number}: {line}")
+            self.matches.append(f"{path}:{number}: {line}")
 
     def report(self, chosen: int) -> str:
-        lines = list(self.found) or ["Nothing was found."]
-        count = len(self.found)
+        lines = list(self.matches) or ["Nothing was found."]
+        count = len(self.matches)
         note = f"{count:,} match{'' if count == 1 else 'es'}"
         notes = [
-            f"{note} in {format_count(self.files, 'file')}, {self.seen:,} of {chosen:,} searched"
+            f"{note} in {format_count(self.files, 'file')}, {self.opened:,} of {chosen:,} searched"
         ]
-        if len(self.found) >= MOST_MATCHES:
+        if len(self.matches) >= MOST_MATCHES:
             notes.append("more may follow: search for more exact words or in a folder")
-        elif self.seen < chosen:
+        elif self.opened < chosen:
             notes.append("time was up: search in a folder or by names")
         if self.unread:
             shown = ", ".join(self.unread[:10]) + (" …" if len(self.unread) > 10 else "")
@@ -116,17 +117,17 @@ class Search:
         return "\n".join([*lines, f"[{'; '.join(notes)}]"])
 
 
-def _find_lines(whole: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number of each matching line and the line, around its first match when long."""
+def _find_lines(content: str, text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of each matching line; a long one around its first match."""
     wanted = re.compile(re.escape(text), re.IGNORECASE)
     at, number = 0, 1
-    while found := wanted.search(whole, at):
-        number += whole.count("\n", at, found.start())
-        start = whole.rfind("\n", 0, found.start()) + 1
-        end = whole.find("\n", found.start())
-        end = len(whole) if end < 0 else end
-        yield number, _clip_line(whole[start:end].rstrip("\r"), found.start() - start)
-        if end >= len(whole):
+    while found := wanted.search(content, at):
+        number += content.count("\n", at, found.start())
+        start = content.rfind("\n", 0, found.start()) + 1
+        end = content.find("\n", found.start())
+        end = len(content) if end < 0 else end
+        yield number, _clip_line(content[start:end].rstrip("\r"), found.start() - start)
+        if end >= len(content):
             return
         at, number = end + 1, number + 1
 

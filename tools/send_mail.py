@@ -21,7 +21,7 @@ from tools.mail.smtp import submit_message
 
 
 def recipients_of(arguments: dict[str, Any]) -> str:
-    """Say whom a mail with these arguments tells something."""
+    """Name the recipients of a mail with these arguments, as the destination of the call."""
     named = [each for name in ("to", "cc", "bcc") for each in arguments.get(name) or []]
     return f"mail:{','.join(sorted({str(each).strip().lower() for each in named}))}"
 
@@ -41,9 +41,16 @@ async def send_mail(
 ) -> ToolResult:
     """Send a mail from the user's account, after the user has agreed to it; a copy goes to the
     folder of sent mail."""
-    said = {"to": to, "cc": cc, "bcc": bcc, "subject": subject, "body": body, "reply_to": reply_to}
+    content = {
+        "to": to,
+        "cc": cc,
+        "bcc": bcc,
+        "subject": subject,
+        "body": body,
+        "reply_to": reply_to,
+    }
     async with open_account(context.mail, account) as chosen:
-        key = make_key(context.key, account=chosen.name, sent=said)
+        key = make_key(context.key, account=chosen.name, sent=content)
         mail = compose_mail(context, chosen, key, to, cc, bcc, subject, body, reply_to)
         if chosen.smtp is None:
             raise InputError(f"The account {chosen.name} has no server for sending; draft instead.")
@@ -63,7 +70,7 @@ async def send_mail(
 
 
 async def _keep_copy(account: Account, access: MailAccess, mail: Composed) -> str:
-    """Put a copy to the sent mail; that it could not be put there does not unsend it."""
+    """Append a copy to the sent mail; a failure is reported, since the mail has been sent."""
     try:
         async with connect_imap(account, access) as imap:
             name = await find_or_create_folder(imap, "sent")

@@ -346,4 +346,4 @@ async def test_nothing_else_in_the_app_opens_a_connection() -> None:
     }
     guarded = {name for name in opening if "GuardedTransport" in names[name].read_text()}
     assert opening - guarded == DOORS - {"tools/http/transport.py"}
-    assert "aim(" in names["tools/mail/connection.py"].read_text()
+    assert "resolve_target(" in names["tools/mail/connection.py"].read_text()

@@ -1,10 +1,10 @@
 """The text of a document: PDF, DOCX, XLSX, CSV as tables, HTML, plain text.
 
-PDF and Office files are read in a child process with limits on memory, time and files and with an
-empty environment. Chosen against a thread: these parsers are large and run on what strangers made;
-a thread that loops cannot be ended and one that eats memory takes the site with it, while a child
-is killed and its file is refused by name. It costs about half a second a document. What is text
-already (CSV, HTML, plain) is read here: these readers are our own, small and linear.
+PDF and Office files are parsed in a child process with limits on memory, time and files and with an
+empty environment. Used instead of a thread: these parsers are large and run on foreign files; a
+thread that loops cannot be ended and one that takes too much memory takes the site with it, while a
+child is killed and its file is refused by name. It costs about half a second a document. CSV, HTML
+and plain text are read in this process: their readers are our own, small and linear.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def extract_text(data: bytes, name: str = "", content_type: str = "", *, part: s
 
 
 def has_parts(data: bytes, name: str = "", content_type: str = "") -> bool:
-    """Say whether this is a PDF or Office file, whose text is not the file's own."""
+    """Tell whether this is a PDF or Office file, whose bytes are not its text."""
     return detect_kind(data, name, content_type) in WITH_PARTS
 
 

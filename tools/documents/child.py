@@ -1,7 +1,7 @@
-"""What runs in the child: limits first, then one document from stdin, its parts to stdout.
+"""What runs in the child process: limits first, then one document from stdin, its parts to stdout.
 
-Time is kept twice. The readers stop by themselves at `SOFT` seconds and say where, so a long
-document gives what was read; the limit of processor time ends one that hangs inside a parser.
+There are two limits of time. The readers stop by themselves at `SOFT` seconds and report where, so
+a long document gives what was read; the limit of processor time ends a parser that hangs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 
 from tools.documents.parts import Part, RefusedError, UnknownPartError
 
-#: characters of text that are taken of one document
+#: characters of text that are read of one document
 MOST_CHARACTERS = 4_000_000
-#: seconds after which no further page or sheet is begun
+#: seconds after which no further page or sheet is started
 SOFT = 12.0
 LIMITS = {
     resource.RLIMIT_AS: 1_000_000_000,
@@ -33,9 +33,9 @@ Reader = Callable[[bytes, str], Iterator[Part]]
 def main() -> None:
     for which, most in LIMITS.items():
         resource.setrlimit(which, (most, most))
-    asked = json.loads(sys.stdin.buffer.readline())
+    request = json.loads(sys.stdin.buffer.readline())
     sys.stdout.write(
-        json.dumps(_read_document(sys.stdin.buffer.read(), asked["kind"], asked["part"]))
+        json.dumps(_read_document(sys.stdin.buffer.read(), request["kind"], request["part"]))
     )
 
 
@@ -48,7 +48,7 @@ def _read_document(data: bytes, kind: str, part: str) -> dict[str, object]:
         return {"unknown": str(error)}
     except MemoryError:
         return {"refused": "it needs too much memory"}
-    except Exception as error:  # whatever a parser says of what a stranger made
+    except Exception as error:  # parsers raise anything on damaged files
         return {"refused": f"it is damaged ({type(error).__name__})"}
 
 
@@ -63,14 +63,14 @@ def _choose_reader(kind: str) -> Reader:
 
 
 def collect_parts(parts: Iterator[Part]) -> list[Part]:
-    """Take parts while there is room and time; the last one says what was left."""
-    taken: list[Part] = []
+    """Collect parts while there is room and time; a last one reports where reading stopped."""
+    collected: list[Part] = []
     room, until = MOST_CHARACTERS, time.monotonic() + SOFT
     for part in parts:
-        taken.append(Part(part.title, part.text[:room]))
+        collected.append(Part(part.title, part.text[:room]))
         room -= len(part.text)
         if room <= 0:
-            return [*taken, Part(f"the text was cut after {MOST_CHARACTERS:,} characters", "")]
+            return [*collected, Part(f"the text was cut after {MOST_CHARACTERS:,} characters", "")]
         if time.monotonic() > until:
-            return [*taken, Part("reading was stopped here; ask for a later part by name", "")]
-    return taken
+            return [*collected, Part("reading was stopped here; ask for a later part by name", "")]
+    return collected

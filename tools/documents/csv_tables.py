@@ -1,7 +1,7 @@
-"""CSV and its kin as a Markdown table: the delimiter is the one that makes the most regular rows.
+"""CSV and TSV as a Markdown table: the delimiter is the one that makes the most regular rows.
 
-Chosen against csv.Sniffer, whose patterns take seconds on purpose-made input and which guesses
-letters as delimiters.
+Used instead of csv.Sniffer, whose patterns take seconds on crafted input and which guesses letters
+as delimiters.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MOST_LOOKED_AT = 65_536
 
 
 def csv_to_markdown(data: bytes, name: str) -> str:
-    """Return the rows as a table; what is no table, or broken, as it stands."""
-    # Spreadsheets of old write Windows-1252.
+    """Return the rows as a table; text that is no table, or broken, unchanged."""
+    # Old spreadsheets write Windows-1252.
     text = decode_text_file(data, name, other="cp1252")
     lines = text.splitlines(keepends=True)
     delimiter = _find_delimiter(text)
@@ -40,7 +40,7 @@ def _find_delimiter(text: str) -> str:
 
 
 def _measure_regularity(lines: list[str], delimiter: str) -> tuple[float, int]:
-    """Say what share of the rows has the most common number of columns, and that number."""
+    """Return the share of rows with the most common number of columns, and that number."""
     try:
         rows = list(islice(csv.reader(lines, delimiter=delimiter), LOOKED_AT))
     except csv.Error:

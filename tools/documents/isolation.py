@@ -1,7 +1,7 @@
 """A child process for one document: bytes in, parts out, and no harm when it is lost.
 
-The child limits itself before it reads (see child.py); here are the clock, the number of children
-at once and the most that is taken of what it says.
+The child limits itself before it parses (child.py); here are the deadline, the number of children
+at once and the cap on their output.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tools.documents.parts import Part
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError, InputError, WorkspaceBusyError
 
-#: seconds until a child is killed; its own limit of processor time is lower
+#: seconds until a child is killed; its limit of processor time is lower
 DEADLINE = 30.0
-#: seconds to wait for one of the others to end
+#: seconds to wait until another child ends
 PATIENCE = 20.0
 #: JSON needs up to six bytes for a character, and twelve beyond the first plane
 MOST_BYTES = 12 * MOST_CHARACTERS + 1_000_000
@@ -36,15 +36,15 @@ _slots = threading.BoundedSemaphore(2)
 
 def read_in_child(data: bytes, kind: str, name: str, part: str) -> list[Part]:
     """Read a document in a child; raises FileRefusedError and InputError."""
-    asked = json.dumps({"kind": kind, "part": part}).encode() + b"\n"
+    request = json.dumps({"kind": kind, "part": part}).encode() + b"\n"
     with _reserve_slot():
-        answer, code = _run_child(asked + data)
-    said = _parse_answer(answer) if code == 0 else {}
-    if "parts" in said:
-        return [Part(*each) for each in said["parts"]]
-    if said.get("unknown"):
-        raise InputError(f"{quote(name)}: {said['unknown']}")
-    reason = said.get("refused") or (
+        answer, code = _run_child(request + data)
+    parsed = _parse_answer(answer) if code == 0 else {}
+    if "parts" in parsed:
+        return [Part(*each) for each in parsed["parts"]]
+    if parsed.get("unknown"):
+        raise InputError(f"{quote(name)}: {parsed['unknown']}")
+    reason = parsed.get("refused") or (
         "it could not be read within the limits of time and memory, or it is damaged"
     )
     raise FileRefusedError(f"{quote(name)} is not read: {reason}.")
@@ -52,13 +52,13 @@ def read_in_child(data: bytes, kind: str, name: str, part: str) -> list[Part]:
 
 def _parse_answer(answer: bytes) -> dict[str, Any]:
     try:
-        said: dict[str, Any] = json.loads(answer)
-    except ValueError:  # cut at the most that is taken
+        parsed: dict[str, Any] = json.loads(answer)
+    except ValueError:  # cut at MOST_BYTES
         return {}
-    return said
+    return parsed
 
 
-def _run_child(given: bytes) -> tuple[bytes, int]:
+def _run_child(request: bytes) -> tuple[bytes, int]:
     child = subprocess.Popen(
         [sys.executable, "-I", "-c", START, ROOT],
         stdin=subprocess.PIPE,
@@ -68,16 +68,16 @@ def _run_child(given: bytes) -> tuple[bytes, int]:
         start_new_session=True,
     )
     assert child.stdin and child.stdout  # noqa: S101, PT018  both are pipes
-    clock = threading.Timer(DEADLINE, child.kill)
-    clock.start()
+    timer = threading.Timer(DEADLINE, child.kill)
+    timer.start()
     try:
-        with suppress(BrokenPipeError):  # it has ended already: its code says so
-            child.stdin.write(given)
+        with suppress(BrokenPipeError):  # it has ended: its code is reported below
+            child.stdin.write(request)
             child.stdin.close()
         answer = child.stdout.read(MOST_BYTES + 1)
     finally:
-        clock.cancel()
-        child.stdout.close()  # one that says too much ends here
+        timer.cancel()
+        child.stdout.close()  # a child that writes more ends here
         code = child.wait(timeout=DEADLINE)
     return answer, code
 

@@ -1,4 +1,4 @@
-"""What a document is: by its first bytes, and by its name only where bytes do not tell."""
+"""The kind of a document: by its first bytes, and by name or type only where bytes do not tell."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError
 
 Kind: TypeAlias = Literal["pdf", "office", "csv", "html", "text"]
-#: Kinds whose text is not the file's own, and comes in pages or sheets.
+#: Kinds whose bytes are not their text, and which have pages or sheets.
 WITH_PARTS = frozenset({"pdf", "office"})
 
-#: A PDF may begin with some bytes of a mail or printer.
+#: Bytes within which a PDF begins; those before may come from a mail program or printer.
 SNIFFED = 1_024
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 CSV = re.compile(r"\.(csv|tsv|tab)$", re.IGNORECASE)
@@ -22,7 +22,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
-    """Name the kind of a document; raises FileRefusedError for old and locked Office files."""
+    """Return the kind of a document; raises FileRefusedError for old and locked Office files."""
     type_ = content_type.partition(";")[0].strip().lower()
     if b"%PDF-" in data[:SNIFFED]:
         return "pdf"

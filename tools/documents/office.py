@@ -1,7 +1,7 @@
-"""An Office file is an archive of XML: looked over before anything is unpacked.
+"""Office files: the archive is checked before anything is unpacked.
 
-Sizes, counts and ratios are taken from its directory, which the unpacking is held to. No part may
-have a document type, so there are no entities to grow or to fetch; what is packed inside, such as
+Sizes, counts and ratios are read from its directory, which unpacking is held to. No part may have a
+document type, so there are no entities to expand or to fetch; what is packed inside, such as
 pictures or other archives, is never opened.
 """
 
@@ -20,13 +20,13 @@ from tools.documents.parts import Part, RefusedError
 DIRECTORY_ENTRY = b"PK\x01\x02"
 MOST_ENTRIES = 5_000
 MOST_UNPACKED = 120_000_000
-#: times its packed size that a part of more than a megabyte may have
+#: most times its packed size that a part of more than a megabyte may have
 MOST_RATIO = 200
 SMALL = 1_000_000
 
 
 def read_office(data: bytes, part: str) -> Iterator[Part]:
-    """Look the archive over, then read what it is."""
+    """Check the archive, then read it by its kind."""
     if data.count(DIRECTORY_ENTRY) > MOST_ENTRIES:
         raise RefusedError(f"its archive has more than {MOST_ENTRIES:,} entries")
     try:
@@ -71,7 +71,7 @@ def _check_entry(entry: ZipInfo) -> None:
 
 
 def _check_xml(archive: ZipFile, names: frozenset[str]) -> None:
-    """Refuse a part with a document type; it could only stand before the first element."""
+    """Refuse a part with a document type, which can only stand before the first element."""
     for name in sorted(names):
         if name.lower().endswith((".xml", ".rels", ".vml")):
             with archive.open(name) as part:

@@ -1,4 +1,4 @@
-"""What is asked of a document and what can be wrong with it, for parent and child process."""
+"""Parts of a document and what can be wrong with it, for parent and child process."""
 
 from __future__ import annotations
 

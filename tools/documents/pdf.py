@@ -16,7 +16,7 @@ MOST_PAGES = 20_000
 
 
 def read_pdf(data: bytes, part: str) -> Iterator[Part]:
-    """Give the pages that were asked for, or all."""
+    """Yield the requested pages, or all."""
     reader = PdfReader(BytesIO(data), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):
         raise RefusedError("it is encrypted; save it without a password first")
@@ -30,7 +30,7 @@ def read_pdf(data: bytes, part: str) -> Iterator[Part]:
 
 
 def _opens_without_password(reader: PdfReader) -> bool:
-    """Many files are encrypted with an empty password, only to forbid printing."""
+    """Try the empty password, which many files have only to forbid printing."""
     try:
         return bool(reader.decrypt(""))
     except (DependencyError, NotImplementedError):

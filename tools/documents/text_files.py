@@ -1,4 +1,4 @@
-"""Bytes that claim to be text, as text; what is not is refused as binary."""
+"""Bytes that should be text, decoded; what is not text is refused as binary."""
 
 from __future__ import annotations
 

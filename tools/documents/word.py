@@ -1,7 +1,7 @@
-"""The text of a DOCX as Markdown: headings, lists, paragraphs and tables in their order.
+"""The text of a DOCX as Markdown: headings, lists, paragraphs and tables in order.
 
-Read from the elements rather than by python-docx's paragraphs, which leave out what is in content
-controls and what was inserted with changes tracked.
+Read from the elements rather than by python-docx's paragraphs, which leave out content controls and
+tracked insertions.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título)\s*([1-9])",
 NUMBERED = re.compile(r"list\s*number", re.IGNORECASE)
 LISTED = re.compile(r"list\s*(bullet|paragraph|number)", re.IGNORECASE)
 DEEPEST = 6
-#: The same words once more, for older programs.
+#: A copy of the same text, for older programs.
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 
 
 def read_word(data: bytes, part: str) -> Iterator[Part]:
-    """Give the whole text as one part."""
+    """Yield the full text as one part."""
     if part:
         raise UnknownPartError("part is for the pages of a PDF or the sheets of a workbook.")
     document = Document(BytesIO(data))
@@ -35,7 +35,7 @@ def read_word(data: bytes, part: str) -> Iterator[Part]:
 
 
 def _join_items(blocks: Iterator[tuple[str, bool]]) -> Iterator[str]:
-    """Join what stands close together, such as the items of a list."""
+    """Join the items of each list into one block."""
     held: list[str] = []
     for text, is_item in blocks:
         if held and not is_item:
@@ -54,8 +54,8 @@ def _blocks(parent: Any, styles: dict[str, str]) -> Iterator[tuple[str, bool]]:
         if element.tag == qn("w:p"):
             text = _text(element).strip()
             if text:
-                mark = _prefix_of(element, styles)
-                yield mark + text, mark.lstrip().startswith(("- ", "1. "))
+                prefix = _prefix_of(element, styles)
+                yield prefix + text, prefix.lstrip().startswith(("- ", "1. "))
         elif element.tag == qn("w:tbl"):
             yield "\n".join(format_table(_table_rows(element))), False
         elif element.tag in (qn("w:sdt"), qn("w:sdtContent"), qn("w:ins")):

@@ -1,6 +1,6 @@
 """The cells of an XLSX as one Markdown table a sheet: values, not formulas.
 
-What a sheet says of its own size is not believed; rows and columns are counted and bounded.
+The size that a sheet declares is not trusted; rows and columns are counted and bounded.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tools.html.tables import format_table
 MOST_ROWS = 50_000
 MOST_COLUMNS = 256
 Box = tuple[int, int, int, int]
-WHOLE: Box = (1, 1, MOST_COLUMNS, MOST_ROWS)
+FULL: Box = (1, 1, MOST_COLUMNS, MOST_ROWS)
 
 
 def read_workbook(data: bytes, part: str) -> Iterator[Part]:
-    """Give the sheets, one of them, or a range of one."""
+    """Yield the sheets, one of them, or a range of one."""
     book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
     sheets = {sheet.title: sheet for sheet in book.worksheets}
     name, box = _parse_part(part, list(sheets))
@@ -33,7 +33,7 @@ def read_workbook(data: bytes, part: str) -> Iterator[Part]:
 
 def _parse_part(part: str, titles: list[str]) -> tuple[str, Box]:
     if not part or part in titles:
-        return part, WHOLE
+        return part, FULL
     name, _, area = part.rpartition("!")
     name = name.strip("'") or (titles[0] if area[:1].isalpha() and ":" in area else "")
     if name in titles:
@@ -65,9 +65,9 @@ def _read_sheet(sheet: Any, title: str, box: Box) -> Part:
     if not width:
         return Part(f"sheet {title}", "(no values)")
     last = f"{get_column_letter(left + width - 1)}{top + len(rows) - 1}"
-    held = [row + [""] * (width - len(row)) for row in rows if row]
+    padded = [row + [""] * (width - len(row)) for row in rows if row]
     note = f"sheet {title}, {get_column_letter(left)}{top}:{last}"
-    return Part(note, "\n".join(format_table(held)))
+    return Part(note, "\n".join(format_table(padded)))
 
 
 def _format_value(value: object) -> str:

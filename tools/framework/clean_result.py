@@ -1,9 +1,9 @@
-"""What a tool gave, made fit to be stored and sent: clean, bounded, its true size said.
+"""A tool's result made fit to be stored and sent: clean text, bounded size, its true size stated.
 
-A result may have any size and shape, so it is read in pieces that each take milliseconds, and a
-large one in a thread: nobody else's answer waits for it. What is over the cap is cut between
-characters or left out, and the notice says the size of the whole and its SHA-256, so that people
-can compare it with the source.
+A result may have any size and shape, so it is read in pieces that take milliseconds, and a large
+one in a thread, so that other answers do not wait. What exceeds the cap is cut between characters
+or left out, and a notice states the full size and SHA-256, so that people can compare it with the
+source.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from typing import Any
 from tools.framework.clean_text import clean_text, clean_value
 from tools.framework.tool import Content, ToolResult
 
-#: Characters that are read at a time: about as many milliseconds as a switch of threads takes.
+#: Characters that are read at a time; takes about as long as the interval of thread switches.
 PIECE = 1 << 16
-#: Characters that are taken at once, without a thread.
+#: Characters of a text that is handled without a thread.
 SMALL = 50_000
-#: Blocks of one result, and the nesting within one.
+#: Most blocks of one result; deepest nesting within one.
 MOST_BLOCKS, DEEPEST = 200, 40
-#: Bytes of what is for people alone.
+#: Bytes of the details, which only people see.
 MOST_DETAILS = 50_000
 _LARGEST = 1 << 63
-#: A value is counted by its parts; each costs at least so many bytes.
+#: Most parts of a value, and the least bytes that each of them has.
 MOST_PARTS, _PART = 200_000, 2
 
 
 class ResultError(TypeError):
-    """A tool gave something that is no content at all."""
+    """A tool returned something that is not content."""
 
     code = "bad_result"
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The first bytes of a text, cleaned, and what the whole of it was."""
+    """The first bytes of a text, cleaned, with size and digest of the full text."""
 
     kept: str
     kept_size: int
@@ -54,7 +54,7 @@ class _Text:
 
 
 async def clean_result(result: object, most: int) -> ToolResult:
-    """Give the result within `most` bytes; raises IntakeError when it is none."""
+    """Return a result of at most `most` bytes; raises ResultError when it is not one."""
     if isinstance(result, str):
         result = ToolResult(result)
     if not isinstance(result, ToolResult) or not isinstance(result.content, str | list):
@@ -77,21 +77,21 @@ def _bound_result(result: ToolResult, most: int) -> ToolResult:
 
 
 def _bound_details(details: Any) -> dict[str, Any]:
-    """Give what is for people alone, if it is data of a size that a record may have."""
+    """Return the details if they are JSON of a size that can be stored."""
     size = _measure(details) if isinstance(details, dict) else None
     if size is None or size > MOST_DETAILS:
         return {"left_out": "details"}
-    found: Any = clean_value(details)
-    return dict(found)
+    cleaned: Any = clean_value(details)
+    return dict(cleaned)
 
 
 def _append_notice(text: _Text, most: int) -> str:
-    whole = f"{most:,} of {text.size:,} bytes kept; SHA-256 of the whole: {text.digest}"
-    return f"{text.kept}\n[output cut: {whole}]"
+    notice = f"{most:,} of {text.size:,} bytes kept; SHA-256 of the whole: {text.digest}"
+    return f"{text.kept}\n[output cut: {notice}]"
 
 
 def _read_text(text: str, most: int) -> _Text:
-    """Clean a text piece by piece; no piece of it is long in the hands of one thread."""
+    """Clean a text piece by piece, so that no thread holds the interpreter for long."""
     digest, size, room = hashlib.sha256(), 0, most
     kept: list[str] = []
     kept_size = 0
@@ -109,7 +109,7 @@ def _read_text(text: str, most: int) -> _Text:
 
 
 def _bound_blocks(blocks: list[Any], most: int) -> Content:
-    """Keep the blocks that fit together, in order; what does not is said in its place."""
+    """Keep the blocks that fit, in order; a notice stands in the place of each other one."""
     kept: list[dict[str, Any]] = []
     for block in blocks[:MOST_BLOCKS]:
         one, size = _bound_block(block, max(most, 0))
@@ -121,7 +121,7 @@ def _bound_blocks(blocks: list[Any], most: int) -> Content:
 
 
 def _bound_block(block: Any, most: int) -> tuple[dict[str, Any], int]:
-    """Give a block within `most` bytes, and the bytes it takes."""
+    """Return a block of at most `most` bytes, and the bytes it takes."""
     if not isinstance(block, dict) or not isinstance(block.get("type"), str):
         return _omission_block(f"a {type(block).__name__} that is no block"), 0
     kind = clean_text(block["type"][:40])
@@ -147,7 +147,7 @@ def _omission_block(what: str) -> dict[str, Any]:
 
 
 def _measure(value: Any) -> int | None:
-    """Count the least bytes of a JSON value; None: it is none, too deep, or of too many parts."""
+    """Return a lower bound of the bytes of a JSON value; None if it is not JSON, or too deep."""
     size = 0
     for count, (item, depth) in enumerate(_walk(value)):
         match item:
@@ -167,7 +167,7 @@ def _measure(value: Any) -> int | None:
 
 
 def _walk(value: Any) -> Iterator[tuple[Any, int]]:
-    """Walk a value part by part, keys included, each with its depth, without recursion."""
+    """Yield each part of a value with its depth, keys included, without recursion."""
     walks: list[Iterator[Any]] = [iter((value,))]
     while walks:
         for item in walks[-1]:

@@ -1,4 +1,4 @@
-"""Text that every store and wire takes: no lone surrogates, no NUL, never more than was allowed."""
+"""Text that every store and wire takes: no lone surrogates and no NUL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def clean_text(text: str) -> str:
 
 
 def clean_value(value: object) -> object:
-    """Clean every string of a JSON value; what is too deep to walk is left for the schema."""
+    """Clean every string of a JSON value; raises RecursionError for one that is too deep."""
     match value:
         case str():
             return clean_text(value)
@@ -26,6 +26,6 @@ def clean_value(value: object) -> object:
 
 
 def quote(text: str, most: int = 80) -> str:
-    """Show a piece of someone's text inside a sentence: one line, bounded, marked when cut."""
+    """Quote a piece of foreign text in a sentence: one line, bounded, marked when cut."""
     shown = repr(clean_text(text[:most]))
     return shown if len(text) <= most else f"{shown} (cut)"

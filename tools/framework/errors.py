@@ -1,8 +1,8 @@
-"""Errors of tools speak to the model.
+"""Errors that the model reads.
 
-The text of a ToolError is shown to the model as it is, so it says what was wrong and what would be
-right, and never holds a path of this machine, an address behind a name, or a secret. Anything that
-is not a ToolError is a bug of ours: the model hears its class, the log gets the traceback.
+The text of a ToolError is shown to the model as it is: it says what was wrong and what would be
+right, and never holds a path of this machine, an address behind a name, or a secret. Any other
+exception is a bug: the model is given its class, the log the traceback.
 """
 
 from __future__ import annotations
@@ -73,5 +73,5 @@ class BodyRefusedError(ToolError):
 
 
 def is_of_full_disk(error: BaseException | None) -> bool:
-    """Say whether a write failed because there was no room, or no more for this user."""
+    """Tell whether a write failed because the disk or the quota of its user was full."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -1,9 +1,9 @@
-"""Run one tool so that whatever happens is an answer.
+"""Run one tool so that every outcome is a result.
 
-Bad input, refusals, exceptions and deadlines all become error results in plain words; only
-cancellation passes through, because a stopped turn must stop. The deadline and the size of the
-output are kept here and not in the tools, so a new tool cannot forget them. A tool that does not
-end when it is told to is left behind, not waited for.
+Bad input, refusals, exceptions and deadlines become error results in plain words; only cancellation
+passes through, because a stopped turn must stop. Deadline and output size are enforced here and not
+in the tools, so a new tool cannot forget them. A tool that ignores its cancellation is abandoned,
+not waited for.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tools.framework.tool import Tool, ToolContext, ToolResult
 
 logger = logging.getLogger("tools")
 
-#: Seconds that a call has to end in once it was told to.
+#: Seconds in which a cancelled call must end.
 GRACE = 1.0
-#: Calls that were told to; the loop holds tasks only weakly.
+#: Cancelled calls that still run; the event loop holds tasks only weakly.
 _abandoned: set[asyncio.Task[Any]] = set()
 
 
@@ -48,7 +48,7 @@ async def _run(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> T
 
 
 async def _wait_until_done(call: asyncio.Task[Any], tool: Tool) -> bool:
-    """Wait for a call within its time; one that is late, or whose turn stops, is told to end."""
+    """Wait for a call; cancel it when it is late or its turn stops. Return whether it is done."""
     try:
         done, _ = await asyncio.wait({call}, timeout=tool.timeout)
     except asyncio.CancelledError:
@@ -69,14 +69,14 @@ async def _cancel(call: asyncio.Task[Any], tool: Tool) -> None:
 
 
 def _log_late_error(call: asyncio.Task[Any]) -> None:
-    """Take what a call that nobody waits for ended with."""
+    """Log the error of a call that is not waited for any more."""
     _abandoned.discard(call)
     if not call.cancelled() and call.exception() is not None:
         logger.warning("a call that was told to end failed", exc_info=call.exception())
 
 
 def check_arguments(arguments: object, tool: Tool) -> dict[str, Any]:
-    """Give the arguments as the tool takes them; raises InputError."""
+    """Return the arguments cleaned and checked; raises InputError."""
     try:
         return tool.check(clean_value(arguments), tool.input_schema)
     except RecursionError as error:
@@ -84,7 +84,7 @@ def check_arguments(arguments: object, tool: Tool) -> dict[str, Any]:
 
 
 def error_result(code: str, message: str, **data: object) -> ToolResult:
-    """Make an error result: the words for the model, the code and data for people."""
+    """Build an error result: a message for the model, code and data for people."""
     return ToolResult(clean_text(message), is_error=True, details={**data, "code": code})
 
 

@@ -1,7 +1,7 @@
 """What the tools may reach outside, as one value.
 
-Public addresses on web ports, and nothing else unless it is named here as host:port. The resolver
-and the trust store are parts of it, so a test, or a site with its own, changes a value and not the
+Public addresses on web ports, and nothing else unless it is named as host:port. The resolver and
+the trust store are parts of the value, so that a test, or a site with its own, changes data and not
 code.
 """
 
@@ -18,12 +18,12 @@ WEB_PORTS = frozenset({80, 443, *range(8000, 9000)})
 
 @dataclass(frozen=True, slots=True)
 class WebAccess:
-    #: "host:port" exactly as in the URL, which may be loopback or private
+    #: "host:port" exactly as in the URL, which may resolve to loopback or private addresses
     allowed_private: frozenset[str] = frozenset()
     ports: frozenset[int] = WEB_PORTS
-    #: names never fetched, such as the site's own
+    #: host names that are always refused, such as the site's own
     denied_hosts: frozenset[str] = frozenset()
-    #: networks never fetched, besides all that are not public
+    #: networks that are always refused, besides all that are not public
     denied_networks: tuple[str, ...] = ()
     #: bytes of a body, counted as received and as decoded
     max_bytes: int = 5_000_000
@@ -31,10 +31,10 @@ class WebAccess:
     #: seconds for everything: names, redirects, body
     deadline: float = 20.0
     connect_timeout: float = 5.0
-    #: a redirect to another host is refused: something private was read before
+    #: refuse redirects to another host, because something private was read before
     is_held_to_host: bool = False
     resolve: Resolve = resolve_by_system
-    #: the person's own kept pages; None: none are kept
+    #: the person's own cache of pages; None for no cache
     pages: PageCache | None = None
-    #: None for the machine's own trust store
+    #: None for the trust store of the machine
     tls: ssl.SSLContext | None = None

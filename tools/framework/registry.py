@@ -1,9 +1,9 @@
-"""Every tool there is: the files of `tools/` are the registry.
+"""Every tool there is: the modules of `tools/` are the registry.
 
-Each module of `tools/` itself is read once (the packages below it are helpers), and every value in
-it that `@tool` made is a tool, so a new one is one new file. The order is by name and not by file
-or time: the definitions open each request, and their bytes must not change from call to call or
-from machine to machine.
+Each module of `tools/` itself is imported once (the packages below it are helpers), and every value
+in it that `@tool` made is a tool, so a new tool is one new file. They are sorted by name: the
+definitions open each request, and their bytes must not change from call to call or from machine to
+machine.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tools.framework.tool import Tool
 
 
 def discover_tools(folders: Iterable[str]) -> dict[str, Tool]:
-    """Read the modules of the package in these folders; raises SignatureError for a name twice."""
-    found: dict[str, Tool] = {}
+    """Import the modules in these folders; raises SignatureError when two tools share a name."""
+    tools_by_name: dict[str, Tool] = {}
     for module in pkgutil.iter_modules(folders, "tools."):
         if module.ispkg:
             continue
         for value in vars(import_module(module.name)).values():
-            if isinstance(value, Tool) and found.setdefault(value.name, value) is not value:
+            if isinstance(value, Tool) and tools_by_name.setdefault(value.name, value) is not value:
                 raise SignatureError(f"{module.name}: there is another tool named {value.name}")
-    return dict(sorted(found.items()))
+    return dict(sorted(tools_by_name.items()))
 
 
 TOOLS: dict[str, Tool] = discover_tools(tools.__path__)
 
 
 def icon_of(name: str) -> Icon:
-    """Return the icon of a tool by name; a name that is not of ours has the general one."""
+    """Return the icon of a tool by name; the general one for a tool of an MCP server."""
     if name in TOOLS:
         return TOOLS[name].icon
     return API_TOOL_ICONS.get(name, GENERAL_ICON)

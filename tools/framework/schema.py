@@ -1,9 +1,12 @@
-"""The signature is the schema.
+"""The input schema of a tool, from its signature.
 
-A tool is described to the model by the very annotations its code is checked with, so the two
-cannot drift. Only the types our tools use are understood; another type is refused when the module
-is imported, not when the model calls. Chosen against Pydantic: its schemas carry titles and change
-with its versions, and a changed tool definition costs every conversation its prompt cache.
+A tool is described to the model by the annotations its code is checked with, so the two cannot
+drift apart. Only the types our tools use are understood; another type is an error when the module
+is imported, not when the model calls.
+
+Written here and not taken from pydantic: of its schemas of the 16 tools (2.14) none has the same
+bytes, they are 17 % longer (titles) in every request, and they change with its versions. A changed
+definition costs every conversation its prompt cache.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 class SignatureError(TypeError):
-    """A tool's signature says something the schema cannot."""
+    """A tool's signature or declaration cannot be used."""
 
     code = "bad_signature"
 
 
 def build_input_schema(function: Callable[..., Any]) -> dict[str, Any]:
-    """Describe the arguments after the context as a closed JSON schema, in their own order."""
+    """Build a closed JSON schema of the arguments after the context, in their own order."""
     hints = get_type_hints(function, include_extras=True)
     _context, *parameters = inspect.signature(function).parameters.values()
     properties: dict[str, Any] = {}

@@ -1,9 +1,9 @@
-"""A tool is one typed async function.
+"""What a tool is: one typed async function, and what `@tool` declares of it.
 
-`@tool` turns its signature into the schema the model is given and its first paragraph into the
-description, and declares what a crash or an approval must know (`effect`) and what the context
-engine may do with its results (`results`). A tool gets everything it may touch from its context:
-it takes no user, no root folder and no key from its input, so no input can name another's.
+Its signature becomes the schema the model is given, its first paragraph the description. `icon` is
+its picture, `effect` is what a crash or an approval must know, `results` what the context engine
+may do with its results. A tool gets everything it may touch from its context: it takes no user, no
+root folder and no key from its input, so no input can name another's.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tools.framework.validation import validate_arguments
 from tools.mail.accounts import Mailboxes, NoMailboxes
 from tools.workspace.workspace import Workspace
 
-#: read: nothing changes. keyed: a repeat with the same input changes nothing more. write: neither.
+#: read: changes nothing. keyed: a repeat with the same key changes nothing more. write: neither.
 Effect = Literal["read", "keyed", "write"]
-#: head_tail, json: how a long result is shortened. keep: sent whole at first, compacted later.
-#: verbatim: never shortened and never summarised away.
+#: head_tail, json: how a long result is shortened. keep: sent in full at first, compacted later.
+#: verbatim: never shortened and never replaced by a summary.
 Results = Literal["head_tail", "json", "keep", "verbatim"]
 Content: TypeAlias = str | list[dict[str, Any]]
 
@@ -37,13 +37,13 @@ class Originals(Protocol):
     async def find(self, id: str) -> str | None: ...
 
 
-def ignore_progress(_said: str | float) -> None:
-    """Take progress that nobody watches."""
+def ignore_progress(_progress: str | float) -> None:
+    """Do nothing with the progress of a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What one call may touch: the user's own things and nothing else."""
+    """What one call may touch: what belongs to its user, and nothing else."""
 
     user_id: str
     workspace: Workspace
@@ -51,9 +51,9 @@ class ToolContext:
     web: WebAccess
     now: Callable[[], datetime]
     cancelled: Callable[[], bool]
-    #: what a keyed tool tells the other side, so that a repeat of this very call changes nothing
+    #: names this call to a keyed tool, so that repeating the call changes nothing more
     key: str = ""
-    #: tell people how far a long call is: words, or a share from 0 to 1; nothing of it is stored
+    #: shows people how far a long call is: a text, or a share from 0 to 1; it is not stored
     progress: Callable[[str | float], None] = ignore_progress
     #: the mail accounts of the user
     mail: Mailboxes = field(default_factory=NoMailboxes)
@@ -61,7 +61,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Content for the model; details for people, which the model is never given."""
+    """Content for the model, and details for people, which the model is never given."""
 
     content: Content
     is_error: bool = False
@@ -76,19 +76,19 @@ class Tool:
     icon: Icon
     effect: Effect
     results: Results
-    #: seconds until the call is given up
+    #: seconds until a call is cancelled
     timeout: float
-    #: bytes of result text that are kept
+    #: bytes of a result that are kept
     max_bytes: int
-    #: what it gives is the person's own: mail, files
+    #: its results are the person's own: mail, files
     is_private: bool
-    #: who is told something by a call with these arguments ("host:port", "mail:a@b", "mcp:name");
-    #: None for a tool that tells nobody
+    #: who learns something from a call with these arguments ("host:port", "mail:a@b",
+    #: "mcp:name"); None if nobody does
     destination: Callable[[dict[str, Any]], str] | None
     run: Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]
-    #: what is checked of a call's arguments against the schema; raises InputError
+    #: returns the arguments of a call, checked against the schema; raises InputError
     check: Callable[[object, dict[str, Any]], dict[str, Any]] = validate_arguments
-    #: what a person must have for it, such as "mail": a name that the shell knows how to look up
+    #: what a person must have set up, such as "mail": a name that the application looks up
     needs: str = ""
 
 
@@ -103,14 +103,13 @@ def tool(
     destination: Callable[[dict[str, Any]], str] | None = None,
     needs: str = "",
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]], Tool]:
-    """Make a Tool of one async function whose first argument is the context."""
+    """Make a Tool of an async function whose first argument is the context.
+
+    Raises SignatureError for a signature that has no schema, no docstring or an unknown icon.
+    """
 
     def make(function: Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]) -> Tool:
         name = getattr(function, "__name__", "")
-        description = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
-        if not description:
-            raise SignatureError(f"{name}: a tool needs a docstring, it is what the model reads")
-
         if icon not in ICONS:
             raise SignatureError(f"{name}: there is no icon {icon!r}, see tools/framework/icons.py")
         call: Callable[..., Awaitable[str | ToolResult]] = function
@@ -121,7 +120,7 @@ def tool(
 
         return Tool(
             name=name,
-            description=description,
+            description=_read_description(name, function),
             input_schema=build_input_schema(function),
             icon=icon,
             effect=effect,
@@ -135,3 +134,11 @@ def tool(
         )
 
     return make
+
+
+def _read_description(name: str, function: Callable[..., Any]) -> str:
+    """Return the first paragraph of the docstring on one line."""
+    description = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+    if not description:
+        raise SignatureError(f"{name}: a tool needs a docstring, it is what the model reads")
+    return description

@@ -1,8 +1,8 @@
-"""What one conversation's agent has: its tools, as the model is told of them and as they are run.
+"""The tools of one conversation's agent: as the model is given them and as they are run.
 
-It is read once for a turn, so a call is judged by the very list the model was given. A tool that
-there is but that may not be used here stays known by name: a call of it is answered with the reason
-and not with "no such tool", because the model may remember it from before.
+Read once for a turn, so a call is judged by the very list the model was given. A tool that exists
+but may not be used here is known with its reason: a call of it is answered with that reason and not
+with "no such tool", because the model may remember it from before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.framework.tool import Tool, ToolContext, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Tools that there are, and why others that were there before are not, by name."""
+    """Tools of a source, and the reasons why others of it are missing, by name."""
 
     tools: tuple[Tool, ...] = ()
     #: the reason for the model, one sentence, as in `Toolset.refused`
@@ -28,7 +28,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """`tools` by name, in the order the model is told of them."""
+    """`tools` by name, in the order of the definitions."""
 
     tools: Mapping[str, Tool]
     #: definitions of the tools that the API itself runs, such as web search
@@ -37,7 +37,7 @@ class Toolset:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def definitions(self) -> list[dict[str, Any]]:
-        """Describe the tools in the form of the Messages API, the same bytes at every call."""
+        """Return the definitions for the Messages API, the same bytes at every call."""
         own = [
             {
                 "name": tool.name,
@@ -53,7 +53,7 @@ class Toolset:
         return {tool.name: tool.effect for tool in self.tools.values()}
 
     async def run(self, name: str, input: object, context: ToolContext) -> ToolResult:
-        """Run a tool by name; what is unknown or refused is answered, not raised."""
+        """Run a tool by name; an unknown or refused one is an error result, not an exception."""
         if name in self.tools:
             return await execute_tool(self.tools[name], input, context)
         if name in self.refused:

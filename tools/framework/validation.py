@@ -1,8 +1,15 @@
-"""Inputs are checked strictly, and refusals teach.
+"""Arguments of a call are checked strictly, and refusals teach.
 
-Only the subset of JSON Schema that schema.py writes is known here. A bool is not an integer, 5.0 is
-not an integer, a number must be finite, and nothing is coerced: a guess would hide the model's
-mistake from the model. All problems of one call are told together, so that one more try can do.
+Covers the subset of JSON Schema that schema.py writes. A bool is not an integer, 5.0 is not an
+integer, a number must be finite, and nothing is coerced: a guess would hide the model's mistake
+from the model. All problems of one call are named together, so that one more try can do.
+
+Written here after trying libraries. With pydantic-core (2.50) the check of a good call takes 0.5 to
+1.0 µs instead of 1.2 to 3.4, of a bad one 4 to 5 instead of 2 to 2.5, and the import 9 ms and 2.8
+MB; but of this module only 42 lines (`_check_value` to `_is_of_type`) can go for 75 that translate
+schemas to its validators and its errors to these sentences: 191 lines instead of 154 and a second
+dialect of the schema. jsonschema takes 13 to 40 µs, counts 5.0 as an integer, and writes the full
+value into its messages.
 """
 
 from __future__ import annotations
@@ -29,19 +36,19 @@ ARTICLES = {
 
 
 def validate_arguments(value: object, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as they are, or say everything that is wrong with them."""
+    """Return the arguments as they are; raises InputError with everything that is wrong."""
     if not isinstance(value, dict):
         raise _not_an_object(value)
-    found = list(_find_problems(value, schema))
-    if found:
-        shown = "; ".join(found[:MOST_PROBLEMS])
-        more = len(found) - MOST_PROBLEMS
+    problems = list(_find_problems(value, schema))
+    if problems:
+        shown = "; ".join(problems[:MOST_PROBLEMS])
+        more = len(problems) - MOST_PROBLEMS
         raise InputError(f"{shown}; and {more} more." if more > 0 else f"{shown}.")
     return value
 
 
 def check_finite(value: object) -> dict[str, Any]:
-    """Return an object of finite numbers that is not too deep, or say that it is none."""
+    """Return an object of finite numbers and bounded depth as it is; raises InputError."""
     if not isinstance(value, dict):
         raise _not_an_object(value)
     if not _is_finite(value):

@@ -1,1 +1,1 @@
-"""HTML as text that a model can read."""
+"""HTML as text: one scanner, one form for the model, one for the context engine."""

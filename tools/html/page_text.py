@@ -1,8 +1,8 @@
-"""The text of a page while it is written: finished blocks, the open line, what is open around it.
+"""The text of a page while it is written: finished blocks, the open line, open lists and tables.
 
-A line becomes a block when a block element starts or ends; inside a table cell it only becomes a
-space. A link is wrapped around its words when it closes, or around the first words in it when a
-block ends inside.
+A line becomes a block when a block element starts or ends; inside a table cell it becomes a space
+only. A link is written around its words when it closes, or around its first words when a block ends
+inside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNSAFE = re.compile(r"[\s()<>\"]")
 
 
 def resolve_link(base: str, href: str) -> str | None:
-    """Resolve a link of a page; None for what does not lead to a page or an address."""
+    """Return the absolute target of a link; None if it is no http, https or mailto address."""
     href = href.strip()
     if not href or href.startswith("#"):
         return None
@@ -40,13 +40,13 @@ def collapse_spaces(text: str) -> str:
 @dataclass(slots=True)
 class Page:
     base: str
-    #: where it was read
+    #: the address it was read from
     address: str = ""
     title: str = ""
-    #: the day or time a page says it was published, and the address it says is its own
+    #: its date of publication and its canonical address, as the page names them
     published: str = ""
     canonical: str = ""
-    #: text, and whether it stands close to the next of its kind
+    #: text, and whether no empty line separates it from a neighbour of its kind
     blocks: list[tuple[str, bool]] = field(default_factory=list)
     line: list[str] = field(default_factory=list)
     prefix: str = ""
@@ -61,13 +61,13 @@ class Page:
         return bool(self.tables) and self.tables[-1].is_in_cell
 
     def finished(self) -> str:
-        """Close what is open and return the whole text."""
+        """Close what is open and return the full text."""
         while self.tables:
             self.close_table()
         self.close_verbatim()
         self.flush()
-        told = {"Title": self.title, "Published": self.published, "Canonical": self.canonical}
-        head = "\n".join(f"{name}: {said}" for name, said in told.items() if said)
+        fields = {"Title": self.title, "Published": self.published, "Canonical": self.canonical}
+        head = "\n".join(f"{name}: {value}" for name, value in fields.items() if value)
         parts = [head] if head else []
         was_tight = False
         for block, is_tight in self.blocks:
@@ -99,7 +99,7 @@ class Page:
             self.link = (0, waiting)
 
     def begin(self, prefix: str) -> None:
-        """End the open line and start one with a mark of its own."""
+        """End the open line and start one with a prefix."""
         self.flush()
         if not self.is_in_cell:
             self.prefix = prefix

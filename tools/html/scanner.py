@@ -1,8 +1,8 @@
-"""HTML to tags and text in one pass, in linear time.
+"""HTML as a stream of tags and text, in one pass and in linear time.
 
-Chosen against html.parser, which scans to the end again for every construct that is left open: 60
-KB of `<a ` take it 27 seconds. Here, as in a browser, what is left open at the end is gone, so
-each character is looked at once. Tags are told as they stand; nothing is balanced or corrected.
+Used instead of html.parser, which scans to the end again for every construct that is left open: 60
+KB of `<a ` take it 27 seconds. Here, as in a browser, what is left open at the end is dropped, so
+each character is read once. Tags are yielded as they stand; nothing is balanced or corrected.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ TEXT = re.compile(r"(?:[^<]|<(?![a-zA-Z/!?]))[^<]*+(?>(?:<(?![a-zA-Z/!?])[^<]*+)
 NAME = re.compile(r"[a-zA-Z][^\s/>]*+")
 GAP = re.compile(r"[\s/]*+")
 ATTRIBUTE = re.compile(r"""(=?[^\s/>=]*+)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s>]*+))?""")
-#: Tokens that a reader takes of one page: a second or two of work.
+#: Tokens that are read of one page: a second or two of work.
 MOST_TOKENS = 300_000
-#: Python refuses to read long numbers, and no character has one.
+#: Character references too long for `int()` to read; no character has such a number.
 HUGE = re.compile(r"&#(?:[xX][0-9a-fA-F]{8,}+|[0-9]{8,}+);?")
-#: Elements whose inside is not markup: thrown away, or text with entities.
+#: Elements whose content is not markup: dropped, or text with character references.
 DROPPED = frozenset({"script", "style", "iframe", "noembed", "noframes", "xmp"})
 WORDS = frozenset({"title", "textarea"})
 RAW = DROPPED | WORDS

@@ -1,4 +1,4 @@
-"""A table as Markdown, and an HTML table when it is one.
+"""Tables as Markdown, and what an HTML table collects until it is one.
 
 A table with another inside, or of one column, is layout: its cells are plain paragraphs. Rows are
 not padded to one width, so a page cannot make a large table out of a small one.
@@ -24,12 +24,12 @@ class Table:
         self.rows[-1].append(text)
 
     def take_paragraphs(self) -> list[str]:
-        """Give up the rows so far as plain text."""
+        """Remove the rows so far and return them as plain text."""
         rows, self.rows = self.rows, []
         return [line for row in rows if (line := " ".join(filter(None, row)))]
 
     def take_lines(self) -> list[str]:
-        """Give up the rows as a Markdown table, or as text when there is but one column."""
+        """Remove the rows and return them as a Markdown table, or as text if one column wide."""
         rows = [row for row in self.rows if any(row)]
         if max(map(len, rows), default=0) < 2:
             return self.take_paragraphs()
@@ -38,7 +38,7 @@ class Table:
 
 
 def format_table(rows: list[list[str]]) -> list[str]:
-    """Write rows as the lines of a Markdown table; the first is the head."""
+    """Return the lines of a Markdown table; the first row is its head."""
     if not rows:
         return []
     lines = [f"| {' | '.join(map(_escape_cell, row))} |" for row in rows]

@@ -1,8 +1,8 @@
-"""An HTML page as compact text, one line for each block: what the context engine shortens.
+"""A page as compact text, one line for each block: what the context engine shortens.
 
-Links are kept as they stand in the page, in front of their words; tables are rows with bars. No
-Markdown and no empty lines, since each character of a shortened result is scarce. For pages that
-the model asked for see `readable`.
+Links are kept as they stand in the page, in front of their words; table cells are separated by
+bars. No Markdown and no empty lines, since each character of a shortened result is scarce. Pages
+that the model fetches become Markdown instead (`to_markdown`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A web page as text a model can work with: headings, lists, links and tables in Markdown.
+"""A web page as Markdown for the model: headings, lists, links and tables.
 
-Small on purpose. Scripts, navigation and what is hidden are dropped; everything else is kept in its
-order, since guessing "the article" loses exactly the table or the price that was asked for. The
-number of tags is bounded, so a page costs a second or two at most.
+Scripts, navigation and hidden elements are dropped; everything else is kept in order, since
+guessing "the article" loses exactly the table or the price that was asked for. The number of tokens
+is bounded, so a page costs a second or two at most.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNOREC
 REFRESH = re.compile(r"\s*(?:\d+\s*)?[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 SKIPPED = frozenset({"nav", "template", "svg", "math", "noscript", "object", "select", "button"})
-#: Elements that must be closed, so that a hidden one ends where it says.
+#: Elements with an end tag of their own: only these can be skipped when they are hidden.
 CLOSED = frozenset({"div", "span", "section", "article", "aside", "ul", "ol", "table", "a", "form"})
 BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details"}
@@ -28,7 +28,7 @@ BLOCKS = frozenset(
 )
 
 
-#: How pages name the date they were published, and the longest way to write one.
+#: Names of the date of publication in `meta`, and the longest value that is kept.
 PUBLISHED = frozenset(
     {"article:published_time", "datepublished", "date", "dc.date", "dcterms.created", "pubdate"}
 )
@@ -45,7 +45,7 @@ def html_to_markdown(markup: str, url: str) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Decides what each tag means for the page."""
+    """Applies each token to the text of the page."""
 
     page: Page
     skipped: str = ""
@@ -112,10 +112,10 @@ class Reader:
             case "td" | "th":
                 self.page.open_cell()
             case _:
-                self.note(name, attributes)
+                self.read_attributes(name, attributes)
 
-    def note(self, name: str, attributes: dict[str, str]) -> None:
-        """Take from elements without content what their attributes say."""
+    def read_attributes(self, name: str, attributes: dict[str, str]) -> None:
+        """Use the attributes of elements without content."""
         page = self.page
         match name:
             case "title":

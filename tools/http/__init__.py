@@ -1,1 +1,1 @@
-"""Requests to public addresses: resolved, checked, pinned and bounded."""
+"""Requests to the outside: resolved, checked, pinned and bounded."""

@@ -1,9 +1,9 @@
-"""Which addresses are public: an allow-list, because `is_private` is not one.
+"""Which addresses are public: an allow-list, because `is_private` is not enough.
 
 `ipaddress` calls carrier NAT, cloud metadata, multicast and every way of writing an IPv4 address
-inside an IPv6 one "not private". So: unwrap what carries an IPv4 address, then IPv4 must be
-outside the special-purpose registry of IANA, and IPv6 inside 2000::/3 and outside its own.
-Addresses of this very machine are refused even when they are public.
+inside an IPv6 one "not private". So an IPv4 address inside an IPv6 one is unwrapped; then IPv4 must
+be outside the special-purpose registry of IANA, and IPv6 inside 2000::/3 and outside its own.
+Addresses of this machine are refused even when they are public.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_PUBLIC = _parse_networks(
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 NAT64 = IPv6Network("64:ff9b::/96")
 
-#: What `allowed_private` may open; link-local and cloud metadata are never among them.
+#: What `allowed_private` can open; link-local and cloud metadata addresses are never in it.
 PRIVATE = _parse_networks(
     "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 ::1/128 fc00::/7"
 )
@@ -37,7 +37,7 @@ TEST_ADDRESS = "192.0.2.1"
 
 
 def parse_address(text: str) -> Address | None:
-    """Read one address, unwrapping IPv4 in IPv6; None for what is no address or has a zone."""
+    """Parse an address, unwrapping IPv4 in IPv6; None if it is not one or has a zone."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -66,7 +66,7 @@ def is_within(address: Address, networks: tuple[Network, ...]) -> bool:
 
 
 def is_own(text: str) -> bool:
-    """Say whether an address is one of this machine: only those can be bound."""
+    """Tell whether an address belongs to this machine: only such an address can be bound."""
     return _can_bind(text) and not _can_bind(TEST_ADDRESS)
 
 

@@ -1,8 +1,8 @@
-"""A body is read in pieces and counted twice: as received and as decoded.
+"""The body of an answer, read in pieces and counted twice: as received and as decoded.
 
-Only gzip is asked for and only one layer of it is opened, with zlib told how much room is left, so
+Only gzip is requested and only one layer of it is opened, with zlib told how much room is left, so
 a bomb costs what the cap allows and no more. A body over the cap is refused rather than cut, since
-half a page of unknown length is worse than a clear word.
+half a page of unknown length is worse than a clear error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENCODING = "gzip"
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """The decoded body of an answer, at most so many bytes; reading it past them is refused."""
+    """The decoded body of an answer; reading more than `most` bytes raises BodyRefusedError."""
 
     def __init__(self, response: httpx2.Response, most: int) -> None:
         self._response, self._most = response, most

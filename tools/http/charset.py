@@ -1,7 +1,7 @@
-"""Bytes to text: the charset that was named, if it is one that pages are written in.
+"""Bytes to text, by the charset that was named if pages are written in it.
 
-Python knows codecs that are not charsets or are slow on purpose-made input (punycode,
-unicode_escape), so a name is only used when it is on a list. Whatever is wrong becomes U+FFFD.
+Python has codecs that are not charsets or are slow on crafted input (punycode, unicode_escape), so
+a name is only used when it is on a list. What cannot be decoded becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SNIFFED = 2_048
 
 
 def decode_bytes(body: bytes, content_type: str) -> str:
-    """Decode by byte order mark, then header, then what the page says of itself, then UTF-8."""
+    """Decode by byte order mark, else by header, else as the page declares, else as UTF-8."""
     for mark, charset in BOMS:
         if body.startswith(mark):
             return body.decode(charset, errors="replace")

@@ -1,9 +1,9 @@
-"""Whole answers from the web: `fetch_page` gets a page and follows it, `send_request` makes one request.
+"""Full answers from the web: `fetch_page` follows redirects, `send_request` does not.
 
-Both go through the guarded transport, hop by hop, so there are no cookies and no redirects that
-nobody looked at. One deadline covers names, hops and body, so a server that drips is only slow
-once. What is sent with a password or a body is never repeated at another address: `send_request` returns a
-redirect as the answer it is.
+Both use the guarded transport hop by hop, so there are no cookies, and each redirect is checked.
+One deadline covers names, hops and body, so a server that drips costs that much once. What is sent
+with a password or a body is never repeated at another address: `send_request` returns a redirect as
+the answer it is.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Answer:
     status: int
     content_type: str
     body: bytes
-    #: the URLs that redirected here, first one first
+    #: the URLs that redirected here, in order
     hops: tuple[str, ...] = ()
-    #: by lower-case name; of one that repeats, all values joined
+    #: by lower-case name; repeated headers are joined
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 async def fetch_page(
     url: str, access: WebAccess, headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """Get one URL and what it redirects to, or raise a ToolError that says why not."""
+    """Get a URL and follow its redirects; raises a ToolError that says why it cannot."""
     return await _within_deadline(
         access, _follow_redirects(parse_url(url), access, {**HEADERS, **(headers or {})})
     )
@@ -57,7 +57,7 @@ async def send_request(
     headers: Mapping[str, str] | None = None,
     content: bytes = b"",
 ) -> Answer:
-    """Make one request and read its answer, whatever its status; no redirect is followed."""
+    """Make one request and read its answer, whatever its status; follow no redirect."""
     request = httpx2.Request(
         method, parse_url(url), headers={**HEADERS, **(headers or {})}, content=content
     )
@@ -116,8 +116,8 @@ def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> No
 async def _request_once(
     request: httpx2.Request, access: WebAccess, hops: tuple[str, ...] = ()
 ) -> Answer:
-    async with GuardedTransport(access) as door:
-        response = await door.handle_async_request(_with_timeout(request, access))
+    async with GuardedTransport(access) as transport:
+        response = await transport.handle_async_request(_with_timeout(request, access))
         try:
             is_redirect = response.status_code in REDIRECTS and "location" in response.headers
             body = b"" if is_redirect else await response.aread()
@@ -134,7 +134,7 @@ def _with_timeout(request: httpx2.Request, access: WebAccess) -> httpx2.Request:
 
 
 def _describe_error(error: BaseException) -> str:
-    """Say what went wrong by kind; the texts of exceptions may name addresses."""
+    """Describe an error by its kind; the texts of exceptions may name addresses."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):

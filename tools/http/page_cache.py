@@ -1,11 +1,11 @@
-"""Pages kept for a while, so that one read in parts, or asked for twice, is loaded once.
+"""A cache of pages, so that one that is read in parts, or requested twice, is loaded once.
 
-Each person has a shelf of their own: what one was shown never reaches another. A shelf is bounded
-in bytes and age, lies in the memory of one process and is gone with it; a turn that goes on in
-another process loads the page again, which costs a request and nothing else. Only the text is kept,
-of answers to requests that carry no password. What the site says counts: `no-store` is not kept,
-`no-cache` is asked about each time, and without a word the site is asked whether it has changed. To
-be read on (from a later character) a page comes from the copy it was begun with.
+Each person has a cache of their own: what one was shown never reaches another. It is bounded in
+bytes and age, is held in the memory of one process and ends with it; a turn that continues in
+another process loads the page again, which costs a request and nothing else. Only the text is
+stored, of answers to requests without a password. The site's headers count: `no-store` is not
+cached, `no-cache` is revalidated each time, as is an answer without a lifetime. Reading on (from a
+later character) uses the copy that was begun.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-#: Nothing is kept longer, whatever the site says.
+#: The longest age of a copy, whatever the site allows.
 LONGEST = timedelta(minutes=10)
 MOST_CACHES = 20
-#: What a page takes besides its text.
-FRAME = 1_000
+#: Bytes that a copy takes besides its text.
+OVERHEAD = 1_000
 DIRECTIVE = re.compile(r'([a-z-]+)\s*(?:=\s*"?([^",]*)"?)?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A page as it was read: its text, and what to say of it."""
+    """A page as it was read: its text and the facts of its answer."""
 
     url: str
     status: int
@@ -42,32 +42,34 @@ class PageText:
 class CachedPage:
     reading: PageText
     since: datetime
-    #: Until then the site need not be asked.
+    #: until then the copy is used without a request
     fresh_until: datetime
-    #: What it is asked with afterwards: If-None-Match or If-Modified-Since.
+    #: headers of a later request: If-None-Match or If-Modified-Since
     conditions: Mapping[str, str]
-    #: Bytes it takes on a shelf.
+    #: bytes it takes in a cache
     size: int
 
 
 def cache_page(reading: PageText, headers: Mapping[str, str], now: datetime) -> CachedPage | None:
-    """Make a copy to keep; None where the site says that there must be none."""
-    said = _parse_directives(headers.get("cache-control", ""))
-    if reading.status != 200 or "no-store" in said or "*" in headers.get("vary", ""):
+    """Make a copy of a page; None if it may not be stored."""
+    directives = _parse_directives(headers.get("cache-control", ""))
+    if reading.status != 200 or "no-store" in directives or "*" in headers.get("vary", ""):
         return None
-    fresh = min(_compute_lifetime(said, headers, now), LONGEST)
-    asked = {
+    fresh = min(_compute_lifetime(directives, headers, now), LONGEST)
+    validators = {
         "If-None-Match": headers.get("etag", ""),
         "If-Modified-Since": headers.get("last-modified", ""),
     }
-    # A redirect may lead elsewhere next time, and what was said of one page is not of another.
-    conditions = {} if reading.hops else {name: said for name, said in asked.items() if said}
-    return CachedPage(reading, now, now + fresh, conditions, FRAME + len(reading.text.encode()))
+    # A redirect may lead elsewhere next time: its conditions would be those of another page.
+    conditions = (
+        {} if reading.hops else {name: value for name, value in validators.items() if value}
+    )
+    return CachedPage(reading, now, now + fresh, conditions, OVERHEAD + len(reading.text.encode()))
 
 
 @dataclass(slots=True)
 class PageCache:
-    """One person's pages; `most` bytes of them."""
+    """The pages of one person, at most `most` bytes."""
 
     most: int
     _pages: OrderedDict[str, CachedPage] = field(default_factory=OrderedDict)
@@ -80,7 +82,7 @@ class PageCache:
         return self._pages.get(url)
 
     def keep(self, url: str, page: CachedPage | None) -> None:
-        """Put a page in the place of the one before; None only takes that away."""
+        """Replace the copy of a page; None only removes it."""
         self._pages.pop(url, None)
         if page is None or page.size > self.most:
             return
@@ -89,9 +91,9 @@ class PageCache:
             self._pages.popitem(last=False)
 
     def confirm(self, url: str, headers: Mapping[str, str], now: datetime) -> None:
-        """Take over what the site says of a page that has not changed."""
+        """Renew the copy of a page that has not changed, by the headers of the 304."""
         old = self._pages.get(url)
-        if old is None:  # another call took it away meanwhile
+        if old is None:  # removed by another call meanwhile
             return
         new = cache_page(old.reading, headers, now)
         self.keep(url, new and replace(new, conditions={**old.conditions, **new.conditions}))
@@ -103,17 +105,17 @@ class PageCache:
 
 @dataclass(slots=True)
 class PageCaches:
-    """The shelves of the people who last read pages in this process."""
+    """The caches of the people who last read pages in this process."""
 
-    _shelves: OrderedDict[str, PageCache] = field(default_factory=OrderedDict)
+    _caches: OrderedDict[str, PageCache] = field(default_factory=OrderedDict)
 
     def of(self, user_id: str, most: int) -> PageCache:
-        shelf = self._shelves.setdefault(user_id, PageCache(most))
-        shelf.most = most
-        self._shelves.move_to_end(user_id)
-        while len(self._shelves) > MOST_CACHES:
-            self._shelves.popitem(last=False)
-        return shelf
+        cache = self._caches.setdefault(user_id, PageCache(most))
+        cache.most = most
+        self._caches.move_to_end(user_id)
+        while len(self._caches) > MOST_CACHES:
+            self._caches.popitem(last=False)
+        return cache
 
 
 def _parse_directives(text: str) -> dict[str, str]:
@@ -121,13 +123,15 @@ def _parse_directives(text: str) -> dict[str, str]:
 
 
 def _compute_lifetime(
-    said: Mapping[str, str], headers: Mapping[str, str], now: datetime
+    directives: Mapping[str, str], headers: Mapping[str, str], now: datetime
 ) -> timedelta:
-    if "no-cache" in said:
+    if "no-cache" in directives:
         return timedelta()
-    if "max-age" in said:
+    if "max-age" in directives:
         return timedelta(
-            seconds=max(0, _parse_number(said["max-age"]) - _parse_number(headers.get("age", "")))
+            seconds=max(
+                0, _parse_number(directives["max-age"]) - _parse_number(headers.get("age", ""))
+            )
         )
     try:
         expires = parsedate_to_datetime(headers.get("expires", ""))

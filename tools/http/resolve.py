@@ -1,6 +1,6 @@
-"""Names to addresses, off the event loop and bounded.
+"""Host names to addresses, off the event loop and bounded.
 
-A resolver that hangs cannot be cancelled, only left: so lookups have threads of their own, and
+A lookup that hangs cannot be cancelled, only abandoned: so lookups have threads of their own, and
 when all of them hang, lookups fail while files and the rest of the process go on.
 """
 
@@ -19,7 +19,7 @@ POOL = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
-    """Ask the system for all addresses of a name, in its order of preference; none is []."""
+    """Return all addresses of a name in the system's order of preference; [] if there is none."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(PATIENCE):
@@ -30,6 +30,6 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
 
 
 def _lookup(host: str, port: int) -> list[str]:
-    # Bytes, so that no second notion of international names comes between check and lookup.
+    # Bytes, so that the name is not encoded by another IDNA rule between check and lookup.
     found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]

@@ -1,9 +1,9 @@
-"""A URL becomes a target: the name it asks for and the checked addresses it may be asked of.
+"""A URL becomes a target: its host name and the checked addresses it may be requested from.
 
-There is one parser and one lookup. The connection goes to an address from this lookup and to
-nothing else, so a name that changes its mind between check and connect changes nothing. If any
-address of a name is refused, the name is: an answer that mixes public and private addresses is an
-attack or a mistake.
+There is one parser and one lookup. The connection goes to an address of this lookup and to nothing
+else, so a name that resolves differently between check and connect changes nothing. If any address
+of a name is refused, the name is: an answer that mixes public and private addresses is an attack or
+a mistake.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Target:
 
 
 async def resolve_target(url: httpx2.URL, access: WebAccess) -> Target:
-    """Check a URL and find where it may be fetched from."""
+    """Check a URL and resolve it to the addresses it may be requested from."""
     if url.scheme not in DEFAULT_PORTS:
         raise _refusal(url, "only http and https can be fetched")
     if url.userinfo:
@@ -59,7 +59,7 @@ async def resolve_target(url: httpx2.URL, access: WebAccess) -> Target:
 
 
 def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
-    """Read a URL the way it will be used; what other readers might take differently is refused."""
+    """Parse a URL as it will be used; refuse what other parsers might read differently."""
     if len(text) > LONGEST_URL:
         raise AddressRefusedError(f"The URL is longer than {LONGEST_URL:,} characters.")
     if "\\" in text:
@@ -91,7 +91,7 @@ def _check_address(url: httpx2.URL, text: str, access: WebAccess, *, is_opened: 
 
 
 def format_host_port(url: httpx2.URL) -> str:
-    """Name who a URL is asked of: "host:port", in one spelling."""
+    """Return the "host:port" of a URL in one spelling."""
     host = url.raw_host.decode("ascii").lower().removesuffix(".")
     return f"[{host}]:{_port(url)}" if ":" in host else f"{host}:{_port(url)}"
 

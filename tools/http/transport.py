@@ -40,7 +40,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(self, access: WebAccess) -> None:
         self._access = access
-        self._door = httpx2.AsyncHTTPTransport(
+        self._inner = httpx2.AsyncHTTPTransport(
             verify=access.tls or _trust_store(), trust_env=False, limits=SINGLE_USE
         )
 
@@ -66,14 +66,16 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        await self._door.aclose()
+        await self._inner.aclose()
 
     async def _send(self, request: httpx2.Request, target: Target) -> httpx2.Response:
         """Try the checked addresses in turn until one takes the connection."""
         failed: httpx2.TransportError | None = None
         for address in target.addresses:
             try:
-                return await self._door.handle_async_request(self._pinned(request, target, address))
+                return await self._inner.handle_async_request(
+                    self._pinned(request, target, address)
+                )
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failed = failed or error
         raise failed or httpx2.ConnectError("no address")

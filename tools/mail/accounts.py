@@ -1,7 +1,7 @@
 """A mail account as the tools are given it, and the port they are given it by.
 
-The secret is part of the value and of nothing else: it is not shown, compared or put into errors,
-and an account is opened for one call and let go.
+The secret is a field of the value and nothing else: it is not shown, compared or put into errors,
+and an account is opened for one call only.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tools.framework.errors import ToolError
 from tools.framework.outside_access import WebAccess
 from tools.mail.errors import NoAccountError
 
-#: tls: encrypted from the first byte. starttls: a plain greeting, then the same.
+#: tls: encrypted from the first byte. starttls: encrypted after a plain greeting.
 Security = Literal["tls", "starttls"]
-#: password: one made for this app. token: an OAuth access token (XOAUTH2). refresh: a refresh
-#: token, which a provider turns into one.
+#: password: an app password. token: an OAuth access token (XOAUTH2). refresh: a refresh token,
+#: which a provider exchanges for one.
 Auth = Literal["password", "token", "refresh"]
 IMAP_PORTS, SMTP_PORTS = frozenset({143, 993}), frozenset({465, 587})
 
@@ -32,7 +32,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who gives access tokens, as an administrator set it."""
+    """An OAuth provider, as an administrator set it up."""
 
     name: str
     token_url: str
@@ -46,25 +46,25 @@ class Account:
     address: str
     login: str
     imap: Server
-    #: None where the account is for reading only
+    #: None for an account that only reads
     smtp: Server | None = None
     auth: Auth = "password"
     provider: Provider | None = None
-    #: the folder that is meant when none is named
+    #: the folder that is used when a call names none
     folder: str = "INBOX"
     secret: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MailAccess:
-    """What the mail tools may reach, and how much of it they take."""
+    """What the mail tools may connect to, and their limits."""
 
-    #: "host:port" of servers that may be loopback or private
+    #: "host:port" of servers that may be at loopback or private addresses
     allowed_private: frozenset[str] = frozenset()
     denied_hosts: frozenset[str] = frozenset()
-    #: None for the machine's own trust store
+    #: None for the trust store of the machine
     tls: ssl.SSLContext | None = None
-    #: seconds for everything one call does with a server
+    #: seconds for one connection to a server
     deadline: float = 45.0
     connect_timeout: float = 8.0
     #: bytes of one message that are read
@@ -72,12 +72,12 @@ class MailAccess:
 
     @property
     def web(self) -> WebAccess:
-        """What a provider of tokens is reached by."""
+        """The access to providers of tokens."""
         return WebAccess(allowed_private=self.allowed_private, max_bytes=100_000, tls=self.tls)
 
     @property
     def reach(self) -> WebAccess:
-        """The same guard as the web's, with the ports of mail."""
+        """The guard of web requests, with the ports of mail."""
         return WebAccess(
             allowed_private=self.allowed_private,
             ports=IMAP_PORTS | SMTP_PORTS,
@@ -94,13 +94,13 @@ class Mailboxes(Protocol):
     async def names(self) -> Sequence[str]: ...
 
     async def find(self, name: str) -> Account | None:
-        """Give an account with its secret."""
+        """Return an account with its secret."""
 
     async def used(self, name: str, problem: str) -> None:
-        """Keep when an account was used last and what went wrong, "" for nothing."""
+        """Store when an account was used last and what went wrong, "" for nothing."""
 
     async def renewed(self, name: str, secret: str) -> None:
-        """Keep the refresh token that a provider gave in place of the old one."""
+        """Store the refresh token that a provider gave in place of the old one."""
 
 
 class NoMailboxes:
@@ -122,7 +122,7 @@ class NoMailboxes:
 
 
 async def choose_account(mail: Mailboxes, name: str) -> Account:
-    """Give the account of a name; "" is the only one there is."""
+    """Return the account of a name, or the only one for ""; raises NoAccountError."""
     names = await mail.names()
     if not names:
         raise NoAccountError(
@@ -137,7 +137,7 @@ async def choose_account(mail: Mailboxes, name: str) -> Account:
 
 
 def describe_problem(error: BaseException | None) -> str:
-    """Say in the words of the error what to keep as an account's last problem."""
+    """Return what to store as the last problem of an account."""
     if error is None:
         return ""
     return str(error) if isinstance(error, ToolError) else "The call was broken off."

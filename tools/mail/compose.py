@@ -1,7 +1,7 @@
-"""A mail of our own: checked addresses, a fixed id for each call, plain text.
+"""An outgoing message: checked addresses, a fixed id for each call, plain text.
 
-The id is made of what must not happen twice, so a repeated call makes the same message and can be
-found where the first one left it.
+The id is derived from what must not happen twice, so a repeated call makes the same message and can
+find the one that an earlier attempt stored.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,300}>")
 class Composed:
     message_id: str
     recipients: tuple[str, ...]
-    #: with CR LF and a line break at the end
+    #: the message with CR LF line ends, and one at its end
     data: bytes
 
 
 def check_addresses(texts: Sequence[str]) -> tuple[str, ...]:
-    """Check bare addresses; each is kept once, in order."""
+    """Check bare addresses and remove repeated ones; raises InputError."""
     for text in texts:
         if len(text) > 254 or not ADDRESS.fullmatch(text):
             raise InputError(
@@ -60,7 +60,7 @@ def compose_message(
     now: datetime,
     key: str,
 ) -> Composed:
-    """Write a message; blind copies are recipients and are not written into it."""
+    """Write a message; recipients of blind copies are not named in it."""
     recipients = check_addresses([*to, *cc, *bcc])
     if len(recipients) > MOST_RECIPIENTS:
         raise InputError(f"A mail may have at most {MOST_RECIPIENTS} recipients.")
@@ -91,5 +91,5 @@ def make_message_id(sender: str, key: str) -> str:
 
 
 def make_key(key: str, **arguments: object) -> str:
-    """Give the key of the call; without one, what the call says."""
+    """Return the key of the call, or one derived from its arguments."""
     return key or json.dumps(arguments, sort_keys=True)

@@ -1,10 +1,10 @@
-"""A connection to a mail server: a checked address, verified TLS, and a bound on all that comes.
+"""A connection to a mail server: a checked address, verified TLS, and limits on what is received.
 
-The name is looked up once and checked like a web address, and the connection goes to an address
-from that lookup. TLS is not optional and its certificate is always verified. Where it begins with
-STARTTLS, the words before it are read from the bare socket by code of their own: whatever a server
-(or somebody between) sent after its yes is refused and never taken for something said under TLS.
-Lines, literals and the bytes of a whole connection have caps, and one deadline covers everything.
+The name is resolved once and checked like a web address, and the connection goes to an address of
+that lookup. TLS is mandatory and its certificate is always verified. With STARTTLS, the lines
+before it are read from the bare socket by separate code: whatever a server (or somebody between)
+sent after its consent is refused and never taken for something sent under TLS. Lines, literals and
+the bytes of a connection have caps, and one deadline covers everything.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ from tools.mail.errors import MailError
 LONGEST_LINE = 1_000_000
 LONGEST_PLAIN_LINE = 4_000
 MOST_PLAIN_LINES = 50
-#: Bytes of one connection besides the message that is read.
+#: Bytes of one connection besides the message that is fetched.
 SLACK = 8_000_000
 
 
 class PlainConnection:
-    """What is said before TLS."""
+    """The lines before TLS."""
 
-    def __init__(self, door: socket.socket) -> None:
-        self._door, self._waiting, self._lines = door, bytearray(), 0
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket, self._buffer, self._lines = sock, bytearray(), 0
 
     async def line(self) -> bytes:
         """Read one line without its end."""
-        while (end := self._waiting.find(b"\n")) < 0:
-            piece = await asyncio.get_running_loop().sock_recv(self._door, 1_024)
-            if not piece or len(self._waiting) > LONGEST_PLAIN_LINE:
+        while (end := self._buffer.find(b"\n")) < 0:
+            piece = await asyncio.get_running_loop().sock_recv(self._socket, 1_024)
+            if not piece or len(self._buffer) > LONGEST_PLAIN_LINE:
                 raise MailError("The server broke off, or did not greet as a mail server does.")
-            self._waiting += piece
+            self._buffer += piece
         self._lines += 1
         if self._lines > MOST_PLAIN_LINES:
             raise MailError("The server's greeting does not end.")
-        line = bytes(self._waiting[:end])
-        del self._waiting[: end + 1]
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
         return line.rstrip(b"\r")
 
     async def send(self, line: bytes) -> None:
-        await asyncio.get_running_loop().sock_sendall(self._door, line + b"\r\n")
+        await asyncio.get_running_loop().sock_sendall(self._socket, line + b"\r\n")
 
-    def demand_silence(self) -> None:
-        """Refuse whatever came before encryption and was not asked for."""
-        if self._waiting:
+    def check_silence(self) -> None:
+        """Raise MailError for bytes that came unrequested before encryption."""
+        if self._buffer:
             raise MailError("The server spoke on before encryption began; the connection is ended.")
 
 
-#: Asks a server for TLS in its own protocol; raises MailError where it is not given.
+#: Requests TLS in the protocol of a server; raises MailError if it is not offered.
 RequestTls = Callable[[PlainConnection], Awaitable[None]]
 
 
@@ -81,7 +81,7 @@ class TlsConnection:
         return found[:-1].rstrip(b"\r")
 
     async def take(self, size: int) -> bytes:
-        """Read so many bytes, if there is room for them."""
+        """Read so many bytes, within the cap of the connection."""
         self._count(size)
         return await self._reader.readexactly(size)
 
@@ -99,14 +99,14 @@ class TlsConnection:
 
 
 @asynccontextmanager
-async def open_connection(
-    server: Server, access: MailAccess, ask: RequestTls
+async def connect_to_server(
+    server: Server, access: MailAccess, request_tls: RequestTls
 ) -> AsyncIterator[TlsConnection]:
-    """Connect to a server for as long as the deadline allows."""
+    """Connect to a server until the block ends or the deadline passes; raises MailError."""
     deadline = asyncio.timeout(access.deadline)
     try:
         async with deadline:
-            line = await _connect_tls(server, access, ask)
+            line = await _connect_tls(server, access, request_tls)
             try:
                 yield line
             finally:
@@ -125,22 +125,24 @@ async def open_connection(
         raise MailError("The mail server broke off.") from error
 
 
-async def _connect_tls(server: Server, access: MailAccess, ask: RequestTls) -> TlsConnection:
+async def _connect_tls(
+    server: Server, access: MailAccess, request_tls: RequestTls
+) -> TlsConnection:
     target = await _resolve_server(server, access)
-    door = await _open_socket(target, server, access)
+    sock = await _open_socket(target, server, access)
     try:
         if server.security == "starttls":
-            plain = PlainConnection(door)
-            await ask(plain)
-            plain.demand_silence()
+            plain = PlainConnection(sock)
+            await request_tls(plain)
+            plain.check_silence()
         reader, writer = await asyncio.open_connection(
-            sock=door,
+            sock=sock,
             ssl=access.tls or _trust_store(),
             server_hostname=target.name or target.addresses[0],
             limit=LONGEST_LINE,
         )
     except BaseException:
-        door.close()
+        sock.close()
         raise
     return TlsConnection(reader, writer, access.max_bytes + SLACK)
 
@@ -162,18 +164,18 @@ async def _resolve_server(server: Server, access: MailAccess) -> Target:
 async def _open_socket(target: Target, server: Server, access: MailAccess) -> socket.socket:
     for address in target.addresses:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        door = socket.socket(family, socket.SOCK_STREAM)
-        door.setblocking(False)
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setblocking(False)
         try:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(access.connect_timeout):
                     loop = asyncio.get_running_loop()
-                    await loop.sock_connect(door, (address, server.port))
-                    return door
+                    await loop.sock_connect(sock, (address, server.port))
+                    return sock
         except BaseException:
-            door.close()
+            sock.close()
             raise
-        door.close()
+        sock.close()
     raise MailError(f"The mail server {server.host}:{server.port} could not be reached.")
 
 

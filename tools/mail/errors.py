@@ -1,7 +1,7 @@
-"""What can go wrong with mail, in words for the model and for the page where accounts are set.
+"""Errors of mail, in words for the model and for the page of mail accounts.
 
-The words of a server are quoted short, and never what it says about a log-in: some repeat the
-command they refuse, password and all.
+Words of a server are quoted short, and never its answer to a log-in: some servers repeat the
+command they refuse, password included.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class NoAccountError(ToolError):
 
 
 class MailRefusedError(ToolError):
-    """The server understood and said no."""
+    """The server refused a command."""
 
     code = "mail_refused"
 
@@ -24,7 +24,7 @@ class LoginError(ToolError):
 
 
 class MailError(ToolError):
-    """The server could not be reached, or spoke as none should."""
+    """The server could not be reached, or violated the protocol."""
 
     code = "mail_failed"
 

@@ -12,7 +12,7 @@ from tools.mail.replies import Atom, decode_value, parse_number
 
 MOST_FOLDERS = 500
 Use = Literal["drafts", "sent"]
-#: What servers without marks call them, in lower case.
+#: Names in lower case, for servers that do not flag the use of a folder.
 CALLED: dict[Use, tuple[str, ...]] = {
     "drafts": ("drafts", "entwürfe", "brouillons", "borradores"),
     "sent": ("sent", "sent items", "sent messages", "gesendet", "gesendete elemente"),
@@ -31,7 +31,7 @@ class Folder:
 
 
 async def list_folders(imap: Imap) -> list[Folder]:
-    """List the folders, as people read their names."""
+    """List the folders with decoded names."""
     found = []
     for answer in await imap.command(b"LIST", b'""', b'"*"'):
         match answer:
@@ -44,7 +44,7 @@ async def list_folders(imap: Imap) -> list[Folder]:
 
 
 async def find_or_create_folder(imap: Imap, use: Use) -> str:
-    """Find the folder of drafts or of sent mail; make one where there is none."""
+    """Return the name of the folder of drafts or sent mail; create one if there is none."""
     found = [each for each in await list_folders(imap) if each.is_selectable]
     for each in found:
         if f"\\{use}" in each.flags:
@@ -58,7 +58,7 @@ async def find_or_create_folder(imap: Imap, use: Use) -> str:
 
 
 async def examine_folder(imap: Imap, name: str) -> int:
-    """Open a folder for reading; give how many messages it has."""
+    """Open a folder for reading; return how many messages it has."""
     count = 0
     try:
         answers = await imap.command(b"EXAMINE", encode_folder(name))
@@ -74,7 +74,7 @@ async def examine_folder(imap: Imap, name: str) -> int:
 
 
 async def has_message(imap: Imap, name: str, message_id: str) -> bool:
-    """Say whether a folder has a message of this id."""
+    """Tell whether a folder has a message of this id."""
     await examine_folder(imap, name)
     wanted = encode_string(message_id, "The Message-ID")
     for answer in await imap.command(b"UID SEARCH HEADER Message-ID", wanted):

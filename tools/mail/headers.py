@@ -1,7 +1,7 @@
-"""The header of a message or of a part: a few fields, each bounded before anything reads it.
+"""The header of a message or of a part: a few fields, each bounded before it is decoded.
 
-The standard library's readers of header values take quadratic time on purpose-made input, so a
-field is cut before they see it. What cannot be decoded stays as it stands.
+The header parsers of the standard library take quadratic time on crafted input, so a field is cut
+first. What cannot be decoded stays as it is.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Header:
     is_cut: bool = False
 
     def raw(self, name: str) -> str:
-        """Give a field on one line, as it stands."""
+        """Return a field on one line, undecoded."""
         data = self.fields.get(name, b"")[:LONGEST_FIELD]
         return FOLD.sub(" ", decode_bytes(data, "")).strip()
 
     def text(self, name: str) -> str:
-        """Give a field as people read it, its encoded words decoded."""
+        """Return a field on one line, its encoded words decoded."""
         raw = self.raw(name)
         if "=?" not in raw:
             return raw
@@ -54,7 +54,7 @@ class Header:
 
     @property
     def kind(self) -> Message:
-        """The type, disposition and encoding of the part, for the library to read."""
+        """The type, disposition and encoding of the part, for the parsers of the library."""
         found: Message = Message(policy=compat32)
         for name in ("content-type", "content-disposition", "content-transfer-encoding"):
             if raw := self.raw(name):
@@ -63,7 +63,7 @@ class Header:
 
 
 def parse_header(data: bytes, at: int) -> tuple[Header, int]:
-    """Read the header that begins at a place; give it and where its body begins."""
+    """Parse the header at an offset; return it and the offset of its body."""
     last, body = _find_end(data, at, FIRST_SEARCH if at == 0 else LATER_SEARCH)
     block = data[at : min(last, at + LONGEST_BLOCK)]
     fields: dict[str, bytes] = {}
@@ -73,7 +73,7 @@ def parse_header(data: bytes, at: int) -> tuple[Header, int]:
 
 
 def _find_end(data: bytes, at: int, most: int) -> tuple[int, int]:
-    """Find the first empty line: where it begins and where it ends."""
+    """Return start and end of the first empty line."""
     for empty in (b"\n", b"\r\n"):
         if data.startswith(empty, at):
             return at, at + len(empty)

@@ -1,21 +1,21 @@
 """What a reader of a mail would not see, and a model would.
 
-Characters without a shape are taken out and counted: Unicode's tag characters can spell whole
-sentences, and direction marks show one thing and say another. Text that HTML styles to be unseen
-is left where it stands, because guessing colours fails both ways; that it is there is said.
+Invisible characters are removed and counted: Unicode's tag characters can spell sentences, and
+direction marks display another text than they hold. Text that HTML styles to be invisible stays,
+because guessing colours fails both ways; a note says that it is there.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Tags, joiners outside words, directions, variation selectors and other characters without shape.
-SHAPELESS = re.compile(
+#: Tags, joiners outside words, directions, variation selectors and other invisible characters.
+INVISIBLE_CHARACTERS = re.compile(
     "[\U000e0000-\U000e0fff\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]"
 )
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\u0080-\u009f]")
-#: Comments that are more than a condition for a mail program.
+#: Comments other than the conditions for a mail program.
 COMMENT = re.compile(r"<!--(?!\[if|<!|\s{0,9}-->)")
 _END = r"\s*(?=[;\"'!}])"
 UNSEEN = re.compile(
@@ -28,14 +28,14 @@ UNSEEN = re.compile(
 
 
 def strip_invisible(text: str) -> tuple[str, list[str]]:
-    """Take out what has no shape; give the text and what to say of it."""
+    """Remove invisible characters; return the text and notes about it."""
     text = CONTROL.sub("\ufffd", text)
-    cleaned, count = SHAPELESS.subn("", text)
+    cleaned, count = INVISIBLE_CHARACTERS.subn("", text)
     return cleaned, [f"{count:,} invisible characters were taken out of it."] if count else []
 
 
 def note_hidden_markup(markup: str) -> list[str]:
-    """Say what of a page's text a person would not see."""
+    """Return notes about text of a page that a person would not see."""
     notes = []
     if UNSEEN.search(markup):
         notes.append(

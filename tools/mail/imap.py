@@ -1,9 +1,10 @@
 """IMAP, as much as reading mail needs.
 
-Chosen against imaplib, which takes literals of any size, keeps every line a server likes to send
-and can announce only one literal in a command. Here a command is a list of words made in words.py,
-exactly one tagged line leaves for each, and what comes back is counted while it is read. Folders
-are opened with EXAMINE and bodies read with PEEK, so nothing is ever marked as read.
+Used instead of imaplib, which takes literals of any size, keeps every line a server sends and can
+announce only one literal in a command. Here a command is a list of words encoded by
+imap_strings.py, exactly one tagged line is sent for each, and the answer is counted while it is
+read. Folders are opened with EXAMINE and bodies fetched with PEEK, so nothing is ever marked as
+read.
 """
 
 from __future__ import annotations
@@ -14,27 +15,27 @@ from contextlib import asynccontextmanager
 
 from tools.framework.clean_text import quote
 from tools.mail.accounts import Account, MailAccess
-from tools.mail.connection import PlainConnection, TlsConnection, open_connection
+from tools.mail.connection import PlainConnection, TlsConnection, connect_to_server
 from tools.mail.errors import LoginError, MailError, MailRefusedError
 from tools.mail.imap_strings import Literal, Word, encode_atom, encode_string
 from tools.mail.replies import Atom, Value, decode_value, literal_length, parse_values
 
-#: Answers to one command.
+#: Most untagged answers to one command.
 MOST_ANSWERS = 20_000
-#: Literals in one answer.
+#: Most literals in one answer.
 MOST_LITERALS = 50
 Answer = list[Value]
 
 
 class Imap:
-    """A session with one server: command by command."""
+    """A session with one server."""
 
     def __init__(self, line: TlsConnection) -> None:
         self._line, self._count = line, 0
-        self.abilities: frozenset[str] = frozenset()
+        self.capabilities: frozenset[str] = frozenset()
 
     async def command(self, *words: Word) -> list[Answer]:
-        """Send one command and give its untagged answers; raises MailRefusedError on a no."""
+        """Send one command and return its untagged answers; raises MailRefusedError."""
         self._count += 1
         tag = b"A%d" % self._count
         answers: list[Answer] = []
@@ -42,87 +43,87 @@ class Imap:
         for word in words:
             if isinstance(word, Literal):
                 await self._line.send(piece + b" {%d}\r\n" % len(word.data))
-                await self._go_ahead(tag, answers)
+                await self._wait_for_continuation(tag, answers)
                 piece = word.data
             else:
                 piece += b" " + word
         await self._line.send(piece + b"\r\n")
-        await self._until(tag, answers)
+        await self._read_until(tag, answers)
         return answers
 
     async def log_in(self, account: Account) -> None:
-        """Log in by password or by token; what the server says to it is not repeated."""
-        await self._learn()
+        """Log in by password or by token; the server's answer is never quoted."""
+        await self._read_capabilities()
         try:
             if account.auth == "token":
-                said = f"user={account.login}\1auth=Bearer {account.secret}\1\1"
-                await self._authenticate("XOAUTH2", said)
-            elif "AUTH=PLAIN" in self.abilities:
+                credentials = f"user={account.login}\1auth=Bearer {account.secret}\1\1"
+                await self._authenticate("XOAUTH2", credentials)
+            elif "AUTH=PLAIN" in self.capabilities:
                 await self._authenticate("PLAIN", f"\0{account.login}\0{account.secret}")
-            elif "LOGINDISABLED" not in self.abilities:
+            elif "LOGINDISABLED" not in self.capabilities:
                 secret = Literal(account.secret.encode())
                 await self.command(b"LOGIN", encode_string(account.login, "The user name"), secret)
             else:
                 raise LoginError("The mail server offers no way to log in with a password.")
         except MailRefusedError:
-            # From None: the answer may repeat the command.
+            # Without its cause: the answer may repeat the command.
             raise LoginError(
                 "The mail server refused the user name or the password. Many servers want an app"
                 " password, made for this purpose."
             ) from None
 
-    async def _learn(self) -> None:
+    async def _read_capabilities(self) -> None:
         for answer in await self.command(b"CAPABILITY"):
             if answer[:1] == [Atom(b"CAPABILITY")]:
-                self.abilities = frozenset(decode_value(each).upper() for each in answer[1:])
+                self.capabilities = frozenset(decode_value(each).upper() for each in answer[1:])
 
-    async def _authenticate(self, how: str, said: str) -> None:
+    async def _authenticate(self, how: str, credentials: str) -> None:
         self._count += 1
         tag = b"A%d" % self._count
         await self._line.send(tag + b" AUTHENTICATE " + encode_atom(how) + b"\r\n")
-        await self._go_ahead(tag, [])
-        await self._line.send(base64.b64encode(said.encode()) + b"\r\n")
-        await self._until(tag, [])
+        await self._wait_for_continuation(tag, [])
+        await self._line.send(base64.b64encode(credentials.encode()) + b"\r\n")
+        await self._read_until(tag, [])
 
-    async def _go_ahead(self, tag: bytes, answers: list[Answer]) -> None:
-        while (pieces := await self._answer())[0][:1] != b"+":
+    async def _wait_for_continuation(self, tag: bytes, answers: list[Answer]) -> None:
+        while (pieces := await self._read_line())[0][:1] != b"+":
             if pieces[0].startswith(tag + b" "):
-                self._judge(pieces[0][len(tag) + 1 :])
+                self._check_status(pieces[0][len(tag) + 1 :])
                 raise MailError("The mail server answered before it was asked.")
-            self._keep(pieces, answers)
+            self._add_answer(pieces, answers)
 
-    async def _until(self, tag: bytes, answers: list[Answer]) -> None:
-        while not (pieces := await self._answer())[0].startswith(tag + b" "):
+    async def _read_until(self, tag: bytes, answers: list[Answer]) -> None:
+        while not (pieces := await self._read_line())[0].startswith(tag + b" "):
             if pieces[0][:1] == b"+":
-                # The server asks on: of a refused token, for an empty line.
+                # The details of a refused token; the server waits for an empty line.
                 await self._line.send(b"\r\n")
-                self._keep([b"* OK"], answers)
+                self._add_answer([b"* OK"], answers)
             else:
-                self._keep(pieces, answers)
-        self._judge(pieces[0][len(tag) + 1 :])
+                self._add_answer(pieces, answers)
+        self._check_status(pieces[0][len(tag) + 1 :])
 
-    def _keep(self, pieces: list[bytes], answers: list[Answer]) -> None:
+    def _add_answer(self, pieces: list[bytes], answers: list[Answer]) -> None:
         if not pieces[0].startswith(b"* "):
             raise MailError("The mail server's answer cannot be read.")
         if pieces[0][2:5].upper() == b"BYE":
             raise MailError("The mail server ended the connection.")
         if len(answers) >= MOST_ANSWERS:
             raise MailError("The mail server's answer does not end.")
-        # Words for people may have any form.
+        # The text of a status may have any form.
         is_status = pieces[0][2:].split(b" ")[0].upper() in (b"OK", b"NO", b"BAD", b"PREAUTH")
         if is_status:
             answers.append([])
         else:
             answers.append(parse_values([pieces[0][2:], *pieces[1:]]))
 
-    def _judge(self, status: bytes) -> None:
-        kind, _, said = status.partition(b" ")
+    def _check_status(self, status: bytes) -> None:
+        kind, _, text = status.partition(b" ")
         if kind.upper() == b"OK":
             return
-        words = quote(said.decode("utf-8", errors="replace"), 200)
+        words = quote(text.decode("utf-8", errors="replace"), 200)
         raise MailRefusedError(f"The mail server refused: {words}")
 
-    async def _answer(self) -> list[bytes]:
+    async def _read_line(self) -> list[bytes]:
         """Read one logical line: text, literal, text, ..."""
         pieces = [await self._line.line()]
         while pieces[0][:1] == b"*" and (size := literal_length(pieces[-1])) is not None:
@@ -135,13 +136,13 @@ class Imap:
 @asynccontextmanager
 async def connect_imap(account: Account, access: MailAccess) -> AsyncIterator[Imap]:
     """Connect and log in for one call."""
-    async with open_connection(account.imap, access, _request_tls) as line:
+    async with connect_to_server(account.imap, access, _request_tls) as line:
         imap = Imap(line)
         if account.imap.security == "tls":
             _check_greeting(await line.line())
         await imap.log_in(account)
         yield imap
-        # Nobody waits for the answer to a goodbye.
+        # The answer is not waited for.
         await line.send(b"Z LOGOUT\r\n")
 
 
@@ -156,6 +157,6 @@ async def _request_tls(plain: PlainConnection) -> None:
 
 
 def _check_greeting(line: bytes) -> None:
-    # PREAUTH before TLS would be a session that somebody else has logged in.
+    # PREAUTH would be a session that somebody else has logged in.
     if not line.upper().startswith(b"* OK"):
         raise MailError("The server did not greet as a mail server does.")

@@ -1,9 +1,9 @@
 """The words of an IMAP command: every argument is quoted, counted or refused.
 
-A command is a list of words, and only this file makes words of other people's text. Text with a
-line break, a NUL or another control character is refused, since no folder, name or search has one
-and each of them could begin a second command. The rest goes as a quoted string when it is ASCII,
-and else as a literal with its length, so nothing in it is read as part of the protocol.
+A command is a list of words, and only this module makes words of foreign text. Text with a line
+break, a NUL or another control character is refused, since no folder, name or search has one and
+each of them could begin a second command. The rest is sent as a quoted string when it is ASCII, and
+else as a literal with its length, so nothing in it is read as part of the protocol.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from tools.framework.errors import InputError
 LONGEST_TEXT = 500
 CONTROL = re.compile(r"[\x00-\x1f\x7f\u0080-\u009f\u2028\u2029]")
 PLAIN = re.compile(r"[\x20-\x7e]*")
-#: Atoms of our own: commands, flags, numbers, sets and sections.
+#: Atoms that our code writes: commands, flags, numbers, sets and sections.
 ATOM = re.compile(r"[A-Za-z0-9\\$.:*,+<>\[\]=/_-]+")
 SHIFTED = re.compile(r"&([A-Za-z0-9+,]*)-")
 UNPLAIN = re.compile(r"[^\x20-\x7e]+")
-#: English in every locale, as the protocol has it.
+#: English in every locale, as the protocol requires.
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Bytes that are announced by their length."""
+    """Bytes that are sent after their length."""
 
     data: bytes
 
@@ -39,14 +39,14 @@ Word: TypeAlias = bytes | Literal
 
 
 def encode_atom(text: str) -> bytes:
-    """Take a word of our own code; anything else in its place is a bug."""
+    """Encode a word that our code wrote; raises ValueError for anything else."""
     if not ATOM.fullmatch(text):
-        raise ValueError(f"{text!r} is no atom")
+        raise ValueError(f"{text!r} is not an atom")
     return text.encode("ascii")
 
 
 def encode_string(text: str, what: str) -> Word:
-    """Make one string of a text; `what` names it in a refusal."""
+    """Encode a text as one string; `what` names it in the InputError."""
     if CONTROL.search(text) or len(text) > LONGEST_TEXT:
         raise InputError(
             f"{what} {quote(text)} is refused: it must be one line of at most {LONGEST_TEXT}"
@@ -59,14 +59,14 @@ def encode_string(text: str, what: str) -> Word:
 
 
 def encode_folder(name: str) -> Word:
-    """Name a folder in the modified UTF-7 of IMAP, as a quoted string."""
+    """Encode the name of a folder in the modified UTF-7 of IMAP."""
     if not name:
         raise InputError("A folder must be named, for example INBOX.")
     return encode_string(encode_utf7(name) if not CONTROL.search(name) else name, "The folder")
 
 
 def encode_date(text: str, what: str) -> bytes:
-    """Turn 2026-11-22 into the protocol's 22-Nov-2026."""
+    """Encode 2026-11-22 as 22-Nov-2026; `what` names it in the InputError."""
     try:
         found = date.fromisoformat(text)
     except ValueError as error:
@@ -75,7 +75,7 @@ def encode_date(text: str, what: str) -> bytes:
 
 
 def encode_utf7(name: str) -> str:
-    """Write a folder's name in ASCII: & is &-, other characters are base64 between & and -."""
+    """Encode a name in ASCII: & is &-, other characters are base64 between & and -."""
 
     def shifted(found: re.Match[str]) -> str:
         encoded = base64.b64encode(found[0].encode("utf-16-be", errors="replace"))
@@ -85,7 +85,7 @@ def encode_utf7(name: str) -> str:
 
 
 def decode_utf7(name: str) -> str:
-    """Read such a name; what is not written properly stays as it is."""
+    """Decode such a name; malformed parts stay as they are."""
 
     def unshifted(found: re.Match[str]) -> str:
         encoded = found[1].replace(",", "/")

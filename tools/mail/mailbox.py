@@ -1,4 +1,4 @@
-"""What is in a folder: the uids a query finds, one line of each, one message whole."""
+"""The content of a folder: the uids a query matches, one line of each, one full message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.mail.imap_strings import Literal, Word, encode_atom, encode_date, enc
 from tools.mail.message import Mail, parse_message
 from tools.mail.replies import Atom, Value, decode_value, parse_number, parse_pairs
 
-#: The newest messages of a folder that a search looks at.
+#: How many of the newest messages of a folder are searched.
 MOST_SEARCHED = 50_000
 BIGGEST_UID = 2**32 - 1
 FIELDS = "BODY.PEEK[HEADER.FIELDS (FROM SUBJECT DATE)]<0.8192>"
@@ -34,7 +34,7 @@ class Query:
     is_unread: bool = False
 
     def words(self) -> list[Word]:
-        """Write it as search keys, each argument quoted or counted."""
+        """Return it as encoded search keys."""
         words: list[Word] = []
         for key, value, what in (
             (b"FROM", self.sender, "The sender"),
@@ -67,7 +67,7 @@ class Fetched:
 
 
 async def search_uids(imap: Imap, folder: str, query: Query) -> Hits:
-    """Search a folder; a very large one only as far back as one answer holds."""
+    """Search a folder; of a very large one only the newest messages."""
     asked = query.words()
     count = await examine_folder(imap, folder)
     if not count:
@@ -87,7 +87,7 @@ async def search_uids(imap: Imap, folder: str, query: Query) -> Hits:
 
 
 async def fetch_summaries(imap: Imap, uids: list[int]) -> list[str]:
-    """Give one line of each message, in the order of the uids."""
+    """Return one line of each message, in the order of the uids."""
     if not uids:
         return []
     chosen = encode_atom(",".join(map(str, uids)))
@@ -116,7 +116,7 @@ def _format_summary(facts: dict[str, Value]) -> str:
 
 
 async def fetch_message(imap: Imap, account: Account, folder: str, uid: int, most: int) -> Fetched:
-    """Read one message, no more of it than `most` bytes."""
+    """Fetch and parse one message, at most `most` bytes of it."""
     if not 0 < uid <= BIGGEST_UID:
         raise InputError("uid must be a number that search_mail gave.")
     name = folder or account.folder

@@ -1,8 +1,8 @@
-"""A message as text for the model: who, when, what, its attachments by number, and what is odd.
+"""A message as text for the model: headers, text, numbered attachments, and notes on oddities.
 
-Of alternatives the plain text is taken, unless it is next to nothing beside the HTML. HTML goes
-through the same reader as web pages: nothing is loaded, images are their descriptions. Quoted
-replies stay, since they are often what was asked about.
+Of alternatives the plain text is used, unless it is next to nothing beside the HTML. HTML is
+converted like web pages: nothing is loaded, images become their descriptions. Quoted replies stay,
+since they are often what the question is about.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tools.http.charset import decode_bytes
 from tools.mail.hidden import note_hidden_markup, strip_invisible
 from tools.mail.mime import Part, Parts, split_parts
 
-#: Bytes of one text part that are read, and characters of all of them.
+#: Most bytes of one text part, and most characters of all of them.
 MOST_TEXT_BYTES = 2_000_000
 MOST_CHARACTERS = 2_000_000
 FIELDS = ("From", "Reply-To", "To", "Cc", "Date", "Subject", "Message-ID")
-#: Under so many letters a plain text is only a stand-in for an HTML ten times its length.
+#: A plain text below so many characters is only a stand-in for an HTML ten times its length.
 STAND_IN = 300
 BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 
@@ -42,7 +42,7 @@ class Mail:
 
 
 def parse_message(data: bytes, size: int) -> Mail:
-    """Read a message; `size` is what the server says it has."""
+    """Parse a message; `size` is its full size as the server reports it."""
     found = split_parts(data)
     notes = list(found.notes)
     if size > len(data):
@@ -51,8 +51,8 @@ def parse_message(data: bytes, size: int) -> Mail:
         notes.append("Its header is too long and was cut.")
     fields = {}
     for name in FIELDS:
-        fields[name], odd = strip_invisible(found.header.text(name.lower()))
-        notes += [f"{name}: {note}" for note in odd]
+        fields[name], removed = strip_invisible(found.header.text(name.lower()))
+        notes += [f"{name}: {note}" for note in removed]
     text = "\n\n".join(_extract_texts(found, notes))
     if len(text) > MOST_CHARACTERS:
         text = text[:MOST_CHARACTERS]
@@ -62,7 +62,7 @@ def parse_message(data: bytes, size: int) -> Mail:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """The text of one part, and what is odd about it."""
+    """The text of one part, and notes about it."""
 
     part: Part
     text: str
@@ -85,7 +85,7 @@ def _extract_texts(found: Parts, notes: list[str]) -> list[str]:
 
 
 def _choose_alternatives(all_words: list[TextPart]) -> list[TextPart]:
-    """Of alternatives keep one, the plain text where it is more than a stand-in."""
+    """Keep one part of each set of alternatives: plain text if it is more than a stand-in."""
     lengths = Counter[tuple[int, str]]()
     for words in all_words:
         lengths[words.part.alternative, words.part.content_type] += words.length
@@ -103,8 +103,10 @@ def _choose_alternatives(all_words: list[TextPart]) -> list[TextPart]:
 
 def _extract_text(part: Part) -> TextPart:
     if part.is_enclosed:
-        said = [f"{name}: {strip_invisible(part.header.text(name.lower()))[0]}" for name in FIELDS]
-        lines = [line for line in said if not line.endswith(": ")]
+        fields = [
+            f"{name}: {strip_invisible(part.header.text(name.lower()))[0]}" for name in FIELDS
+        ]
+        lines = [line for line in fields if not line.endswith(": ")]
         return TextPart(part, "\n".join(["---------- enclosed message ----------", *lines]))
     notes: list[str] = []
     data = part.data
@@ -117,8 +119,8 @@ def _extract_text(part: Part) -> TextPart:
     if part.content_type == "text/html":
         notes += note_hidden_markup(text)
         text = html_to_markdown(text, "")
-    text, odd = strip_invisible(text.replace("\r\n", "\n").replace("\r", "\n"))
-    return TextPart(part, BLANK_LINES.sub("\n\n", text).strip(), (*notes, *odd))
+    text, removed = strip_invisible(text.replace("\r\n", "\n").replace("\r", "\n"))
+    return TextPart(part, BLANK_LINES.sub("\n\n", text).strip(), (*notes, *removed))
 
 
 def _list_attachments(found: Parts) -> tuple[Attachment, ...]:

@@ -1,9 +1,9 @@
-"""A message to its parts, in one pass over its bytes.
+"""A message split into its parts, in one pass over its bytes.
 
-Chosen against the email package's parser, which asks every open boundary about every line, so that
-a thousand nested parts take it minutes. Here a line that begins with two dashes is looked up among
-the open boundaries, so the cost is that of the bytes, however many parts there are. Their number
-and depth are bounded; what is beyond stays closed, and is said.
+Used instead of the email package's parser, which compares every line with every open boundary, so
+that a thousand nested parts take minutes. Here a line that begins with two dashes is looked up
+among the open boundaries, so the cost is linear in the bytes, however many parts there are. Their
+number and depth are bounded; what is beyond is not opened, and a note says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEEPEST = 20
 DASHES = re.compile(rb"^--([^\r\n]{1,200})\r?$", re.MULTILINE)
 NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/=]+")
 BODIES = ("text/plain", "text/html")
-#: What an attachment is called whose name cannot be decoded.
+#: The name of an attachment whose name cannot be decoded.
 UNREADABLE = "unreadable name"
 
 
@@ -31,14 +31,14 @@ class Part:
     header: Header
     content_type: str
     raw: bytes
-    #: number of the nearest multipart/alternative around it; 0: none
+    #: number of the nearest multipart/alternative around it; 0 for none
     alternative: int = 0
-    #: a message within the message begins: the header is its own, and there is no content
+    #: the start of an enclosed message: `header` is that of the message, and there is no content
     is_enclosed: bool = False
 
     @property
     def data(self) -> bytes:
-        """The content with its transfer encoding undone, as far as it can be."""
+        """The content with its transfer encoding decoded, as far as possible."""
         encoding = self.header.raw("content-transfer-encoding").lower()
         if encoding == "base64":
             plain = NOT_BASE64.sub(b"", self.raw).partition(b"=")[0]
@@ -53,7 +53,7 @@ class Part:
         try:
             return (self.header.kind.get_filename("") or "").strip()[:255]
         except ValueError:
-            # Its charset is none: idna, undefined, or with a NUL in its name.
+            # The charset is not one: idna, undefined, or with a NUL in its name.
             return UNREADABLE
 
     @property
@@ -66,7 +66,7 @@ class Part:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of a message that hold something, in their order."""
+    """The parts of a message that have content, in order."""
 
     header: Header
     parts: list[Part] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Delimiter(NamedTuple):
 
 
 def split_parts(data: bytes) -> Parts:
-    """Read a message, whole or cut off anywhere."""
+    """Split a message, which may be cut off anywhere."""
     head, _ = parse_header(data, 0)
     found, levels = Parts(head), list[Level]()
     at, alternatives = 0, 0
@@ -128,7 +128,7 @@ def split_parts(data: bytes) -> Parts:
 
 
 def _find_delimiter(data: bytes, at: int, levels: list[Level]) -> Delimiter | None:
-    """Find the next line that is one of the open boundaries."""
+    """Return the next line that is one of the open boundaries."""
     opened = {level.boundary: number for number, level in enumerate(levels)}
     for found in DASHES.finditer(data, at) if opened else ():
         text = found[1].rstrip()
@@ -145,7 +145,7 @@ def _find_boundary(head: Header) -> bytes:
     try:
         value = head.kind.get_boundary("")
     except ValueError:
-        # Its charset is none.
+        # The charset is not one.
         return b""
     return str(value).rstrip().encode("latin-1", errors="replace")[:200]
 

@@ -1,4 +1,4 @@
-"""A safe place in the workspace for an attachment, whatever its sender called it."""
+"""A safe path in the workspace for an attachment, whatever its sender named it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 120
 
 
 def attachment_path(uid: int, attachment: Attachment) -> str:
-    """Give mail/<uid>/<name>; a name that no file may have becomes a number."""
+    """Return mail/<uid>/<number>-<name>, without the name if no file may have it."""
     name = re.split(r"[/\\]", attachment.name)[-1]
     name = UNFIT.sub("_", name).strip(" .")
     stem, dot, ending = name.rpartition(".")

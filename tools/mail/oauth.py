@@ -1,7 +1,7 @@
-"""OAuth: a refresh token becomes an access token, at the provider that an administrator named.
+"""OAuth: a refresh token is exchanged for an access token at the provider an administrator named.
 
-The token goes to the provider's own address, by the guarded client and by HTTPS alone; no account
-and no mail can name another. What the provider says is read for two values and never repeated.
+The token is sent to the provider's own address, by the guarded transport and over HTTPS only; no
+account and no mail can name another. Two values are read from the answer, and it is never quoted.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "applicat
 
 
 async def authorise_account(account: Account, access: MailAccess) -> tuple[Account, str]:
-    """Give the account as it can log in, and the secret to keep from now on."""
+    """Return the account as it can log in, and the secret to store; raises LoginError."""
     if account.auth != "refresh":
         return account, account.secret
     provider = account.provider
     if provider is None or not provider.token_url.startswith("https://"):
         raise LoginError("The OAuth provider of this account is not set up on this site any more.")
-    asked = {"grant_type": "refresh_token", "refresh_token": account.secret}
-    asked["client_id"] = provider.client_id
+    form = {"grant_type": "refresh_token", "refresh_token": account.secret}
+    form["client_id"] = provider.client_id
     if provider.client_secret:
-        asked["client_secret"] = provider.client_secret
-    body = urlencode(asked).encode("ascii")
+        form["client_secret"] = provider.client_secret
+    body = urlencode(form).encode("ascii")
     try:
         answer = await send_request(
             "POST", provider.token_url, access.web, headers=FORM, content=body
@@ -49,7 +49,7 @@ async def authorise_account(account: Account, access: MailAccess) -> tuple[Accou
 
 
 def _parse_tokens(body: bytes) -> dict[str, str]:
-    """Take the two values, if they can be tokens."""
+    """Return the string values that can be tokens."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

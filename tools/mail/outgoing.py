@@ -31,7 +31,7 @@ def compose_mail(
 
 
 async def append_once(imap: Imap, name: str, flags: bytes, mail: Composed) -> bool:
-    """Put a message into a folder once; say whether it was new there."""
+    """Append a message to a folder unless it is there; return whether it was new."""
     if await has_message(imap, name, mail.message_id):
         return False
     await imap.command(b"APPEND", encode_folder(name), flags, Literal(mail.data))

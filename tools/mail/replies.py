@@ -1,7 +1,7 @@
-"""What an IMAP server says, as values: atoms, strings and lists, read in one pass.
+"""Answers of an IMAP server as values: atoms, strings and lists, parsed in one pass.
 
-An answer is one logical line whose literals were taken by their length. Nesting, items and literals
-are counted by the reader, so no answer costs more than its caps.
+An answer is one logical line whose literals were read by their length. Nesting is bounded here,
+items and literals by the session, so no answer costs more than its caps.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Value: TypeAlias = Atom | bytes | list["Value"]
 
 
 def literal_length(line: bytes) -> int | None:
-    """Give the length of the literal that a line ends with."""
+    """Return the length of the literal that a line announces at its end, or None."""
     found = ANNOUNCED.search(line)
     return int(found[1]) if found else None
 
 
 def parse_values(pieces: list[bytes]) -> list[Value]:
-    """Read an answer: lines at even places, the literals between them at odd ones."""
+    """Parse an answer: lines at even indexes, the literals between them at odd ones."""
     top: list[Value] = []
     stack = [top]
     for number, piece in enumerate(pieces):
@@ -74,7 +74,7 @@ def _parse_line(line: bytes, stack: list[list[Value]]) -> None:
 
 
 def decode_value(value: Value) -> str:
-    """Give an atom or a string as text; a list is none."""
+    """Return an atom or a string as text; "" for a list."""
     match value:
         case Atom(text):
             return text.decode("utf-8", errors="replace")
@@ -85,7 +85,7 @@ def decode_value(value: Value) -> str:
 
 
 def parse_pairs(items: Value) -> dict[str, Value]:
-    """Read the list of a FETCH: names, each followed by its value; sections without offsets."""
+    """Parse the list of a FETCH: names and values in turn; section names lose their offset."""
     if not isinstance(items, list):
         raise MailError("The mail server's answer cannot be read.")
     names = [decode_value(each).upper().partition("<")[0] for each in items[::2]]
@@ -93,6 +93,6 @@ def parse_pairs(items: Value) -> dict[str, Value]:
 
 
 def parse_number(value: Value | None) -> int:
-    """Read a number; what is none is 0."""
+    """Parse a number; 0 for anything else."""
     text = decode_value(value) if value is not None else ""
     return int(text) if text.isdecimal() and len(text) < 19 else 0

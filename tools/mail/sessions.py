@@ -1,4 +1,4 @@
-"""One call with one account: chosen, connected, and its outcome kept for the person."""
+"""One call with one account: choose it, connect, and store the outcome for the person."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.mail.oauth import authorise_account
 
 @asynccontextmanager
 async def open_account(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
-    """Give an account; what goes wrong with it is kept where the person sees it."""
+    """Yield an account that can log in; store what goes wrong with it for the person."""
     account = await choose_account(mail, name)
     try:
         ready, kept = await authorise_account(account, mail.access)
@@ -22,7 +22,7 @@ async def open_account(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
             await mail.renewed(account.name, kept)
         yield ready
     except InputError:
-        # The call was wrong, not the account.
+        # The arguments were wrong, not the account.
         raise
     except Exception as error:
         await mail.used(account.name, describe_problem(error))
@@ -32,7 +32,7 @@ async def open_account(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
 
 @asynccontextmanager
 async def open_session(mail: Mailboxes, name: str) -> AsyncIterator[tuple[Account, Imap]]:
-    """Give an account and a session with its server."""
+    """Yield an account and a session with its server."""
     async with open_account(mail, name) as account, connect_imap(account, mail.access) as imap:
         yield account, imap
 

@@ -1,8 +1,8 @@
-"""Sending by SMTP: one message over one connection, and no word of it before TLS.
+"""Sending by SMTP: one message over one connection, and no part of it before TLS.
 
-The addresses were checked (compose.py), so no line of the dialogue holds more than it should. A
-message is handed over when the server says so and not before: what breaks after its last byte left
-is of unknown outcome, and is said to be.
+The addresses were checked (compose.py), so no line of the dialogue can hold a second command. A
+message counts as sent when the server accepts it and not before: when the connection breaks after
+its last byte, the outcome is unknown, and the error says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 
 from tools.framework.clean_text import quote
 from tools.mail.accounts import Account, MailAccess
-from tools.mail.connection import PlainConnection, TlsConnection, open_connection
+from tools.mail.connection import PlainConnection, TlsConnection, connect_to_server
 from tools.mail.errors import LoginError, MailError, MailRefusedError
 
 MOST_LINES = 100
@@ -27,13 +27,13 @@ class Smtp:
 
     def __init__(self, line: TlsConnection) -> None:
         self._line = line
-        #: a message was given away, and whether it was taken is not said yet
+        #: a message was sent in full and the server has not answered yet
         self.is_unknown = False
 
-    async def say(self, line: str) -> None:
+    async def send_line(self, line: str) -> None:
         await self._line.send(line.encode("ascii") + b"\r\n")
 
-    async def hear(self) -> tuple[int, list[str]]:
+    async def read_reply(self) -> tuple[int, list[str]]:
         """Read one reply of one or more lines."""
         said: list[str] = []
         for _ in range(MOST_LINES):
@@ -44,47 +44,47 @@ class Smtp:
         raise MailError("The mail server's answer does not end.")
 
     async def expect(self, *codes: int) -> list[str]:
-        code, said = await self.hear()
+        code, said = await self.read_reply()
         _check_code(code, said, *codes)
         return said
 
     async def log_in(self, account: Account) -> None:
-        await self.say(f"EHLO {NAME}")
+        await self.send_line(f"EHLO {NAME}")
         offered = {word.upper() for line in await self.expect(250) for word in line.split()}
         if account.auth == "token":
             how = "XOAUTH2"
-            told = f"user={account.login}\1auth=Bearer {account.secret}\1\1"
+            credentials = f"user={account.login}\1auth=Bearer {account.secret}\1\1"
         else:
-            how, told = "PLAIN", f"\0{account.login}\0{account.secret}"
+            how, credentials = "PLAIN", f"\0{account.login}\0{account.secret}"
         if how not in offered:
             raise LoginError(f"The server for sending does not offer to log in with {how}.")
-        await self.say(f"AUTH {how} {base64.b64encode(told.encode()).decode('ascii')}")
-        code, _ = await self.hear()
+        await self.send_line(f"AUTH {how} {base64.b64encode(credentials.encode()).decode('ascii')}")
+        code, _ = await self.read_reply()
         if code == 334:
-            # The reason for refusing a token; the server waits for an empty line.
-            await self.say("")
-            code, _ = await self.hear()
+            # The details of a refused token; the server waits for an empty line.
+            await self.send_line("")
+            code, _ = await self.read_reply()
         if code != 235:
             raise LoginError("The server for sending refused the user name or the password.")
 
-    async def hand_over(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
-        await self.say(f"MAIL FROM:<{sender}>")
+    async def send_message(self, sender: str, recipients: Sequence[str], message: bytes) -> None:
+        await self.send_line(f"MAIL FROM:<{sender}>")
         await self.expect(250)
         for recipient in recipients:
-            await self.say(f"RCPT TO:<{recipient}>")
+            await self.send_line(f"RCPT TO:<{recipient}>")
             await self.expect(250, 251)
-        await self.say("DATA")
+        await self.send_line("DATA")
         await self.expect(354)
         self.is_unknown = True
         await self._line.send(DOT.sub(b"..", message) + b".\r\n")
-        code, said = await self.hear()
+        code, said = await self.read_reply()
         self.is_unknown = False
         _check_code(code, said, 250)
 
-    async def leave(self) -> None:
-        """Say goodbye; a server that has hung up before it did what was asked all the same."""
+    async def quit(self) -> None:
+        """Send QUIT; it does not matter whether the server has closed the connection before."""
         with suppress(OSError):
-            await self.say("QUIT")
+            await self.send_line("QUIT")
 
 
 async def submit_message(
@@ -94,7 +94,7 @@ async def submit_message(
     smtp: Smtp | None = None
     try:
         async with _connect_smtp(account, access) as smtp:
-            await smtp.hand_over(account.address, recipients, message)
+            await smtp.send_message(account.address, recipients, message)
     except MailError as error:
         if smtp is None or not smtp.is_unknown:
             raise
@@ -105,7 +105,7 @@ async def submit_message(
 
 
 async def check_log_in(account: Account, access: MailAccess) -> None:
-    """Log in and do nothing, to see that it works."""
+    """Log in and do nothing else; raises MailError if that fails."""
     async with _connect_smtp(account, access):
         pass
 
@@ -114,13 +114,13 @@ async def check_log_in(account: Account, access: MailAccess) -> None:
 async def _connect_smtp(account: Account, access: MailAccess) -> AsyncIterator[Smtp]:
     if account.smtp is None:
         raise MailError(f"The account {account.name} has no server for sending mail.")
-    async with open_connection(account.smtp, access, _request_tls) as line:
+    async with connect_to_server(account.smtp, access, _request_tls) as line:
         smtp = Smtp(line)
         if account.smtp.security == "tls":
             await smtp.expect(220)
         await smtp.log_in(account)
         yield smtp
-        await smtp.leave()
+        await smtp.quit()
 
 
 async def _request_tls(plain: PlainConnection) -> None:

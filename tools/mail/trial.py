@@ -1,4 +1,4 @@
-"""Whether an account works: log in, open its usual folder, and greet the server for sending."""
+"""A trial of an account: log in, open its usual folder, log in to the server for sending."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.mail.smtp import check_log_in
 
 
 async def try_account(account: Account, access: MailAccess) -> Account:
-    """Connect as the tools will and give the account to keep; raises ToolError in plain words."""
+    """Connect as the tools do and return the account to store; raises ToolError."""
     ready, kept = await authorise_account(account, access)
     async with connect_imap(ready, access) as imap:
         await examine_folder(imap, ready.folder)

@@ -1,1 +1,1 @@
-"""Files of a person's workspace as tools see them: paths, folders, lines."""
+"""Files of a workspace as the tools see them: paths, directories, lines, the port."""

@@ -1,9 +1,9 @@
-"""Folders are open descriptors, walked name by name.
+"""Directories as open descriptors, walked name by name.
 
-A path string is never resolved after it was checked: each name is opened relative to the
-descriptor of its folder with O_NOFOLLOW, and what was opened is what is examined. So a folder
-swapped for a link between two steps is refused at the step, not followed. Chosen against
-resolve-and-compare, which races, and against openat2, which Python cannot call.
+A path string is never resolved after it was checked: each name is opened relative to the descriptor
+of its directory with O_NOFOLLOW, and what was opened is what is examined. So a directory that is
+swapped for a link between two steps is refused at the step, not followed. Used instead of
+resolve-and-compare, which races, and of openat2, which Python cannot call.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_ordinary_file(found: os.stat_result, device: int) -> bool:
-    """Say whether this is an ordinary file with one name, on the workspace's own file system."""
-    # No name at all is a file that was replaced after it was opened.
+    """Tell whether this is an ordinary file with one name, on the workspace's file system."""
+    # A file without a name was replaced after it was opened.
     return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1 and found.st_dev == device
 
 
 @contextmanager
 def open_folder(root: int, names: Names, *, create: bool = False) -> Iterator[int]:
-    """Open a folder below an open root, making what is missing when asked to."""
+    """Open a folder below an open root; `create` makes what is missing."""
     folder = os.dup(root)
     try:
         for depth, name in enumerate(names, start=1):
@@ -55,7 +55,7 @@ def open_folder(root: int, names: Names, *, create: bool = False) -> Iterator[in
 
 
 def read_ordinary_file(folder: int, names: Names, most: int) -> bytes:
-    """Read one ordinary file of an open folder, whole and bounded."""
+    """Read an ordinary file of an open folder; raises FileRefusedError above `most` bytes."""
     with translate_errors(names, "file"):
         file = os.open(names[-1], READ, dir_fd=folder)
     try:
@@ -73,7 +73,7 @@ def read_ordinary_file(folder: int, names: Names, most: int) -> bytes:
 
 
 def replace_file(folder: int, names: Names, data: bytes) -> None:
-    """Put a file in place whole or not at all, and durably."""
+    """Write a file in full or not at all, and durably."""
     unfinished = f"{UNFINISHED}{names[-1]}"
     file = os.open(unfinished, CREATE, 0o600, dir_fd=folder)
     try:
@@ -90,7 +90,7 @@ def replace_file(folder: int, names: Names, data: bytes) -> None:
 
 
 def refusal_of(names: Names, state: os.stat_result) -> FileRefusedError:
-    """Say why what was found is not opened as a file."""
+    """Return the error for something that is not an ordinary file."""
     shown = quote("/".join(names))
     if stat.S_ISDIR(state.st_mode):
         return FileRefusedError(f"{shown} is a folder; list_files shows what is in it.")
@@ -101,7 +101,7 @@ def refusal_of(names: Names, state: os.stat_result) -> FileRefusedError:
 
 @contextmanager
 def translate_errors(names: Names, wanted: str) -> Iterator[None]:
-    """Put what the file system says into words that name only the workspace's own path."""
+    """Translate errors of the file system; messages name only the path in the workspace."""
     shown = quote("/".join(names))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Text shown by lines: ranges that say where they are and how to go on."""
+"""Ranges of the lines of a text, with a note of the position and how to continue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def format_count(count: int, noun: str) -> str:
 
 
 def format_lines(path: str, text: str, offset: int, limit: int) -> str:
-    """Give a range of lines that fits, with a note of where it is unless it is the whole."""
+    """Return the lines of a range that fit, with a note of their position unless it is all."""
     lines = LINE.findall(text)
     if not lines:
         return "[the file is empty]"

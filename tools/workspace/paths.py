@@ -1,9 +1,9 @@
 """A path of a workspace is a short list of plain names.
 
-Everything that could mean something else to a file system, a shell, another platform or a reader
-is refused before any file is touched; nothing is decoded (`%2e` is three ordinary characters).
-Names are normalised to NFC, so that two spellings of one word are one file. That a name is plain
-says nothing about what is on the disk: links, pipes and races are the business of workspace.py.
+Everything that could mean something else to a file system, a shell, another platform or a reader is
+refused before a file is touched; nothing is decoded (`%2e` is three ordinary characters). Names are
+normalised to NFC, so that two spellings of one word are one file. A plain name says nothing about
+what is on the disk: links, pipes and races are handled by directories.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.framework.errors import PathRefusedError
 LONGEST_PATH = 1_024
 LONGEST_NAME = 255
 DEEPEST = 16
-#: Names of our own unfinished files; no tool sees or makes one.
+#: Prefix of our own unfinished files; tools neither see nor make them.
 UNFINISHED = ".agentweb-"
 RESERVED = re.compile(r"(CON|PRN|AUX|NUL|COM[0-9¹²³]|LPT[0-9¹²³])(\.|$)", re.IGNORECASE)
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})

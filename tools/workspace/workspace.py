@@ -1,10 +1,10 @@
-"""What a workspace is to a tool, and the one rule of what may stand where.
+"""The port of a workspace, and the rule of what may be stored where.
 
 A workspace is an index of paths over stored bytes. The index is the truth: folders are what the
-paths of files say and cost nothing, a move changes a path and no bytes, and what lies beside the
-stored bytes on some disk is not part of it. Chosen against the disk as the index, which no object
-store can be and which another hand can fill. The index is kept by the shell; here are its form and
-`check_placement`, which every keeper of one asks before it changes anything.
+paths of files imply and cost nothing, a move changes a path and no bytes, and what lies beside the
+stored bytes on some disk is not part of it. Used instead of the disk as the index, which an object
+store cannot be and which others could fill. `conversations/files/workspace` keeps the index; here
+are its form and `check_placement`, which it calls before each change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Entry:
 class Workspace(Protocol):
     """The files of one person. Blocking: call it in a thread.
 
-    `key` names the call of a tool: a change that was made under it already is not made again.
+    `key` names the call of a tool: a change that was made under a key is not made again.
     """
 
     def entries(self, path: str = "") -> list[Entry]:
@@ -45,26 +45,26 @@ class Workspace(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """Read one file whole."""
+        """Read one file in full."""
         ...
 
     def write(self, path: str, data: bytes, *, key: str = "", over: str | None = None) -> bool:
-        """Create or replace one file whole, within the quota; say whether it is new.
+        """Create or replace one file within the quota; return whether it is new.
 
         With `over`, only a file whose bytes have that digest is replaced; else FileChangedError.
         """
         ...
 
     def move(self, path: str, to: str, *, key: str = "") -> int:
-        """Give a file or all files of a folder another path; say how many."""
+        """Move a file or all files of a folder; return how many."""
         ...
 
     def delete(self, path: str, *, key: str = "") -> None:
-        """Put one file into the trash."""
+        """Move one file to the trash."""
         ...
 
     def is_done(self, path: str, key: str) -> bool:
-        """Say whether the last change of a file was made under this key."""
+        """Tell whether the last change of a file was made under this key."""
         ...
 
 
@@ -73,7 +73,7 @@ def compute_digest(data: bytes) -> str:
 
 
 def normalize_path(path: str) -> str:
-    """Give the path of a file as it is kept; raises PathRefusedError."""
+    """Return the path of a file as it is stored; raises PathRefusedError."""
     names = split_path(path)
     if not names or path.endswith(("/", "/.")):
         raise PathRefusedError("A file path is needed, like notes/plan.md.")
@@ -81,12 +81,12 @@ def normalize_path(path: str) -> str:
 
 
 def list_below(held: Mapping[str, int], path: str) -> list[str]:
-    """Give the paths of the files in a folder and below it, sorted; of "" all there are."""
+    """Return the paths of the files in a folder and below it, sorted; all of them for ""."""
     return sorted(each for each in held if not path or each.startswith(f"{path}/"))
 
 
 def check_placement(held: Mapping[str, int], path: str, size: int, quota: Quota) -> None:
-    """Refuse a file where it cannot stand: in a file, over a folder, above the quota."""
+    """Raise FileRefusedError or QuotaError where a file of this size cannot be stored."""
     check_free_name(held, path)
     if size > quota.max_file_bytes:
         raise QuotaError(
@@ -106,7 +106,7 @@ def check_placement(held: Mapping[str, int], path: str, size: int, quota: Quota)
 
 
 def check_free_name(held: Mapping[str, int], path: str) -> None:
-    """Refuse a path that is a folder already, or that leads through a file."""
+    """Raise FileRefusedError for a path that is a folder, or that leads through a file."""
     names = path.split("/")
     for depth in range(1, len(names)):
         if (folder := "/".join(names[:depth])) in held:
@@ -116,7 +116,7 @@ def check_free_name(held: Mapping[str, int], path: str) -> None:
 
 
 def plan_move(held: Mapping[str, int], path: str, to: str) -> dict[str, str]:
-    """Give the new path of each file that a move changes; raises what forbids it."""
+    """Return the new path of each file that a move changes; raises a ToolError if it may not."""
     path, to = "/".join(split_path(path)), normalize_path(to)
     old = [path] if path in held else list_below(held, path)
     if not path or not old:
