@@ -27,15 +27,15 @@ class _Recorder:
         #: A server that stays away is logged once.
         self._failing: set[str] = set()
 
-    async def stands(self, server: str, standing: ServerStatus) -> None:
-        if standing.state == "failed" and server not in self._failing:
+    async def record_status(self, server: str, status: ServerStatus) -> None:
+        if status.state == "failed" and server not in self._failing:
             self._failing.add(server)
             logger.warning("MCP server %s failed", server)
-        elif standing.state in ("connected", "idle"):
+        elif status.state in ("connected", "idle"):
             self._failing.discard(server)
-        await db(record_status, name=server, standing=standing)
+        await db(record_status, name=server, standing=status)
 
-    async def lists(self, server: str, tools: tuple[Listed, ...]) -> None:
+    async def record_tools(self, server: str, tools: tuple[Listed, ...]) -> None:
         await db(record_listing, name=server, tools=tools)
 
 
@@ -92,10 +92,10 @@ class PoolSynchronizer:
         await self._pool.keep(servers, self._recorder)
         for name, why in refused.items():
             if self._refused.get(name) != why:
-                await self._recorder.stands(name, ServerStatus("failed", why))
+                await self._recorder.record_status(name, ServerStatus("failed", why))
         self._refused = refused
         for server_id, name in await db(list_requested_checks):
-            self._pool.ask(name)
+            self._pool.request_check(name)
             await db(clear_check_request, server_id=server_id)
 
 

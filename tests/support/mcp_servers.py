@@ -51,19 +51,19 @@ def server(place: Command | Address, **facts: Any) -> Server:
 class Heard:
     """A listener that keeps what it is told."""
 
-    standings: list[ServerStatus] = field(default_factory=list)
+    statuses: list[ServerStatus] = field(default_factory=list)
     tools: tuple[Listed, ...] = ()
     seen: int = 0
 
-    async def stands(self, server: str, standing: ServerStatus) -> None:
-        self.standings.append(standing)
+    async def record_status(self, server: str, status: ServerStatus) -> None:
+        self.statuses.append(status)
 
-    async def lists(self, server: str, tools: tuple[Listed, ...]) -> None:
+    async def record_tools(self, server: str, tools: tuple[Listed, ...]) -> None:
         self.tools = tools
 
     @property
     def state(self) -> str:
-        return self.standings[-1].state if self.standings else ""
+        return self.statuses[-1].state if self.statuses else ""
 
     @property
     def digests(self) -> dict[str, str]:
@@ -73,10 +73,10 @@ class Heard:
         """Wait until the server stands so, since this was last asked."""
         async with asyncio.timeout(seconds):
             while True:
-                for at in range(self.seen, len(self.standings)):
-                    if self.standings[at].state == state:
+                for at in range(self.seen, len(self.statuses)):
+                    if self.statuses[at].state == state:
                         self.seen = at + 1
-                        return self.standings[at]
+                        return self.statuses[at]
                 await asyncio.sleep(0.02)
 
 

@@ -165,15 +165,15 @@ def test_secrets_are_sealed_and_go_to_the_client_alone(actor: User, settings: An
     server = server_of(actor)
     assert "canary" not in server.sealed_headers
     (found,), refused = list_pool_servers()
-    assert isinstance(found.place, Address)
-    assert found.place.headers == (("Key", "canary"),)
+    assert isinstance(found.endpoint, Address)
+    assert found.endpoint.headers == (("Key", "canary"),)
     assert "canary" not in repr(found)
     assert refused == {}
     settings.AGENTWEB_SECRETS_KEY = ("another",)
     assert list_pool_servers()[0] == []
     assert "AGENTWEB_SECRETS_KEY" in list_pool_servers()[1]["demo"]
     servers.save_server(server=server, actor=actor, changed=["headers"], headers={})
-    assert list_pool_servers()[0][0].place.headers == ()  # type: ignore[union-attr]
+    assert list_pool_servers()[0][0].endpoint.headers == ()  # type: ignore[union-attr]
 
 
 def test_a_key_is_changed_by_putting_the_new_one_first(settings: Any) -> None:
@@ -191,9 +191,9 @@ def test_a_key_is_changed_by_putting_the_new_one_first(settings: Any) -> None:
 
 def test_commands_run_where_they_are_allowed(actor: User, settings: Any) -> None:
     server_of(actor, transport="stdio", url="", command="run", arguments=["; id", "$(x)"])
-    place = list_pool_servers()[0][0].place
-    assert isinstance(place, Command)
-    assert (place.program, place.arguments, place.environment) == ("run", ("; id", "$(x)"), ())
+    endpoint = list_pool_servers()[0][0].endpoint
+    assert isinstance(endpoint, Command)
+    assert (endpoint.program, endpoint.arguments, endpoint.environment) == ("run", ("; id", "$(x)"), ())
     settings.AGENTWEB_MCP_COMMANDS = False
     assert "AGENTWEB_MCP_COMMANDS" in list_pool_servers()[1]["demo"]
 

@@ -1,4 +1,4 @@
-"""A certificate for some names: the server's side of TLS and a client's that trusts it."""
+"""A TLS certificate for some names: the server's context, and a client's that trusts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real sockets for the tools: a site that answers as told, and a canary that must stay silent."""
+"""Real sockets for the tools: a site that answers as told, and a canary that nobody may reach."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Site:
 
 
 @dataclass
-class Shelf:
+class Originals:
     """Originals in memory."""
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -121,16 +121,16 @@ def workspace() -> MemoryWorkspace:
 
 
 @pytest.fixture
-def shelf() -> Shelf:
-    return Shelf()
+def originals() -> Originals:
+    return Originals()
 
 
 @pytest.fixture
-def context(workspace: MemoryWorkspace, shelf: Shelf) -> ToolContext:
+def context(workspace: MemoryWorkspace, originals: Originals) -> ToolContext:
     return ToolContext(
         user_id="7",
         workspace=workspace,
-        originals=shelf,
+        originals=originals,
         web=WebAccess(),
         now=lambda: datetime(2026, 11, 21, 7, 5, 9, tzinfo=UTC),
         cancelled=lambda: False,

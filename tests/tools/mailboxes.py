@@ -1,4 +1,4 @@
-"""Accounts in memory, and a mailbox of the real server to fill."""
+"""Mail accounts in memory, and a mailbox of the real server to fill."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Mailboxes:
 
 @dataclass
 class Mailbox:
-    """One person's mail on the real server, and what looks at it from the other side."""
+    """One person's mail on the real server, read and filled by another client."""
 
     server: MailServer
     account: Account
@@ -72,7 +72,7 @@ class Mailbox:
 
 
 def mailbox_of(server: MailServer, security: Security = "tls") -> Mailbox:
-    """Give a new person's mailbox; it is made by the first log-in."""
+    """Return the mailbox of a new person; the first log-in creates it."""
     port = server.tls_port if security == "tls" else server.starttls_port
     login = f"u{uuid4().hex[:12]}"
     account = Account(

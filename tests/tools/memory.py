@@ -1,4 +1,4 @@
-"""A workspace in memory: the rules are the product's own, the index is a dict."""
+"""A workspace in memory: the product's rules over an index in a dict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents made by the libraries that read them, and PDFs by hand."""
+"""Documents for the readers: made by their libraries, PDFs by hand."""
 
 from __future__ import annotations
 

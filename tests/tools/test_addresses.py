@@ -1,3 +1,5 @@
+"""Which addresses are public."""
+
 from __future__ import annotations
 
 from ipaddress import IPv4Address

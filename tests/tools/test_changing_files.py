@@ -1,4 +1,4 @@
-"""Files are edited, moved and deleted by tools, each change once however often it is asked for."""
+"""Tools edit, move and delete files, each change once however often the call is repeated."""
 
 from __future__ import annotations
 

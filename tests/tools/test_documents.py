@@ -1,4 +1,4 @@
-"""What documents give as text."""
+"""The text of documents of each kind."""
 
 from __future__ import annotations
 

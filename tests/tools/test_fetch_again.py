@@ -1,4 +1,4 @@
-"""Long pages in parts, documents, and pages asked for twice."""
+"""Long pages in ranges, documents, and pages that are requested twice."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ run = Toolset({"fetch_url": fetch_url}).run
 class Reader:
     """One person who reads one site, at a time that can be moved."""
 
-    def __init__(self, context: ToolContext, site: Any, shelf: PageCache | None = None) -> None:
-        access = replace(site.access, pages=PageCache(1_000_000) if shelf is None else shelf)
+    def __init__(self, context: ToolContext, site: Any, cache: PageCache | None = None) -> None:
+        access = replace(site.access, pages=PageCache(1_000_000) if cache is None else cache)
         self.site, self.context = site, replace(context, web=access)
 
     def wait(self, pause: timedelta) -> None:

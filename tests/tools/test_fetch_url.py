@@ -1,3 +1,5 @@
+"""The tool `fetch_url`: what it returns for each kind of answer."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

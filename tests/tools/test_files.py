@@ -1,3 +1,5 @@
+"""The tools that list, read and write files."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Table S61: what a document may cost, and that it never costs more."""
+"""Table S61: what a document may cost at most."""
 
 from __future__ import annotations
 

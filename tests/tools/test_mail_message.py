@@ -1,4 +1,4 @@
-"""Mail as it comes: broken, huge, nested, hidden. It is read within bounds; what is odd is said."""
+"""Broken, huge, nested and hidden mail is read within bounds, with notes on what is wrong."""
 
 from __future__ import annotations
 

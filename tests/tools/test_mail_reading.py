@@ -1,4 +1,4 @@
-"""The reading tools on a real IMAP server: what they find, and that they leave no trace."""
+"""The reading tools on a real IMAP server: what they find, and that the mailbox is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that stall, flood, lie or strip the encryption: what happens is bounded, and said."""
+"""Servers that stall, flood, lie or strip the encryption: the call is bounded and says why."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return make_authority(tmp_path_factory.mktemp("tls"), "127.0.0.1")
 
 
-class Stage:
-    """Starts fakes, and accounts that lead to them."""
+class FakeServers:
+    """Starts fake servers, and makes accounts of them."""
 
     def __init__(self, authority: Authority) -> None:
         self.authority = authority
@@ -54,16 +54,16 @@ class Stage:
 
 
 @pytest_asyncio.fixture
-async def stage(authority: Authority) -> AsyncIterator[Stage]:
-    made = Stage(authority)
+async def stage(authority: Authority) -> AsyncIterator[FakeServers]:
+    made = FakeServers(authority)
     yield made
     for fake in made.fakes:
         assert fake.server is not None
         fake.server.close()
 
 
-async def ended(stage: Stage, fake: FakeImap, *words: bytes, **access: Any) -> str:
-    """Run one command, or only the log-in, and give the words of the error it ends with."""
+async def ended(stage: FakeServers, fake: FakeImap, *words: bytes, **access: Any) -> str:
+    """Run one command, or the log-in only, and return the message of its error."""
     with pytest.raises((MailError, LoginError)) as raised:
         async with connect_imap(stage.account(fake), stage.access(fake, **access)) as imap:
             await imap.command(*words or (b"NOOP",))
@@ -84,12 +84,12 @@ def answering(data: bytes) -> Any:
     return act
 
 
-async def test_a_server_that_stalls_is_left_at_the_deadline(stage: Stage) -> None:
+async def test_a_server_that_stalls_is_left_at_the_deadline(stage: FakeServers) -> None:
     fake = await stage.fake(act=answering(b""))
     assert "took over 0.3 seconds" in await ended(stage, fake, deadline=0.3)
 
 
-async def test_a_server_that_drips_is_left_at_the_same_deadline(stage: Stage) -> None:
+async def test_a_server_that_drips_is_left_at_the_same_deadline(stage: FakeServers) -> None:
     async def drip(_fake: FakeImap, name: str, _tag: bytes, writer: asyncio.StreamWriter) -> bool:
         if name != "NOOP":
             return False
@@ -104,7 +104,7 @@ async def test_a_server_that_drips_is_left_at_the_same_deadline(stage: Stage) ->
 
 @pytest.mark.parametrize("size", [b"9999999999", b"99999999", b"40000000"])
 async def test_a_literal_larger_than_there_is_room_for_is_not_taken(
-    stage: Stage, size: bytes
+    stage: FakeServers, size: bytes
 ) -> None:
     fake = await stage.fake(act=answering(b"* 1 FETCH (BODY[] {%s}\r\n" % size + b"x" * 100_000))
     assert "more than was asked for" in await ended(stage, fake)
@@ -124,13 +124,13 @@ async def test_a_literal_larger_than_there_is_room_for_is_not_taken(
     ],
 )
 async def test_answers_without_end_or_sense_end_the_connection(
-    stage: Stage, data: bytes, words: str
+    stage: FakeServers, data: bytes, words: str
 ) -> None:
     fake = await stage.fake(act=answering(data))
     assert words in await ended(stage, fake)
 
 
-async def test_a_server_that_hangs_up_is_said_to(stage: Stage) -> None:
+async def test_a_server_that_hangs_up_is_said_to(stage: FakeServers) -> None:
     async def hang_up(_f: FakeImap, name: str, _tag: bytes, writer: asyncio.StreamWriter) -> bool:
         if name == "NOOP":
             writer.close()
@@ -152,21 +152,25 @@ async def test_a_server_that_hangs_up_is_said_to(stage: Stage) -> None:
         {"greeting": b"* OK hi\r\n" + b"* OK again\r\n" * 100},
     ],
 )
-async def test_starttls_cannot_be_stripped_or_preceded(stage: Stage, how: dict[str, Any]) -> None:
+async def test_starttls_cannot_be_stripped_or_preceded(
+    stage: FakeServers, how: dict[str, Any]
+) -> None:
     fake = await stage.fake(is_starttls=True, **how)
     await ended(stage, fake)
     assert fake.said == []
     assert not [each for each in fake.commands if each.startswith((b"LOGIN", b"AUTH", b"CAPA"))]
 
 
-async def test_starttls_goes_on_under_tls(stage: Stage) -> None:
+async def test_starttls_goes_on_under_tls(stage: FakeServers) -> None:
     fake = await stage.fake(is_starttls=True)
     async with connect_imap(stage.account(fake), stage.access(fake)) as imap:
         await imap.command(b"NOOP")
     assert fake.commands[:2] == [b"STARTTLS", b"CAPABILITY"]
 
 
-async def test_a_certificate_that_is_not_trusted_is_refused(stage: Stage, tmp_path: Path) -> None:
+async def test_a_certificate_that_is_not_trusted_is_refused(
+    stage: FakeServers, tmp_path: Path
+) -> None:
     fake = await stage.fake()
     said = await ended(stage, fake, tls=make_authority(tmp_path, "127.0.0.1").trusted())
     assert "certificate is not valid" in said
@@ -178,13 +182,13 @@ async def test_a_certificate_that_is_not_trusted_is_refused(stage: Stage, tmp_pa
 async def test_a_certificate_for_another_name_or_time_is_refused(
     tmp_path: Path, names: tuple[str, ...], days: int
 ) -> None:
-    stage = Stage(make_authority(tmp_path, *names, days=days))
+    stage = FakeServers(make_authority(tmp_path, *names, days=days))
     fake = await stage.fake()
     assert "certificate is not valid" in await ended(stage, fake)
     assert fake.said == []
 
 
-async def test_a_server_without_tls_on_its_port_gets_no_password(stage: Stage) -> None:
+async def test_a_server_without_tls_on_its_port_gets_no_password(stage: FakeServers) -> None:
     fake = await stage.fake(is_starttls=True)
     account = replace(stage.account(fake), imap=Server("127.0.0.1", fake.port, "tls"))
     with pytest.raises(MailError):
@@ -193,7 +197,7 @@ async def test_a_server_without_tls_on_its_port_gets_no_password(stage: Stage) -
     assert fake.said == []
 
 
-async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: Stage) -> None:
+async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: FakeServers) -> None:
     fake = await stage.fake()
     for auth in ("password", "token"):
         account = replace(stage.account(fake), auth=auth)
@@ -205,7 +209,7 @@ async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: Stage) 
     ]
 
 
-async def test_an_old_server_gets_a_counted_password(stage: Stage) -> None:
+async def test_an_old_server_gets_a_counted_password(stage: FakeServers) -> None:
     fake = await stage.fake(capability=b"IMAP4rev1")
     account = stage.account(fake, secret='p"a\\s {3} ß')
     async with connect_imap(account, stage.access(fake)):
@@ -217,21 +221,21 @@ async def test_an_old_server_gets_a_counted_password(stage: Stage) -> None:
 
 @pytest.mark.parametrize("capability", [b"IMAP4rev1", b"IMAP4rev1 AUTH=PLAIN"])
 async def test_what_a_server_says_to_a_login_is_never_repeated(
-    stage: Stage, capability: bytes
+    stage: FakeServers, capability: bytes
 ) -> None:
     refusal = b"NO wrong: LOGIN ada " + SECRET.encode() + b"\r\n"
     fake = await stage.fake(capability=capability, login=refusal)
     assert "refused the user name or the password" in await ended(stage, fake)
 
 
-async def test_a_refused_token_ends_the_dialogue_in_order(stage: Stage) -> None:
+async def test_a_refused_token_ends_the_dialogue_in_order(stage: FakeServers) -> None:
     fake = await stage.fake(login=b"NO expired\r\n")
     with pytest.raises(LoginError):
         async with connect_imap(stage.account(fake, auth="token"), stage.access(fake)):
             pass
 
 
-async def test_a_stopped_turn_ends_the_connection(stage: Stage, context: ToolContext) -> None:
+async def test_a_stopped_turn_ends_the_connection(stage: FakeServers, context: ToolContext) -> None:
     fake = await stage.fake(act=answering(b""))
     mail = Mailboxes(stage.access(fake, deadline=60), [stage.account(fake)])
     own = replace(context, mail=mail)

@@ -1,4 +1,4 @@
-"""Drafts stay, once; mail is handed over whole, once, and under TLS."""
+"""A draft is stored once; a mail is sent in full, once, and under TLS."""
 
 from __future__ import annotations
 
@@ -162,14 +162,14 @@ async def test_an_answer_that_does_not_come_in_time_is_an_unknown_outcome(
 async def test_a_mail_that_was_taken_is_sent_though_the_server_hangs_up_at_once(
     own: ToolContext, mailbox: Mailbox, sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    goodbye = Smtp.leave
+    goodbye = Smtp.quit
 
     async def slowly(self: Smtp) -> None:
         # The end of the connection has arrived before the goodbye is written.
         await asyncio.sleep(0.3)
         await goodbye(self)
 
-    monkeypatch.setattr(Smtp, "leave", slowly)
+    monkeypatch.setattr(Smtp, "quit", slowly)
     made = await sink(hangs_up=True)
     result = await call(own, "send_mail", **MAIL)
     assert not result.is_error

@@ -1,4 +1,4 @@
-"""Real MCP servers of both transports: connected to, called, lost and found again."""
+"""Real MCP servers of both transports: connected to, called, lost and connected to again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_the_tools_are_listed_under_the_name_of_their_server(demo: Any) ->
     definition = json.loads(demo[1].tools[0].text)
     assert definition["description"] == mcp_servers.WORDS
     assert definition["annotations"] == {"readOnlyHint": True}
-    assert "demo" in demo[1].standings[-1].says
+    assert "demo" in demo[1].statuses[-1].says
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -155,7 +155,7 @@ async def test_a_killed_server_fails_its_open_calls_and_is_connected_to_again(
 
 
 def child_of(folder: Path) -> int:
-    """Find the process that runs in a folder."""
+    """Return the process that runs in a folder."""
     found = [
         int(entry.name)
         for entry in Path("/proc").iterdir()
@@ -186,7 +186,7 @@ async def test_a_site_that_went_away_is_found_again() -> None:
             with pytest.raises(ServerError, match="cannot be used now"):
                 await given(demo, "add", a=1, b=1)
             running.start()
-            demo[0].ask("demo")
+            demo[0].request_check("demo")
             await demo[1].until("connected")
             assert (await given(demo, "add", a=1, b=1)).content[0].text == "2"
 
@@ -207,9 +207,9 @@ async def test_no_server_is_reached_inside_that_was_not_opened_by_name(
 ) -> None:
     place = Address(url.format(port=site.port), (("Authorization", "Bearer canary"),), WebAccess())
     async with pooled(place) as (pool, heard):
-        standing = await heard.until("failed")
-        assert "refused" in standing.error
-        assert "canary" not in standing.error
+        status = await heard.until("failed")
+        assert "refused" in status.error
+        assert "canary" not in status.error
         assert "canary" not in repr(place)
         with pytest.raises(ServerError):
             await pool.call("demo", "add", "sha256:x", {})

@@ -1,4 +1,4 @@
-"""Servers that lie, flood, hang and ask: bounded, refused, ended; and the process goes on."""
+"""Servers that lie, flood, hang and send requests: bounded, refused, ended."""
 
 from __future__ import annotations
 
@@ -311,8 +311,8 @@ def test_a_reference_in_a_circle_is_found_through_names_and_pointers() -> None:
 @pytest.mark.asyncio
 async def test_a_list_of_tools_is_bounded_as_a_whole(fake: Fake) -> None:
     async with fake("heavy") as (_, heard):
-        standing = await heard.until("failed")
-    assert "too large" in standing.error
+        status = await heard.until("failed")
+    assert "too large" in status.error
     assert heard.tools == ()
 
 

@@ -1,3 +1,5 @@
+"""The tool `recall`: ranges and matching lines of an original."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,8 +27,8 @@ async def recalled(context: ToolContext, **arguments: Any) -> tuple[str, str]:
     return head, body
 
 
-async def test_an_original_comes_back_to_the_letter(context: ToolContext, shelf: Any) -> None:
-    shelf.texts["toolu_1"] = TEXT
+async def test_an_original_comes_back_to_the_letter(context: ToolContext, originals: Any) -> None:
+    originals.texts["toolu_1"] = TEXT
     assert await recalled(context) == ("[toolu_1: 31 characters, showing 0 to 31]", TEXT)
     head, body = await recalled(context, start=6, length=4)
     assert (head, body) == (
@@ -36,20 +38,20 @@ async def test_an_original_comes_back_to_the_letter(context: ToolContext, shelf:
     assert (await recalled(context, start=25))[1] == TEXT[25:]
 
 
-async def test_an_empty_original_is_empty(context: ToolContext, shelf: Any) -> None:
-    shelf.texts["toolu_1"] = ""
+async def test_an_empty_original_is_empty(context: ToolContext, originals: Any) -> None:
+    originals.texts["toolu_1"] = ""
     assert await recalled(context) == ("[toolu_1: 0 characters, showing 0 to 0]", "")
 
 
-async def test_no_answer_is_longer_than_the_limit(context: ToolContext, shelf: Any) -> None:
-    shelf.texts["toolu_1"] = "x" * 50_000
+async def test_no_answer_is_longer_than_the_limit(context: ToolContext, originals: Any) -> None:
+    originals.texts["toolu_1"] = "x" * 50_000
     head, body = await recalled(context, length=10**9)
     assert len(body) == 20_000
     assert "continue with start=20000" in head
 
 
-async def test_matching_lines_come_with_their_numbers(context: ToolContext, shelf: Any) -> None:
-    shelf.texts["toolu_1"] = TEXT
+async def test_matching_lines_come_with_their_numbers(context: ToolContext, originals: Any) -> None:
+    originals.texts["toolu_1"] = TEXT
     head, body = await recalled(context, matching="Line")
     assert head == "[toolu_1: 31 characters, searched whole, 2 matches shown]"
     assert body == "1: first line\n2: second LINE"
@@ -63,9 +65,9 @@ async def test_matching_lines_come_with_their_numbers(context: ToolContext, shel
 
 
 async def test_a_match_in_an_endless_line_is_shown_with_what_is_around_it(
-    context: ToolContext, shelf: Any
+    context: ToolContext, originals: Any
 ) -> None:
-    shelf.texts["toolu_1"] = "needle" + "x" * 300 + "needle" + "y" * 100_000 + "needle, needle"
+    originals.texts["toolu_1"] = "needle" + "x" * 300 + "needle" + "y" * 100_000 + "needle, needle"
     _, body = await recalled(context, matching="needle")
     lines = body.split("\n")
     assert lines[0] == "1: needle" + "x" * 200 + "…"
@@ -74,8 +76,10 @@ async def test_a_match_in_an_endless_line_is_shown_with_what_is_around_it(
     assert len(lines) == 3
 
 
-async def test_many_matches_are_read_in_turns_that_meet(context: ToolContext, shelf: Any) -> None:
-    shelf.texts["toolu_1"] = "\n".join(f"row {number}" for number in range(300))
+async def test_many_matches_are_read_in_turns_that_meet(
+    context: ToolContext, originals: Any
+) -> None:
+    originals.texts["toolu_1"] = "\n".join(f"row {number}" for number in range(300))
     seen: list[str] = []
     start = 0
     while True:
@@ -89,9 +93,9 @@ async def test_many_matches_are_read_in_turns_that_meet(context: ToolContext, sh
 
 
 async def test_a_match_wider_than_the_room_is_cut_and_passed(
-    context: ToolContext, shelf: Any
+    context: ToolContext, originals: Any
 ) -> None:
-    shelf.texts["toolu_1"] = "needle in a line\nneedle again"
+    originals.texts["toolu_1"] = "needle in a line\nneedle again"
     head, body = await recalled(context, matching="needle", length=5)
     assert body == "1: ne"
     assert "continue with start=17]" in head
@@ -106,9 +110,9 @@ async def test_an_unknown_id_says_what_ids_look_like(id_: str, context: ToolCont
 
 @pytest.mark.parametrize("wrong", [{"start": -1}, {"length": 0}, {"length": -5}, {"start": 31}])
 async def test_a_range_that_is_none_is_refused(
-    wrong: dict[str, int], context: ToolContext, shelf: Any
+    wrong: dict[str, int], context: ToolContext, originals: Any
 ) -> None:
-    shelf.texts["toolu_1"] = TEXT
+    originals.texts["toolu_1"] = TEXT
     assert (await run("recall", {"id": "toolu_1", **wrong}, context)).details["code"] == "bad_input"
 
 
@@ -117,9 +121,9 @@ async def test_a_range_that_is_none_is_refused(
     text=st.text(alphabet="ab\n", min_size=1), start=st.integers(0, 50), length=st.integers(1, 50)
 )
 async def test_a_range_is_that_slice(
-    text: str, start: int, length: int, context: ToolContext, shelf: Any
+    text: str, start: int, length: int, context: ToolContext, originals: Any
 ) -> None:
-    shelf.texts["toolu_1"] = text
+    originals.texts["toolu_1"] = text
     if start < len(text):
         assert (await recalled(context, start=start, length=length))[1] == text[
             start : start + length

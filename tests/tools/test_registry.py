@@ -1,4 +1,4 @@
-"""Whatever a tool does, the answer is a result the API, the store and the model can take."""
+"""Whatever a tool does, its result can be stored and sent to the API and the model."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""The input schema of a signature."""
+
 from __future__ import annotations
 
 import json

@@ -1,4 +1,4 @@
-"""Text is found in files, in bounded time and by nothing that could be made slow."""
+"""The tool `search_files`: text is found in bounded time."""
 
 from __future__ import annotations
 

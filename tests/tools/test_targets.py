@@ -1,4 +1,4 @@
-"""Tables S55, S56 and the rest of the SSRF set: refused before connect, the canary stays silent."""
+"""Tables S55, S56 and the rest of the SSRF set: refused before a connection is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent has: told in the same bytes at every call, run by name, refused in plain words."""
+"""The tools of an agent: the same bytes at every call, run by name, refused in plain words."""
 
 from __future__ import annotations
 

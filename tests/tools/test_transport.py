@@ -1,4 +1,4 @@
-"""The guard under any client: every hop and every connection is checked, whatever is above it."""
+"""The guard under any client: every hop and every connection is checked."""
 
 from __future__ import annotations
 

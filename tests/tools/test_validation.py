@@ -1,3 +1,5 @@
+"""Arguments are checked strictly, and refusals say what was expected."""
+
 from __future__ import annotations
 
 import math

@@ -1,4 +1,4 @@
-"""The guarded client against real servers: pinning, names, redirects, TLS, no leaks."""
+"""Fetching from real servers: pinning, names, redirects, TLS, no leaks."""
 
 from __future__ import annotations
 

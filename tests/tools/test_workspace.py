@@ -1,4 +1,4 @@
-"""What may stand where, whoever keeps the index: paths of S64, the quota of S68."""
+"""What may be stored where, whoever keeps the index: paths of S64, the quota of S68."""
 
 from __future__ import annotations
 

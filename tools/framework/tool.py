@@ -103,10 +103,7 @@ def tool(
     destination: Callable[[dict[str, Any]], str] | None = None,
     needs: str = "",
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]], Tool]:
-    """Make a Tool of an async function whose first argument is the context.
-
-    Raises SignatureError for a signature that has no schema, no docstring or an unknown icon.
-    """
+    """Make a Tool of an async function that takes the context first; raises SignatureError."""
 
     def make(function: Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]) -> Tool:
         name = getattr(function, "__name__", "")

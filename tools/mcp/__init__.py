@@ -1,5 +1,5 @@
-"""Tools of MCP servers: connected to, listed, called and never believed.
+"""Tools of MCP servers: connected to, listed, called and never trusted.
 
-A server is another party. What it lists is offered to the model only in the words an administrator
-approved, what it gives is bounded before it is read, and what it asks for itself is refused.
+A server is another party. What it lists is given to the model only as an administrator approved it,
+what it returns is bounded before it is read, and what it asks for itself is refused.
 """

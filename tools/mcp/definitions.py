@@ -1,8 +1,8 @@
-"""A tool's definition as text: what is pinned, compared and shown.
+"""The definition of a tool as text: what is approved, compared and shown.
 
 The text keeps the order the server wrote; the digest does not depend on it, because a server that
-builds its schemas anew at each start may order them anew. What no model reads and no decision rests
-on (icons, metadata) is no part of either. A definition with a flaw can be looked at and never be
+builds its schemas at each start may order them differently. What no model reads and no decision
+depends on (icons, metadata) is in neither. A definition with a flaw can be shown and never
 approved.
 """
 
@@ -22,7 +22,7 @@ from tools.mcp.schemas import find_flaw
 MOST_BYTES = 64_000
 LONGEST_NAME = 200
 LONGEST_CALL_NAME = 128
-#: What the model reads and what decisions rest on, as the protocol writes it.
+#: What the model reads and what decisions depend on, by the names of the protocol.
 PARTS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 OTHER = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -35,12 +35,12 @@ class Listed:
     call_name: str
     text: str
     digest: str
-    #: why it cannot be approved; "": it can
+    #: why it cannot be approved, "" if it can
     flaw: str = ""
 
 
 def read_definitions(server: str, tools: Iterable[dict[str, Any]]) -> tuple[Listed, ...]:
-    """Read a whole list; of two tools that would have one name for the model, neither is taken."""
+    """Read a full list; two tools that would have one name for the model are both flawed."""
     found = [_read_definition(server, tool) for tool in tools]
     names = Counter(each.call_name for each in found)
     shared = "Another tool of this server has the same name, as the model would call it."
@@ -51,7 +51,7 @@ def read_definitions(server: str, tools: Iterable[dict[str, Any]]) -> tuple[List
 
 
 def make_call_name(server: str, tool: str) -> str:
-    """Name a tool for the model: `mcp__<server>__<tool>`, in the characters the API takes."""
+    """Return `mcp__<server>__<tool>`, the name for the model, in characters the API takes."""
     return f"mcp__{server}__{OTHER.sub('_', tool)}"
 
 
@@ -64,7 +64,7 @@ def _read_definition(server: str, tool: dict[str, Any]) -> Listed:
     definition = {part: tool[part] for part in PARTS if tool.get(part) is not None}
     if hints := definition.get("annotations"):
         definition["annotations"] = {name: hints[name] for name in hints if hints[name] is not None}
-    # Escaped: whatever the server wrote can be stored, sent and shown.
+    # Escaped, so that any text of the server can be stored, sent and shown.
     text = json.dumps(definition, separators=(",", ":"))
     name, digest = str(definition.get("name", "")), compute_digest(definition)
     flaw = _find_flaw(server, name, definition, text)
@@ -101,5 +101,5 @@ def _walk_strings(value: Any) -> Iterable[str]:
 
 
 def _drop_repeated(found: Iterable[Listed]) -> Iterable[Listed]:
-    """Give each name once: rows are kept by name."""
+    """Drop repeated names, since rows are stored by name."""
     return {each.name: each for each in found}.values()

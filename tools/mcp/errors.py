@@ -1,4 +1,4 @@
-"""What can go wrong with a server, in words for the model and for administrators.
+"""Errors of a server, in words for the model and for administrators.
 
 They name the server and what happened, never an address, a header or what it wrote to its log.
 """

@@ -1,8 +1,8 @@
 """Streamable HTTP through the guarded transport: the same checks as for every page that is fetched.
 
-Nothing is opened that the server could push through when nobody asked (the GET stream), so what it
-sends is always the answer to a call, bounded by the deadline and the size of one. A redirect leads
-nowhere but within the same origin, and is aimed anew like any request.
+The GET stream, by which a server could push messages, is not opened, so what it sends is always the
+answer to a call, bounded by its deadline and size. A redirect is only followed within the same
+origin, and checked like any request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.http.transport import GuardedTransport
 from tools.mcp.server import MOST_MESSAGE, Address
 
 
-class _NothingPushed(GuardedTransport):
+class _WithoutPush(GuardedTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
             return httpx2.Response(405, request=request)
@@ -27,11 +27,11 @@ class _NothingPushed(GuardedTransport):
 
 
 @asynccontextmanager
-async def _open_streams(place: Address, patience: float) -> AsyncGenerator[object]:
-    access = replace(place.access, max_bytes=MOST_MESSAGE)
+async def _open_streams(endpoint: Address, patience: float) -> AsyncGenerator[object]:
+    access = replace(endpoint.access, max_bytes=MOST_MESSAGE)
     client = httpx2.AsyncClient(
-        transport=_NothingPushed(access),
-        headers=dict(place.headers),
+        transport=_WithoutPush(access),
+        headers=dict(endpoint.headers),
         timeout=httpx2.Timeout(patience),
         trust_env=False,
         follow_redirects=False,
@@ -39,12 +39,12 @@ async def _open_streams(place: Address, patience: float) -> AsyncGenerator[objec
     async with (
         client,
         streamable_http_client(
-            place.url, http_client=client, max_sse_event_size=MOST_MESSAGE
+            endpoint.url, http_client=client, max_sse_event_size=MOST_MESSAGE
         ) as streams,
     ):
         yield streams
 
 
-def connect_http(place: Address, patience: float) -> Transport:
-    """Give the client's transport; `patience` is how many seconds of silence end a connection."""
-    return _open_streams(place, patience)  # type: ignore[return-value]
+def connect_http(endpoint: Address, patience: float) -> Transport:
+    """Return the client's transport; `patience` is the seconds of silence that end a connection."""
+    return _open_streams(endpoint, patience)  # type: ignore[return-value]

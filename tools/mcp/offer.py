@@ -1,4 +1,4 @@
-"""A tool for the agent, made of the text an administrator approved and of nothing newer."""
+"""A tool for the agent, made of the definition that an administrator approved."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tools.mcp import schemas
 from tools.mcp.content import MOST_BYTES, ImageType, convert_result
 from tools.mcp.pool import Pool
 
-#: Seconds besides the call itself: a server that has just been switched on must be reached first.
+#: Seconds besides the call: a server that was just switched on must be connected to first.
 REACH = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """What an administrator decided on: the text, how it is called, and what it does."""
+    """What an administrator approved: the definition, its name for the model, its effect."""
 
     server: str
     name: str
@@ -31,7 +31,7 @@ class Approved:
 
 
 def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
-    """Make the tool."""
+    """Make a tool that calls the server through the pool."""
     definition: dict[str, Any] = json.loads(approved.text)
 
     async def run(_context: ToolContext, arguments: dict[str, Any]) -> ToolResult:

@@ -1,8 +1,8 @@
 """The servers of this process, each with its connection.
 
-`keep` says which there are, and is repeated whenever the settings may have changed; a call names
-its server only, so a turn that began before a server was switched off or changed meets what holds
-now. A process that runs turns keeps a pool of its own.
+`keep` is called with all servers whenever the settings may have changed; a call names its server
+only, so a turn that began before a server was switched off or changed uses the present state. A
+process that runs turns has a pool of its own.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ class Pool:
         self._gate = asyncio.Lock()
 
     async def keep(self, servers: Iterable[Server], listener: Listener) -> None:
-        """Connect to these servers and to no others; one whose settings changed begins anew."""
+        """Connect to these servers and to no others; reconnect to those whose settings changed."""
         async with self._gate:
             wanted = {server.name: server for server in servers}
-            over = [
+            obsolete = [
                 self._connections.pop(name)
                 for name, connection in list(self._connections.items())
                 if wanted.get(name) != connection.server
             ]
-            await asyncio.gather(*(connection.end() for connection in over))
+            await asyncio.gather(*(connection.end() for connection in obsolete))
             for name, server in wanted.items():
                 if name not in self._connections:
                     self._connections[name] = Connection(server, listener)
 
-    def ask(self, name: str) -> None:
-        """Look at a server's list of tools soon."""
+    def request_check(self, name: str) -> None:
+        """Read the list of tools of a server soon."""
         if name in self._connections:
-            self._connections[name].ask()
+            self._connections[name].request_check()
 
     async def call(
         self, name: str, tool: str, digest: str, arguments: dict[str, Any]
     ) -> CallToolResult:
-        """Call a server's tool as it was approved. Raises ServerError."""
+        """Call a tool of a server as it was approved; raises ServerError."""
         if name not in self._connections:
             raise ServerOffError(f"The server {name} is switched off.")
         return await self._connections[name].call(tool, digest, arguments)
 
     async def close(self) -> None:
-        """Leave every server."""
+        """Close all connections."""
         async with self._gate:
-            over = list(self._connections.values())
+            obsolete = list(self._connections.values())
             self._connections.clear()
-            await asyncio.gather(*(connection.end() for connection in over))
+            await asyncio.gather(*(connection.end() for connection in obsolete))
 
 
 #: The pool of this process.

@@ -1,10 +1,10 @@
-"""Which input schemas may go to the model, and what is checked of a call before it goes out.
+"""Which input schemas may go to the model, and what is checked of a call before it is sent.
 
 A schema that the API refuses would fail every call of every conversation that has the tool, so it
-is refused when it is listed. Arguments are checked for what no server should be sent (no object, no
-finite numbers, depths) and for what is missing; the rest is the server's to check, because to run
-another party's patterns over text would let it stop the process. For the same reason each part of a
-schema is looked at once, whatever refers to it.
+is flagged when it is listed. Arguments are checked for what no server should be sent (no object, no
+finite numbers, deep nesting) and for missing ones; the rest is the server's to check, because
+running another party's patterns over text would let it stop the process. For the same reason each
+part of a schema is visited once, whatever refers to it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tools.framework.errors import InputError
 from tools.framework.validation import check_finite
 
 DEEPEST = 40
-#: Keywords whose schemas hold for the very value that is looked at.
+#: Keywords whose schemas apply to the same value.
 IN_PLACE_ONE = ("not", "if", "then", "else")
 IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
 REFERENCES = ("$ref", "$dynamicRef")
 
 
 def find_flaw(schema: Any) -> str:
-    """Say why the API would not take this as an input schema; "" when it would."""
+    """Return why the API would refuse this input schema, "" if it would not."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return 'The input schema is not of the type "object".'
     if _measure_depth(schema) > DEEPEST:
@@ -46,7 +46,7 @@ def find_flaw(schema: Any) -> str:
 
 
 def check_arguments(arguments: object, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as they are, or say what keeps them from being sent."""
+    """Return the arguments as they are; raises InputError if they cannot be sent."""
     found = check_finite(arguments)
     required = schema.get("required")
     missing = [name for name in required or () if isinstance(name, str) and name not in found]
@@ -92,7 +92,7 @@ def _walk_objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _resolve_reference(root: Any, anchors: dict[str, Any], target: str) -> Any:
-    """Follow a pointer within the document; None when it leads nowhere or out of it."""
+    """Follow a reference within the document; None if it leads nowhere or out of it."""
     if not target.startswith("#"):
         return None
     if target != "#" and not target.startswith("#/"):
@@ -110,7 +110,7 @@ def _resolve_reference(root: Any, anchors: dict[str, Any], target: str) -> Any:
 
 
 def _find_anchors(root: Any) -> dict[str, Any]:
-    """Find what has a name of its own; of one name the first."""
+    """Return the anchored schemas by name; the first of each name."""
     found: dict[str, Any] = {}
     for each in _walk_objects(root):
         for word in ("$anchor", "$dynamicAnchor"):
@@ -120,7 +120,7 @@ def _find_anchors(root: Any) -> dict[str, Any]:
 
 
 def _schemas_in_place(root: Any, anchors: dict[str, Any], schema: dict[str, Any]) -> list[int]:
-    """Give the schemas, by identity, that a value checked by this one is checked by as well."""
+    """Return the ids of the schemas that apply to the same value as this one."""
     found = [_resolve_reference(root, anchors, schema[word]) for word in REFERENCES
              if isinstance(schema.get(word), str)]  # fmt: skip
     found += [schema.get(word) for word in IN_PLACE_ONE]

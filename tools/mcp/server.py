@@ -1,4 +1,4 @@
-"""Where an MCP server is, and what it is told: a command on this machine or a URL."""
+"""An MCP server: a command on this machine or a URL, and its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.framework.outside_access import WebAccess
 
-#: Bytes of one message of a server, its results among them.
+#: Most bytes of one message of a server; a result is one.
 MOST_MESSAGE = 12_000_000
 
 
@@ -15,9 +15,9 @@ MOST_MESSAGE = 12_000_000
 class Command:
     program: str
     arguments: tuple[str, ...]
-    #: the whole environment of the process
+    #: the full environment of the process
     environment: tuple[tuple[str, str], ...] = field(repr=False)
-    #: where it runs; made on first use
+    #: the working directory; made on first use
     folder: Path
 
 
@@ -28,24 +28,24 @@ class Address:
     access: WebAccess
 
 
-#: Shorter ones are words that texts have anyway.
+#: Shorter values are words that any text may have.
 SHORTEST_SECRET = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     name: str
-    place: Command | Address
+    endpoint: Command | Address
     #: seconds a call may take
     deadline: float = 60.0
-    #: seconds between two looks at its list of tools
+    #: seconds between two readings of its list of tools
     check_seconds: float = 300.0
 
-    def unsaid(self, text: str) -> str:
-        """Take out of what it said the secrets it was given, which servers like to repeat."""
-        place = self.place
-        given = place.headers if isinstance(place, Address) else place.environment
-        parts = {part for _, value in given for part in (value, *value.split())}
+    def redact(self, text: str) -> str:
+        """Replace the secrets that the server was given, which servers often repeat."""
+        at = self.endpoint
+        pairs = at.headers if isinstance(at, Address) else at.environment
+        parts = {part for _, value in pairs for part in (value, *value.split())}
         for secret in sorted(parts, key=len, reverse=True):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "[secret]")

@@ -1,8 +1,9 @@
-"""What is said over one connection: the list of tools, and a call. What the server asks is refused.
+"""The protocol on one connection: the list of tools, and a call. Requests of the server are
+refused.
 
 The library's own `call_tool` would check results against the server's output schema, whose patterns
-are the server's to choose and could stop the process; here a result is read as it is. Requests of
-the server (sampling, elicitation, roots) meet the library's refusals, because no callback is set.
+the server chooses and which could stop the process; here a result is read as it is. Requests of the
+server (sampling, elicitation, roots) get the library's refusals, because no callback is set.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ from tools.mcp.errors import ListingError, ServerError
 from tools.mcp.server import MOST_MESSAGE, Server
 
 MOST_TOOLS, MOST_PAGES = 1_000, 50
-#: Characters of a whole list of tools as JSON, and objects in those of its tools that are looked
-#: into: each costs time.
+#: Most characters of a full list of tools as JSON, and most objects in the definitions that are
+#: checked: each costs time.
 MOST_LISTED, MOST_OBJECTS = MOST_MESSAGE, 50_000
-LONGEST_WORDS = 500
+LONGEST_MESSAGE = 500
 _ADAPTER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
 
 
 def make_client(transport: Transport, changed: Callable[[], None]) -> Client:
-    """Make a client; `changed` is called when the server says that its list did."""
+    """Make a client; `changed` is called when the server reports a changed list."""
 
-    async def heard(message: IncomingMessage) -> None:
+    async def handle(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
             changed()
 
     return Client(
         transport,
-        message_handler=heard,
+        message_handler=handle,
         client_info=types.Implementation(name="agentweb", version="0.1.0"),
         cache=None,
     )
 
 
 async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, ...]:
-    """Read the whole list of tools; a list without an end is no list."""
+    """Read the full list of tools; raises ListingError for one that is malformed or too large."""
     found: list[dict[str, Any]] = []
     size = objects = 0
     cursor: str | None = None
@@ -68,7 +69,7 @@ async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, 
                 raise ListingError("Its list of tools is too large.")
         cursor = page.next_cursor
         if cursor is None:
-            # In a thread: no list that another party wrote holds up the turns of this process.
+            # In a thread, so that a list of another party cannot delay the turns of this process.
             return await asyncio.to_thread(read_definitions, server.name, found)
     raise ListingError(f"Its list of tools has more than {MOST_PAGES} pages.")
 
@@ -76,7 +77,7 @@ async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, 
 async def call_tool(
     session: ClientSession, tool: str, arguments: dict[str, Any]
 ) -> types.CallToolResult:
-    """Call a tool; raises MCPError when the server or the connection refuses."""
+    """Call a tool; raises MCPError if the server or the connection fails, or ServerError."""
     params = types.CallToolRequestParams(name=tool, arguments=arguments)
     request = types.CallToolRequest(params=params)
     try:
@@ -89,26 +90,26 @@ async def call_tool(
 
 
 def describe_server(session: ClientSession) -> str:
-    """Give what a server says of itself, and the protocol that is spoken with it."""
+    """Return the name a server gives itself, and the version of the protocol."""
     info, version = session.server_info, session.protocol_version or ""
     named = f"{info.name} {info.version}".strip() if info else "no name"
     return clean_text(f"{quote(named)}, protocol {version}")[:200]
 
 
 def find_first_error(error: BaseException) -> BaseException:
-    """Give the first error of a group of groups."""
+    """Return the first error of nested groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def describe_error(error: BaseException) -> str:
-    """Say what went wrong, for a model and for administrators; no address and no header in it."""
+    """Describe an error for the model and administrators, without addresses and headers."""
     match error:
         case ServerError():
             return str(error)
         case MCPError():
-            return f"The server refused: {quote(error.error.message, LONGEST_WORDS)}."
+            return f"The server refused: {quote(error.error.message, LONGEST_MESSAGE)}."
         case TimeoutError():
             return "It did not answer in time."
         case FileNotFoundError() | PermissionError() | NotADirectoryError():

@@ -1,10 +1,10 @@
 """A server as a child process: no shell, no environment but its own, bounded in all it writes.
 
-Written here and not taken from the library, whose own transport passes on part of our environment,
-reads lines of any length and lets the child write into our log. The child leads a process group,
-and the group ends with the connection: asked by the end of its input, then told, then killed. What
-it writes to its error output is read and forgotten but for the end, which tells an administrator
-why a server did not start.
+Written here and not taken from the library, whose transport passes on part of our environment,
+reads lines of any length and lets the child write to our log. The child leads a process group, and
+the group ends with the connection: first its input is closed, then it gets SIGTERM, then SIGKILL.
+Its error output is read and dropped but for the end, which tells an administrator why a server did
+not start.
 """
 
 from __future__ import annotations
@@ -29,43 +29,43 @@ from tools.mcp.errors import ServerError
 from tools.mcp.server import MOST_MESSAGE, Command
 
 logger = logging.getLogger("tools")
-#: Seconds for each step of an end: by itself, after SIGTERM, after SIGKILL.
+#: Seconds for each step of ending a child: by itself, after SIGTERM, after SIGKILL.
 GRACE = 2.0
-#: Messages taken in `SPAN` seconds; a server that sends more is cut off.
+#: Most messages in `SPAN` seconds; a server that sends more is disconnected.
 MOST_MESSAGES, SPAN = 2_000, 10.0
 TAIL = 2_000
 
-#: Told why, and the end of what the child wrote to its error output.
+#: Called with the reason, and the end of what the child wrote to its error output.
 Lost = Callable[[str, str], None]
 
 
 class _Child:
-    """A process and what it says of itself."""
+    """A process and the streams from and to it."""
 
     def __init__(self, process: asyncio.subprocess.Process, lost: Lost) -> None:
         self.process, self._lost = process, lost
         self._tail: deque[bytes] = deque(maxlen=8)
         self._times: deque[float] = deque(maxlen=MOST_MESSAGES)
 
-    async def listen(self, send: Any) -> None:
-        """Pass on what it writes, a message a line, until it ends or breaks a rule."""
-        assert self.process.stdout is not None  # noqa: S101 - it was asked for
+    async def receive_messages(self, send: Any) -> None:
+        """Pass on what it writes, one message a line, until it ends or breaks a rule."""
+        assert self.process.stdout is not None  # noqa: S101 - it is a pipe
         async with send:
             try:
                 while line := await self.process.stdout.readline():
-                    self._demand_pace()
+                    self._check_rate()
                     if line.strip():
                         await send.send(_parse_message(line))
-                self._lost(*await self._last_words())
+                self._lost(*await self._describe_end())
             except (ValueError, ServerError) as error:
                 too_long = f"It wrote a message of more than {MOST_MESSAGE:,} bytes."
                 self._lost(str(error) if isinstance(error, ServerError) else too_long, "")
             except (anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
                 self._lost("The connection was closed.", "")
 
-    async def speak(self, receive: Any) -> None:
-        """Write what it is sent."""
-        assert self.process.stdin is not None  # noqa: S101 - it was asked for
+    async def send_messages(self, receive: Any) -> None:
+        """Write the messages that are sent to it."""
+        assert self.process.stdin is not None  # noqa: S101 - it is a pipe
         async with receive:
             try:
                 async for sent in receive:
@@ -73,21 +73,21 @@ class _Child:
                     self.process.stdin.write(text.encode() + b"\n")
                     await self.process.stdin.drain()
             except OSError:
-                # Whoever has ended says more than that nothing can be written to it.
-                ended, tail = await self._last_words()
+                # That the process has ended says more than that it cannot be written to.
+                ended, tail = await self._describe_end()
                 is_there = self.process.returncode is None
                 self._lost("It does not read any more." if is_there else ended, tail)
             except anyio.ClosedResourceError:
                 self._lost("It does not read any more.", "")
 
-    async def forget(self) -> None:
-        """Read its error output, so that it never waits for us, and keep the end of it."""
-        assert self.process.stderr is not None  # noqa: S101 - it was asked for
+    async def drain_errors(self) -> None:
+        """Read its error output, so that it never blocks, and keep the end of it."""
+        assert self.process.stderr is not None  # noqa: S101 - it is a pipe
         while piece := await self.process.stderr.read(4_096):
             self._tail.append(piece)
 
     async def end(self) -> None:
-        """End the whole group; whatever is left of it is killed."""
+        """End the process group; what is left of it is killed."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         for sent in (None, signal.SIGTERM, signal.SIGKILL):
@@ -95,34 +95,34 @@ class _Child:
                 self._signal(sent)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(GRACE):
-                    await self._gone()
+                    await self._wait()
                 break
         self._signal(signal.SIGKILL)
-        # Nothing public closes pipes that a survivor holds open.
+        # No public method closes pipes that a survivor holds open.
         transport = getattr(self.process, "_transport", None)
         if transport is not None:
             transport.close()
 
-    async def _gone(self) -> None:
-        # Not wait(): that waits for the pipes too, which a grandchild may hold open.
+    async def _wait(self) -> None:
+        # Not process.wait(): that waits for the pipes too, which a grandchild may hold open.
         while self.process.returncode is None:
             await asyncio.sleep(0.01)
 
     def _signal(self, sent: signal.Signals) -> None:
-        # A server in a namespace or of another user may not be ours to end.
+        # A server in a namespace or of another user may not be signalled.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, sent)
 
-    def _demand_pace(self) -> None:
+    def _check_rate(self) -> None:
         now = asyncio.get_running_loop().time()
         if len(self._times) == MOST_MESSAGES and now - self._times[0] < SPAN:
             raise ServerError(f"It sent more than {MOST_MESSAGES:,} messages in {SPAN:g} seconds.")
         self._times.append(now)
 
-    async def _last_words(self) -> tuple[str, str]:
+    async def _describe_end(self) -> tuple[str, str]:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
-                await self._gone()
+                await self._wait()
         code = self.process.returncode
         ended = "It closed its output." if code is None else f"It ended with code {code}."
         tail = clean_text(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
@@ -133,31 +133,31 @@ def _parse_message(line: bytes) -> SessionMessage | Exception:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
-        # Without the line: it may hold what a person said.
+        # Without the line: it may hold data of people.
         return ServerError("It wrote a line that is no message.")
 
 
 @asynccontextmanager
-async def _open_streams(place: Command, lost: Lost) -> AsyncGenerator[object]:
-    place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]:
+    endpoint.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     process = await asyncio.create_subprocess_exec(
-        place.program,
-        *place.arguments,
+        endpoint.program,
+        *endpoint.arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env=dict(place.environment),
-        cwd=place.folder,
+        env=dict(endpoint.environment),
+        cwd=endpoint.folder,
         start_new_session=True,
         limit=MOST_MESSAGE,
     )
     child = _Child(process, lost)
-    heard, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    write, said = anyio.create_memory_object_stream[SessionMessage](0)
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as group:
-        group.start_soon(child.listen, heard)
-        group.start_soon(child.speak, said)
-        group.start_soon(child.forget)
+        group.start_soon(child.receive_messages, incoming)
+        group.start_soon(child.send_messages, outgoing)
+        group.start_soon(child.drain_errors)
         try:
             yield read, write
         finally:
@@ -168,6 +168,6 @@ async def _open_streams(place: Command, lost: Lost) -> AsyncGenerator[object]:
             group.cancel_scope.cancel()
 
 
-def connect_stdio(place: Command, lost: Lost) -> Transport:
-    """Give the client's transport; `lost` is told why, once the server is no longer there."""
-    return _open_streams(place, lost)  # type: ignore[return-value]
+def connect_stdio(endpoint: Command, lost: Lost) -> Transport:
+    """Return the client's transport; `lost` is called with the reason once the server is gone."""
+    return _open_streams(endpoint, lost)  # type: ignore[return-value]

@@ -1,3 +1,5 @@
+"""The HTML scanner: its tokens, its linear time, and any soup of tags."""
+
 from __future__ import annotations
 
 import time

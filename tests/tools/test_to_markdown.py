@@ -1,3 +1,5 @@
+"""Web pages as Markdown, and their charsets."""
+
 from __future__ import annotations
 
 import pytest

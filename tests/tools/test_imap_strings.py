@@ -1,4 +1,4 @@
-"""Whatever a text says, exactly the commands of the call reach the server."""
+"""Whatever a text holds, the server receives exactly the commands of the call."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_any_name_that_a_server_gives_is_read_without_an_error(name: str) -> Non
 
 def test_an_atom_is_ours_alone_and_a_day_is_a_day() -> None:
     for wrong in ("a b", "a\r\n", "", 'a"', "a{3}"):
-        with pytest.raises(ValueError, match="no atom"):
+        with pytest.raises(ValueError, match="not an atom"):
             encode_atom(wrong)
     assert encode_date("2026-02-01", "since") == b"01-Feb-2026"
     for text in ("yesterday", "2026-02-30", "2026-02-01\r\nx", ""):

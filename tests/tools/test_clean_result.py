@@ -1,4 +1,4 @@
-"""A result of any size and shape is bounded, and nobody else waits for it meanwhile."""
+"""A result of any size and shape is bounded, and no other answer waits meanwhile."""
 
 from __future__ import annotations
 

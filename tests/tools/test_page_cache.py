@@ -1,4 +1,4 @@
-"""What is kept of pages, how long and for whom: the site's word counts, and bytes are counted."""
+"""What is cached of pages, how long and for whom, by the headers of the site."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tools.http.page_cache import (
-    FRAME,
     LONGEST,
     MOST_CACHES,
+    OVERHEAD,
     CachedPage,
     PageCache,
     PageCaches,
@@ -96,56 +96,56 @@ def test_what_was_redirected_is_not_asked_about_again() -> None:
 
 
 def test_a_shelf_never_holds_more_bytes_than_it_may() -> None:
-    shelf = PageCache(3 * FRAME + 1_000)
+    cache = PageCache(3 * OVERHEAD + 1_000)
     for number in range(50):
-        shelf.keep(f"http://a.example/{number}", copy_of("é" * (number * 7)))
-        assert shelf.size <= shelf.most
-    assert shelf.find("http://a.example/0", NOW) is None
-    assert shelf.find("http://a.example/49", NOW) is not None
+        cache.keep(f"http://a.example/{number}", copy_of("é" * (number * 7)))
+        assert cache.size <= cache.most
+    assert cache.find("http://a.example/0", NOW) is None
+    assert cache.find("http://a.example/49", NOW) is not None
 
 
 def test_what_is_larger_than_the_shelf_leaves_the_others_alone() -> None:
-    shelf = PageCache(2 * FRAME)
-    shelf.keep("small", copy_of("x"))
-    shelf.keep("large", copy_of("x" * 5_000))
-    assert shelf.find("small", NOW) is not None
-    assert shelf.find("large", NOW) is None
+    cache = PageCache(2 * OVERHEAD)
+    cache.keep("small", copy_of("x"))
+    cache.keep("large", copy_of("x" * 5_000))
+    assert cache.find("small", NOW) is not None
+    assert cache.find("large", NOW) is None
 
 
 def test_what_was_read_last_stays_longest() -> None:
-    shelf = PageCache(2 * FRAME + 100)
-    shelf.keep("a", copy_of("x"))
-    shelf.keep("b", copy_of("x"))
-    assert shelf.find("a", NOW) is not None
-    shelf.keep("c", copy_of("x"))
-    assert [name for name in "abc" if shelf.find(name, NOW)] == ["a", "c"]
+    cache = PageCache(2 * OVERHEAD + 100)
+    cache.keep("a", copy_of("x"))
+    cache.keep("b", copy_of("x"))
+    assert cache.find("a", NOW) is not None
+    cache.keep("c", copy_of("x"))
+    assert [name for name in "abc" if cache.find(name, NOW)] == ["a", "c"]
 
 
 def test_nothing_is_older_than_the_longest_age() -> None:
-    shelf = PageCache(9_999)
-    shelf.keep("a", copy_of("x"))
-    assert shelf.find("a", NOW + LONGEST) is not None
-    assert shelf.find("a", NOW + LONGEST + timedelta(seconds=1)) is None
-    assert shelf.size == 0
+    cache = PageCache(9_999)
+    cache.keep("a", copy_of("x"))
+    assert cache.find("a", NOW + LONGEST) is not None
+    assert cache.find("a", NOW + LONGEST + timedelta(seconds=1)) is None
+    assert cache.size == 0
 
 
 def test_a_shelf_of_no_bytes_keeps_nothing() -> None:
-    shelf = PageCache(0)
-    shelf.keep("a", copy_of(""))
-    assert shelf.find("a", NOW) is None
+    cache = PageCache(0)
+    cache.keep("a", copy_of(""))
+    assert cache.find("a", NOW) is None
 
 
 def test_a_new_page_that_must_not_be_kept_takes_the_old_one_away() -> None:
-    shelf = PageCache(9_999)
-    shelf.keep("a", copy_of("x"))
-    shelf.keep("a", None)
-    assert shelf.find("a", NOW) is None
+    cache = PageCache(9_999)
+    cache.keep("a", copy_of("x"))
+    cache.keep("a", None)
+    assert cache.find("a", NOW) is None
 
 
 def test_a_page_that_another_call_took_away_is_not_confirmed() -> None:
-    shelf = PageCache(10_000)
-    shelf.confirm("http://a.example/", {"cache-control": "max-age=60"}, NOW)
-    assert shelf.find("http://a.example/", NOW) is None
+    cache = PageCache(10_000)
+    cache.confirm("http://a.example/", {"cache-control": "max-age=60"}, NOW)
+    assert cache.find("http://a.example/", NOW) is None
 
 
 def test_people_have_shelves_of_their_own_and_few_of_them_are_held() -> None:

@@ -1,4 +1,4 @@
-"""A refresh token goes to its provider, and what comes back logs in."""
+"""A refresh token is sent to its provider only, and the access token logs in."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ REFRESH, ACCESS, CLIENT = "QxRefreshQ", "QxAccessQ", "QxClientQ"
 
 
 @dataclass
-class Giver:
-    """An OAuth provider: answers with what it is told and keeps what it was asked."""
+class FakeProvider:
+    """An OAuth provider with a given answer, which records the requests."""
 
     reply: bytes = b""
     asked: list[dict[str, list[str]]] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Giver:
 
 @dataclass
 class Place:
-    giver: Giver
+    giver: FakeProvider
     imap: FakeImap
     mail: Mailboxes
 
@@ -61,7 +61,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest_asyncio.fixture
 async def place(authority: Authority) -> AsyncIterator[Place]:
-    giver = Giver()
+    giver = FakeProvider()
     server = await asyncio.start_server(giver.serve, "127.0.0.1", 0, ssl=authority.serving())
     giver.port = server.sockets[0].getsockname()[1]
     giver.gives(access_token=ACCESS)

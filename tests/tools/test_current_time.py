@@ -1,3 +1,5 @@
+"""The tool `current_time`."""
+
 from __future__ import annotations
 
 import pytest
