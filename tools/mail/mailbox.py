@@ -68,19 +68,19 @@ class Fetched:
 
 async def search_uids(imap: Imap, folder: str, query: Query) -> Hits:
     """Search a folder; of a very large one only the newest messages."""
-    asked = query.words()
+    keys = query.words()
     count = await examine_folder(imap, folder)
     if not count:
         return Hits([], [])
     notes = []
     words: list[Word] = [b"UID SEARCH"]
-    if any(isinstance(word, Literal) for word in asked):
+    if any(isinstance(word, Literal) for word in keys):
         words.append(b"CHARSET UTF-8")
     words.append(encode_atom(f"{max(1, count - MOST_SEARCHED + 1)}:*"))
     if count > MOST_SEARCHED:
         notes.append(f"[only the newest {MOST_SEARCHED:,} of {count:,} mails were searched]")
     uids: set[int] = set()
-    for answer in await imap.command(*words, *asked):
+    for answer in await imap.command(*words, *keys):
         if answer[:1] == [Atom(b"SEARCH")]:
             uids |= {parse_number(each) for each in answer[1:]}
     return Hits(sorted(uids - {0}, reverse=True), notes)
@@ -91,9 +91,9 @@ async def fetch_summaries(imap: Imap, uids: list[int]) -> list[str]:
     if not uids:
         return []
     chosen = encode_atom(",".join(map(str, uids)))
-    asked = f"(UID FLAGS RFC822.SIZE INTERNALDATE {FIELDS})".encode("ascii")
+    items_wanted = f"(UID FLAGS RFC822.SIZE INTERNALDATE {FIELDS})".encode("ascii")
     found: dict[int, str] = {}
-    for answer in await imap.command(b"UID FETCH", chosen, asked):
+    for answer in await imap.command(b"UID FETCH", chosen, items_wanted):
         match answer:
             case [_, Atom(b"FETCH"), items]:
                 facts = parse_pairs(items)
@@ -121,8 +121,8 @@ async def fetch_message(imap: Imap, account: Account, folder: str, uid: int, mos
         raise InputError("uid must be a number that search_mail gave.")
     name = folder or account.folder
     await examine_folder(imap, name)
-    asked = f"(UID RFC822.SIZE BODY.PEEK[]<0.{most}>)".encode("ascii")
-    for answer in await imap.command(b"UID FETCH", encode_atom(str(uid)), asked):
+    items_wanted = f"(UID RFC822.SIZE BODY.PEEK[]<0.{most}>)".encode("ascii")
+    for answer in await imap.command(b"UID FETCH", encode_atom(str(uid)), items_wanted):
         match answer:
             case [_, Atom(b"FETCH"), items]:
                 facts = parse_pairs(items)
