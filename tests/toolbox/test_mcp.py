@@ -193,7 +193,11 @@ def test_commands_run_where_they_are_allowed(actor: User, settings: Any) -> None
     server_of(actor, transport="stdio", url="", command="run", arguments=["; id", "$(x)"])
     endpoint = list_pool_servers()[0][0].endpoint
     assert isinstance(endpoint, Command)
-    assert (endpoint.program, endpoint.arguments, endpoint.environment) == ("run", ("; id", "$(x)"), ())
+    assert (endpoint.program, endpoint.arguments, endpoint.environment) == (
+        "run",
+        ("; id", "$(x)"),
+        (),
+    )
     settings.AGENTWEB_MCP_COMMANDS = False
     assert "AGENTWEB_MCP_COMMANDS" in list_pool_servers()[1]["demo"]
 

@@ -45,7 +45,7 @@ def shown(client: Client, name: str, *args: Any) -> str:
 
 
 def headers(server: McpServer) -> dict[str, str]:
-    return dict(list_pool_servers()[0][0].place.headers)  # type: ignore[union-attr]
+    return dict(list_pool_servers()[0][0].endpoint.headers)  # type: ignore[union-attr]
 
 
 def test_a_server_is_added_and_its_secrets_are_never_shown_again() -> None:
