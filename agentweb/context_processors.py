@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest
 
-from conversations.accounts.preferences import preferences
+from conversations.accounts.preferences import read_preferences
 from conversations.live.socket_token import socket_token
 
 
@@ -14,6 +14,6 @@ def site(request: HttpRequest) -> dict[str, object]:
     session = getattr(request, "session", None)
     return {
         "is_emulated": not settings.ANTHROPIC_API_KEY,
-        "preferences": preferences(stored),
+        "preferences": read_preferences(stored),
         "socket_token": socket_token(getattr(session, "session_key", None)),
     }

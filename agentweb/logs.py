@@ -7,7 +7,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
-from conversations.telemetry.ids import known
+from conversations.telemetry.ids import get_log_ids
 
 #: What would begin another line, or move a terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -28,7 +28,7 @@ class LineFormatter(_Formatter):
     """`time LEVEL logger name=id ... message`, and a traceback on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        ids = [f"{name}={value}" for name, value in known().items()]
+        ids = [f"{name}={value}" for name, value in get_log_ids().items()]
         message = _plain(record.getMessage())
         words = self.formatTime(record), record.levelname, record.name, *ids, message
         # Set in: what an error says may look like a line of ours.
@@ -49,7 +49,7 @@ class JsonFormatter(_Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
-            **known(),
+            **get_log_ids(),
         }
         if trace := self.trace(record):
             fields["trace"] = trace

@@ -22,7 +22,7 @@ from django.http.request import split_domain_port
 from django.views.decorators.http import require_safe
 
 from conversations.telemetry import metrics
-from conversations.turns.worker_queue import waiting_turns
+from conversations.turns.worker_queue import count_waiting_turns
 
 logger = logging.getLogger("agentweb.metrics")
 #: What only a proxy says; the edge drops most of it, and notes that it was there.
@@ -64,7 +64,7 @@ def is_local(address: str) -> bool:
 def gathered() -> tuple[bytes, str]:
     """Give the figures, those included that are read when they are asked for."""
     try:
-        waiting = waiting_turns()
+        waiting = count_waiting_turns()
     except (DatabaseError, InterfaceError) as error:
         # The figures that are left are those by which it is noticed.
         logger.warning("the queue could not be counted: %s", type(error).__name__)
@@ -79,7 +79,7 @@ def gathered() -> tuple[bytes, str]:
         metrics.POOL.set(size - idle, state="used")
         metrics.POOL.set(idle, state="idle")
         metrics.POOL.set(stats.get("requests_waiting", 0), state="awaited")
-    return metrics.exposition()
+    return metrics.render_exposition()
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -12,7 +12,7 @@ from django.utils import translation
 from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 
-from conversations.accounts.preferences import preferences
+from conversations.accounts.preferences import read_preferences
 
 
 class NotStored(MiddlewareMixin):
@@ -29,7 +29,7 @@ class PersonLanguage(MiddlewareMixin):
     """Speak the language the person has chosen; without a choice it is the browser's."""
 
     def process_request(self, request: HttpRequest) -> None:
-        chosen = preferences(getattr(request.user, "preferences", None)).language
+        chosen = read_preferences(getattr(request.user, "preferences", None)).language
         if chosen in dict(settings.LANGUAGES):
             translation.activate(chosen)
             request.LANGUAGE_CODE = chosen

@@ -22,7 +22,7 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 
 from conversations.telemetry import spans
-from conversations.telemetry.ids import logged, tell
+from conversations.telemetry.ids import add_log_ids, use_log_ids
 from conversations.telemetry.metrics import REQUESTS
 
 logger = logging.getLogger("agentweb.requests")
@@ -57,7 +57,7 @@ class WhoAsks(MiddlewareMixin):
 
     def process_request(self, request: HttpRequest) -> None:
         if request.user.is_authenticated:
-            tell(user=request.user.pk)
+            add_log_ids(user=request.user.pk)
 
 
 class _Request:
@@ -70,10 +70,10 @@ class _Request:
         request.request_id = self.id  # type: ignore[attr-defined]
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(logged(request=self.id))
+        self._stack.enter_context(use_log_ids(request=self.id))
         if spans.is_on() and settings.HTTPS:
-            self._stack.enter_context(spans.continued(self._request.headers))
-        self._span = self._stack.enter_context(spans.span("request"))
+            self._stack.enter_context(spans.continue_trace(self._request.headers))
+        self._span = self._stack.enter_context(spans.trace_span("request"))
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -11,7 +11,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from agentweb import env
-from conversations.conf import PREFIX, defaults
+from conversations.conf import PREFIX, list_defaults
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 #: Where the embedded database, the secret key and the workspaces live.
@@ -208,7 +208,7 @@ ANTHROPIC_API_KEY = env.text("ANTHROPIC_API_KEY")
 ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL")
 
 # Every AGENTWEB_ setting that the environment gives; conf.py and policy.py hold the defaults.
-for _name, _default in defaults().items():
+for _name, _default in list_defaults().items():
     if env.text(PREFIX + _name.upper()):
         globals()[PREFIX + _name.upper()] = env.typed(PREFIX + _name.upper(), _default)
 

@@ -14,8 +14,8 @@ from django.db import OperationalError, connection
 
 from agentweb.checks import is_weak
 from conversations.conf import conf
-from conversations.log.triggers import missing_guards
-from conversations.operations.db_damage import damage_at_start
+from conversations.log.triggers import find_missing_guards
+from conversations.operations.db_damage import find_damage
 
 #: Connections of the server that are left to others: its own, backups, people with a shell.
 SPARE_CONNECTIONS = 10
@@ -68,12 +68,12 @@ def demand_ready_database() -> None:
 
 def demand_sound() -> None:
     """Refuse a damaged SQLite file before anything is written to it."""
-    if words := damage_at_start():
+    if words := find_damage():
         raise CommandError(words)
 
 
 def demand_guards() -> None:
-    if tables := missing_guards():
+    if tables := find_missing_guards():
         raise CommandError(
             f"append-only triggers are missing on: {', '.join(tables)}; the log could be changed"
             " unseen. Run `manage.py migrate`, which puts them back, and `manage.py verify`"

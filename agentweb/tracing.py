@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from conversations.telemetry import spans
-from conversations.telemetry.ids import known, logged
+from conversations.telemetry.ids import get_log_ids, use_log_ids
 
 _REQUEST = "agentweb_request"
 
@@ -51,16 +51,16 @@ def follow_tasks() -> None:
 
 def _send_on(headers: dict[str, Any] | None = None, **_: Any) -> None:
     if headers is not None:
-        headers.update(spans.carried())
-        if (request := known().get("request")) is not None:
+        headers.update(spans.write_trace_headers())
+        if (request := get_log_ids().get("request")) is not None:
             headers[_REQUEST] = request
 
 
 def _take_up(task: Any = None, **_: Any) -> None:
     stack = ExitStack()
     brought = {name: value for name, value in _headers(task).items() if isinstance(value, str)}
-    stack.enter_context(logged(request=brought.get(_REQUEST)))
-    stack.enter_context(spans.continued(brought))
+    stack.enter_context(use_log_ids(request=brought.get(_REQUEST)))
+    stack.enter_context(spans.continue_trace(brought))
     task.request.agentweb_stack = stack
 
 

@@ -13,16 +13,20 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
-        from conversations.log.erase_functions import install_doors
+        from conversations.log.erase_functions import install_erase_functions
         from conversations.log.search_index import install_index
-        from conversations.log.triggers import install_guards, lift_places, provide_door
+        from conversations.log.triggers import (
+            define_erasing_function,
+            drop_insert_guards,
+            install_guards,
+        )
         from conversations.operations.db_damage import watch_statements
         from conversations.operations.db_role import grant_rights
 
-        pre_migrate.connect(lift_places, sender=self, dispatch_uid="agentweb-places")
+        pre_migrate.connect(drop_insert_guards, sender=self, dispatch_uid="agentweb-places")
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")
         post_migrate.connect(install_index, sender=self, dispatch_uid="agentweb-search")
-        post_migrate.connect(install_doors, sender=self, dispatch_uid="agentweb-doors")
+        post_migrate.connect(install_erase_functions, sender=self, dispatch_uid="agentweb-doors")
         post_migrate.connect(grant_rights, sender=self, dispatch_uid="agentweb-rights")
-        connection_created.connect(provide_door, dispatch_uid="agentweb-door")
+        connection_created.connect(define_erasing_function, dispatch_uid="agentweb-door")
         connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

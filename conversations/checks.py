@@ -7,16 +7,16 @@ from typing import Any
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
-from conversations.budgets.prices import has_catalogue, unpriced_models
-from conversations.conf import conf, site_policy
+from conversations.budgets.prices import find_unpriced_models, has_catalogue
+from conversations.conf import build_site_policy, conf
 from conversations.context.errors import ContextError
-from conversations.models.periods import ZoneUnknown, zone_of
+from conversations.models.periods import ZoneUnknown, get_zone
 
 
 @register(Tags.security)
 def policy_is_valid(**_: Any) -> list[CheckMessage]:
     try:
-        site_policy()
+        build_site_policy()
     except ContextError as error:
         return [
             Error(str(error), hint="Change the AGENTWEB_ setting it names.", id="agentweb.E001")
@@ -46,7 +46,7 @@ def budgets_are_possible(**_: Any) -> list[CheckMessage]:
     if conf.max_turn_micros < 0:
         found.append(Error("AGENTWEB_MAX_TURN_MICROS must not be negative.", id="agentweb.E003"))
     try:
-        zone_of(conf.budget_time_zone)
+        get_zone(conf.budget_time_zone)
     except ZoneUnknown as error:
         hint = "Change AGENTWEB_BUDGET_TIME_ZONE."
         found.append(Error(str(error), hint=hint, id="agentweb.E004"))
@@ -65,5 +65,5 @@ def enabled_models_have_prices(databases: Any = None, **_: Any) -> list[CheckMes
             hint="Load prices with manage.py prices load, or switch the model off in the admin.",
             id="agentweb.W001",
         )
-        for name, kinds in unpriced_models().items()
+        for name, kinds in find_unpriced_models().items()
     ]

@@ -161,18 +161,18 @@ class Conf:
 conf = Conf()
 
 
-def defaults() -> dict[str, Any]:
+def list_defaults() -> dict[str, Any]:
     """Give every setting's name and default, the context policy's numbers included."""
     own = {name: getattr(Conf, name) for name in get_type_hints(Conf)}
     return own | {name: getattr(PRESETS[Conf.policy], name) for name in POLICY_FIELDS}
 
 
-def site_policy() -> Policy:
+def build_site_policy() -> Policy:
     """Give the site's context policy: the preset and the numbers that were set explicitly."""
-    return policy_from(conf.policy, site_overrides())
+    return policy_from(conf.policy, read_site_overrides())
 
 
-def site_overrides() -> dict[str, Any]:
+def read_site_overrides() -> dict[str, Any]:
     """Give the context policy's numbers set for the site."""
     names = ((name, PREFIX + name.upper()) for name in POLICY_FIELDS)
     return {name: getattr(settings, full) for name, full in names if hasattr(settings, full)}

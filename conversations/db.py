@@ -30,56 +30,56 @@ from django.db import close_old_connections, connection
 P = ParamSpec("P")
 T = TypeVar("T")
 THREADS = 3 if connection.vendor == "sqlite" else 8
-DOORS, PAGES = 2, 3
+HANDSHAKE_THREADS, PAGE_THREADS = 2, 3
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
-_signs = ThreadPoolExecutor(1, thread_name_prefix="signs")
-_doors = ThreadPoolExecutor(DOORS, thread_name_prefix="doors")
-_pages = ThreadPoolExecutor(PAGES, thread_name_prefix="pages")
+_heartbeats = ThreadPoolExecutor(1, thread_name_prefix="signs")
+_handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="doors")
+_pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="pages")
 #: Of each loop, of which tests have many.
-_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_page_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
-async def db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a short piece of database work in a thread with a healthy connection."""
     return await _run(_pool, function, *args, **kwargs)
 
 
-async def db_in_time(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_db_heartbeat(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a sign of life, which waits for nothing but other signs of life."""
-    return await _run(_signs, function, *args, **kwargs)
+    return await _run(_heartbeats, function, *args, **kwargs)
 
 
-async def db_at_door(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_db_handshake(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Find out who opens a socket, which waits for nothing but other handshakes."""
-    return await _run_for(_doors, function, *args, **kwargs)
+    return await _run_cancellable(_handshakes, function, *args, **kwargs)
 
 
-async def db_for_page(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_db_page_read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Read what a page shows, in its turn among pages; nothing, when it is gone by then."""
-    return await _run_for(_pages, function, *args, **kwargs)
+    return await _run_cancellable(_pages, function, *args, **kwargs)
 
 
-def place_for_page() -> asyncio.Semaphore:
+def get_page_slots() -> asyncio.Semaphore:
     """Give the places of those who read for pages: as many as are read for at a time."""
-    return _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(PAGES))
+    return _page_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(PAGE_THREADS))
 
 
 async def _run(
     pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    call = partial(_called, function, *args, **kwargs)
+    call = partial(_call_with_connection, function, *args, **kwargs)
     return await sync_to_async(call, thread_sensitive=False, executor=pool)()
 
 
-async def _run_for(
+async def _run_cancellable(
     pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     """Run what need not be begun any more when nobody waits for it."""
-    call = partial(_called, function, *args, **kwargs)
+    call = partial(_call_with_connection, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, call)
 
 
-def _called(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _call_with_connection(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     close_old_connections()
     try:
         return function(*args, **kwargs)

@@ -15,7 +15,7 @@ transformation_proposed = Signal()
 transformation_recorded = Signal()
 
 
-def veto_of(conversation_id: int, change: Transformation) -> str:
+def collect_vetoes(conversation_id: int, change: Transformation) -> str:
     """Ask the receivers, and give their reasons against the change; "" when there are none."""
     answers = transformation_proposed.send(
         sender=Transformation, conversation_id=conversation_id, change=change

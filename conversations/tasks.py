@@ -6,7 +6,7 @@ import logging
 
 from celery import shared_task
 
-from conversations.audit.anchors import anchor_due
+from conversations.audit.anchors import anchor_if_due
 from conversations.audit.verify import Tally, verify_everything
 from conversations.runtime.process import process, run_maintenance
 from conversations.runtime.supervisor import supervisor
@@ -41,7 +41,7 @@ def erase() -> None:
 @shared_task(name="conversations.anchor")  # type: ignore[untyped-decorator]
 def anchor() -> None:
     """Write the ends of the chains outside the database, when an hour is over."""
-    anchor_due()
+    anchor_if_due()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]

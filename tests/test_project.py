@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agentweb.management.lock_files import complaints, pins
-from conversations.conf import PREFIX, defaults
+from conversations.conf import PREFIX, list_defaults
 
 ROOT = Path(__file__).resolve().parents[1]
 TOP_LEVEL = {
@@ -263,13 +263,13 @@ def shown(value: Any) -> str:
 
 def test_every_setting_has_its_row_in_the_readme_with_its_default() -> None:
     rows = readme_rows()
-    wanted = {PREFIX + name.upper(): shown(value) for name, value in defaults().items()}
+    wanted = {PREFIX + name.upper(): shown(value) for name, value in list_defaults().items()}
     given = {name: re.sub(r"(?<=\d)[_,](?=\d{3})", "", rows.get(name, "no row")) for name in wanted}
     assert given == wanted
 
 
 def test_the_readme_names_no_setting_that_is_not_read() -> None:
-    known = {PREFIX + name.upper() for name in defaults()} | names_read()
+    known = {PREFIX + name.upper() for name in list_defaults()} | names_read()
     assert set(readme_rows()) - known == set()
 
 

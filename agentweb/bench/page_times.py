@@ -102,7 +102,9 @@ def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
         _measured("earlier", asked(f"?before={last}", **part), runs),
         _measured("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
         _measured("snapshot", lambda: _snapshot(conversation, last), runs),
-        _measured("state of a turn", lambda: str(path.state(conversation, conf.model).view), 1),
+        _measured(
+            "state of a turn", lambda: str(path.load_state(conversation, conf.model).view), 1
+        ),
         _measured("send", send, 1),
     ]
 

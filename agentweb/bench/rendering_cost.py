@@ -20,7 +20,7 @@ from agentweb.bench.made_markdown import answer
 from agentweb.bench.own_database import person
 from conversations.agent.events import RoundOpened
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.consumer import ChatConsumer
 from conversations.live.hub import Topic, hub
 from conversations.live.turn_stream import TurnStage
@@ -75,7 +75,7 @@ async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
     is_thought = shape == "thinking"
     text = answer(length, "markdown" if is_thought else shape)
     pieces = [text[at : at + step] for at in range(0, length, step)]
-    lease = await db(_leased)
+    lease = await run_db(_leased)
     stage = TurnStage(lease)
     ours = Tabs(lease.conversation_id, tabs)
     try:

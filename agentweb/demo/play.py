@@ -10,7 +10,7 @@ from collections.abc import Callable
 from agentweb.demo.workspace import workspace_files
 from conversations.accounts import people
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.library.access import find_live_turn, load_conversation
 from conversations.models import ApprovalRule
 from conversations.runtime.adapters import workspace_for
@@ -23,7 +23,7 @@ NAME = "demo"
 def prepare(list_url: str) -> tuple[int, str]:
     """Make the demonstration's user with its workspace; give its id and a fresh password."""
     password = secrets.token_urlsafe(9)
-    user = people.keep_administrator(username=NAME, password=password)
+    user = people.save_administrator(username=NAME, password=password)
     # Nobody sits before it to allow each address after the prompt file was read.
     ApprovalRule.objects.update_or_create(tool="fetch_url", defaults={"rule": "allow"})
     workspace = workspace_for(user.pk)
@@ -34,7 +34,7 @@ def prepare(list_url: str) -> tuple[int, str]:
 
 async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], None]) -> None:
     """Send each prompt when the turn before it has ended; `told` is given each line to show."""
-    first = await db(
+    first = await run_db(
         turns.start_conversation,
         owner_id=user_id,
         model=conf.model,
@@ -42,12 +42,12 @@ async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], Non
         client_id=uuid.uuid4(),
     )
     conversation_id = first.conversation_id
-    conversation = await db(load_conversation, conversation_id)
+    conversation = await run_db(load_conversation, conversation_id)
     told(f"c/{conversation.public_id}/")
     supervisor.launch(first.pk)
     for prompt in prompts[1:]:
         await _ended(conversation_id)
-        turn = await db(
+        turn = await run_db(
             turns.send_prompt, conversation=conversation, text=prompt, client_id=uuid.uuid4()
         )
         supervisor.launch(turn.pk)
@@ -55,6 +55,6 @@ async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], Non
 
 
 async def _ended(conversation_id: int) -> None:
-    conversation = await db(load_conversation, conversation_id)
-    while await db(find_live_turn, conversation) is not None:
+    conversation = await run_db(load_conversation, conversation_id)
+    while await run_db(find_live_turn, conversation) is not None:
         await asyncio.sleep(0.25)

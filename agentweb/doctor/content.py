@@ -10,11 +10,11 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
 from agentweb.doctor.lines import Line, failed, ok, warn
-from conversations.audit.anchor_file import anchor_path
+from conversations.audit.anchor_file import find_anchor_path
 from conversations.budgets.reconciliation import has_drift
 from conversations.conf import conf
 from conversations.toolbox.mail_accounts import list_mail_providers
-from conversations.turns.worker_queue import stuck_turns
+from conversations.turns.worker_queue import count_stuck_turns
 
 #: After which a turn is stuck, and an anchor old.
 WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta(hours=3)
@@ -44,7 +44,7 @@ def storage() -> Iterator[Line]:
 
 
 def turns() -> Iterator[Line]:
-    if stuck := stuck_turns(waited=WAITED, silent=SILENT):
+    if stuck := count_stuck_turns(waited=WAITED, silent=SILENT):
         text = f"{stuck} wait for a worker for minutes, or have lost theirs"
         yield failed("turns", text, "Is a process running that runs turns? See its log.")
     else:
@@ -60,7 +60,7 @@ def ledger() -> Iterator[Line]:
 
 
 def anchors() -> Iterator[Line]:
-    path = anchor_path()
+    path = find_anchor_path()
     if path is None:
         hint = "Set AGENTWEB_ANCHOR_FILE to a file on another disk."
         yield warn("anchors", "off: a rewritten log could not be told from the true one", hint)

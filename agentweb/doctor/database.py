@@ -13,8 +13,8 @@ from django.db import DatabaseError, InterfaceError, connection
 
 from agentweb import startup
 from agentweb.doctor.lines import Line, failed, ok, warn
-from conversations.log.triggers import missing_guards
-from conversations.turns.worker_queue import database_time
+from conversations.log.triggers import find_missing_guards
+from conversations.turns.worker_queue import read_database_time
 
 #: Seconds the clocks may differ.
 NEAR, FAR = 2.0, 30.0
@@ -82,7 +82,7 @@ def schema() -> Iterator[Line]:
         yield failed("migrations", f"{len(missing)} are not applied, first {missing[0]}", hint)
         return
     yield ok("migrations", "all applied")
-    if tables := missing_guards():
+    if tables := find_missing_guards():
         hint = "Run `manage.py migrate`, which puts them back, then `manage.py verify`."
         text = f"append-only triggers are missing on {', '.join(tables)}"
         yield failed("guards", text, hint)
@@ -96,7 +96,7 @@ def schema() -> Iterator[Line]:
 
 def clock() -> Iterator[Line]:
     began = time.time()
-    there, ended = database_time().timestamp(), time.time()
+    there, ended = read_database_time().timestamp(), time.time()
     apart = max(began - there, there - ended, 0.0)
     text, hint = f"{apart:.1f} s from the database's", "Run a time service (NTP) on both machines."
     if apart > FAR:

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from agentweb.doctor.lines import Line, failed, ok, warn
 from conversations.agent.ports import ModelFailed
-from conversations.budgets.prices import enabled_models, unpriced_models
+from conversations.budgets.prices import find_unpriced_models, list_enabled_models
 from conversations.conf import conf
 
 #: Seconds the API may take to name its models.
@@ -31,7 +31,7 @@ def key() -> Iterator[Line]:
 
 
 def catalogue() -> Iterator[Line]:
-    enabled, unpriced = enabled_models(), unpriced_models()
+    enabled, unpriced = list_enabled_models(), find_unpriced_models()
     for name, kinds in unpriced.items():
         text = f"{name} is enabled and has no price for {', '.join(kinds)}"
         yield warn("prices", text, "manage.py prices load FILE, or switch the model off.")

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.db import transaction
 
-from conversations.accounts.preferences import Preferences, merged, preferences
+from conversations.accounts.preferences import Preferences, merge_preferences, read_preferences
 from conversations.models import Conversation, User
 
 
 @transaction.atomic
-def keep_administrator(*, username: str, password: str) -> User:
+def save_administrator(*, username: str, password: str) -> User:
     """Make an administrator, or give an existing one this password."""
     user = User.objects.filter(username=username).first() or User(username=username)
     user.is_staff = user.is_superuser = user.is_active = True
@@ -22,10 +22,10 @@ def keep_administrator(*, username: str, password: str) -> User:
 
 
 @transaction.atomic
-def keep_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
+def save_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
     """Change some preferences and leave the others as they are; raises PreferenceError."""
     user = User.objects.select_for_update().only("preferences").get(pk=user_id)
-    user.preferences = merged(user.preferences, changes)
+    user.preferences = merge_preferences(user.preferences, changes)
     user.save(update_fields=["preferences"])
 
 
@@ -42,6 +42,6 @@ def has_administrator() -> bool:
     return User.objects.filter(is_superuser=True, is_active=True).exists()
 
 
-def preferences_of_owner(conversation: Conversation) -> Preferences:
+def read_owner_preferences(conversation: Conversation) -> Preferences:
     """Give what the owner of a conversation prefers, where no request says who reads."""
-    return preferences(conversation.owner.preferences)
+    return read_preferences(conversation.owner.preferences)

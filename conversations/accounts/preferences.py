@@ -58,19 +58,19 @@ class PreferenceError(ValueError):
         self.name = name
 
 
-def preferences(stored: object) -> Preferences:
+def read_preferences(stored: object) -> Preferences:
     """Read what is stored; what does not fit is the default."""
     found = stored if isinstance(stored, Mapping) else {}
     kept = {name: found[name] for name in NAMES if name in found and _fits(name, found[name])}
     return Preferences(**kept)
 
 
-def merged(stored: object, changes: Mapping[str, Any]) -> dict[str, Any]:
+def merge_preferences(stored: object, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Give what is to be stored after these changes; raises PreferenceError."""
     for name, value in changes.items():
         if name not in NAMES or not _fits(name, value):
             raise PreferenceError(name, value)
-    values = asdict(preferences(stored)) | dict(changes)
+    values = asdict(read_preferences(stored)) | dict(changes)
     return {name: value for name, value in values.items() if value != getattr(DEFAULTS, name)}
 
 

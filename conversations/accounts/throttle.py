@@ -48,9 +48,9 @@ def admit_log_in(*, peer: str, name: str = "", now: datetime | None = None) -> N
     now = now or timezone.now()
     with transaction.atomic():
         # The address first, always: two attempts never wait for each other's row.
-        rows = [(_locked(peer, "", now), _of_peer())]
+        rows = [(_lock_row(peer, "", now), _get_peer_limit())]
         if name:
-            rows.append((_locked(peer, name, now), _of_name()))
+            rows.append((_lock_row(peer, name, now), _get_name_limit()))
         waits = [row.until - now for row, _ in rows if row.until and row.until > now]
         if waits:
             raise LogInThrottled(ceil(max(waits).total_seconds()))
@@ -61,13 +61,15 @@ def admit_log_in(*, peer: str, name: str = "", now: datetime | None = None) -> N
 def forgive_log_in(*, peer: str, name: str = "") -> None:
     """Take an attempt back that was right; what the name failed before is forgotten."""
     with transaction.atomic():
-        row = _locked(peer, "", timezone.now())
+        row = _lock_row(peer, "", timezone.now())
         row.count = max(row.count - 1, 0)
-        if row.until and row.count < _of_peer().most:
+        if row.until and row.count < _get_peer_limit().most:
             row.until, row.waits = None, max(row.waits - 1, 0)
         row.save()
         if name:
-            FailedLogIns.objects.filter(peer=_network(peer), name_digest=_digest(name)).delete()
+            FailedLogIns.objects.filter(
+                peer=_normalize_peer(peer), name_digest=_digest_name(name)
+            ).delete()
 
 
 def sweep_log_ins(*, now: datetime | None = None) -> int:
@@ -77,20 +79,20 @@ def sweep_log_ins(*, now: datetime | None = None) -> int:
     return rows.delete()[0]
 
 
-def _of_name() -> _Limit:
+def _get_name_limit() -> _Limit:
     return _Limit(conf.log_in_attempts, OF_A_NAME)
 
 
-def _of_peer() -> _Limit:
+def _get_peer_limit() -> _Limit:
     return _Limit(conf.log_in_attempts_of_address, OF_A_PEER)
 
 
-def _locked(peer: str, name: str, now: datetime) -> FailedLogIns:
+def _lock_row(peer: str, name: str, now: datetime) -> FailedLogIns:
     # Asked for every name, so that one which nobody has takes no other way.
     user = User.objects.filter(username=name).only("pk").first()
     row, _ = FailedLogIns.objects.select_for_update().get_or_create(
-        peer=_network(peer),
-        name_digest=_digest(name) if name else "",
+        peer=_normalize_peer(peer),
+        name_digest=_digest_name(name) if name else "",
         defaults={"began_at": now, "user": user},
     )
     return row
@@ -114,7 +116,7 @@ def _count(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
     row.save()
 
 
-def _network(peer: str) -> str:
+def _normalize_peer(peer: str) -> str:
     """Give what one customer has: an IPv4 address, or the network of an IPv6 address."""
     try:
         address = ip_address(peer.partition("%")[0])
@@ -126,5 +128,5 @@ def _network(peer: str) -> str:
     return str(mapped or ip_network((address, 64), strict=False))
 
 
-def _digest(name: str) -> str:
+def _digest_name(name: str) -> str:
     return salted_hmac("agentweb.log_ins", name.casefold(), algorithm="sha256").hexdigest()

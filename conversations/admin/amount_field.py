@@ -10,7 +10,7 @@ from typing import Any
 
 from django import forms
 
-from conversations.budgets.amounts import Unreadable, amount, written
+from conversations.budgets.amounts import Unreadable, format_amount, parse_amount
 from conversations.models.budgets import MOST
 from conversations.rendering.numbers import worth
 
@@ -24,14 +24,14 @@ class AmountField(forms.CharField):
         super().__init__(max_length=40, empty_value=None, widget=widget, **kwargs)
 
     def prepare_value(self, value: Any) -> Any:
-        return written(value, self.unit) if isinstance(value, int) else value
+        return format_amount(value, self.unit) if isinstance(value, int) else value
 
     def to_python(self, value: Any) -> Any:
         text = super().to_python(value)
         if text is None or isinstance(value, int):
             return value if isinstance(value, int) else None
         try:
-            found = amount(text, self.unit)
+            found = parse_amount(text, self.unit)
         except Unreadable as error:
             raise forms.ValidationError(f"{error}.") from error
         if not 0 <= found <= self.most:

@@ -8,10 +8,10 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from conversations.budgets.amounts import Unreadable, amount
+from conversations.budgets.amounts import Unreadable, parse_amount
 from conversations.models import Budget, User
 from conversations.models.budgets import MOST
-from conversations.models.periods import zone_of
+from conversations.models.periods import get_zone
 
 #: The latest day that a grant may last to.
 _LAST_YEAR = 9000
@@ -41,7 +41,7 @@ class AmountForm(ReasonForm):
 
     def clean_amount(self) -> int:
         try:
-            return amount(self.cleaned_data["amount"], self.unit)
+            return parse_amount(self.cleaned_data["amount"], self.unit)
         except Unreadable as error:
             raise forms.ValidationError(f"{str(error).capitalize()}.") from error
 
@@ -59,7 +59,7 @@ class GrantForm(AmountForm):
 
     def __init__(self, *args: Any, budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, unit=budget.unit, **kwargs)
-        self.zone = zone_of(budget.time_zone)
+        self.zone = get_zone(budget.time_zone)
         self.fields["until"].help_text = f"Empty: it does not end. Days of {budget.time_zone}."
         if budget.kind == Budget.Kind.POOL or budget.user_id is not None:
             del self.fields["user"]

@@ -21,7 +21,7 @@ from django.urls import reverse
 from conversations.admin.budget_action_forms import CorrectionForm, GrantForm, ReasonForm
 from conversations.budgets.grants import BudgetError, correct_window, grant_more, set_exempt
 from conversations.models import Budget, BudgetWindow, User
-from conversations.models.periods import shown
+from conversations.models.periods import format_moment
 from conversations.rendering.numbers import worth
 
 GRANT, CORRECT = "conversations.add_grant", "conversations.add_ledgerentry"
@@ -81,7 +81,7 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
     def told(given: dict[str, Any]) -> list[str]:
         user, until = given.get("user"), given["until"]
         who = user or budget.user or ("all members" if budget.group_id else "everybody")
-        ends = f"until {shown(until, budget.time_zone)}" if until else "without end"
+        ends = f"until {format_moment(until, budget.time_zone)}" if until else "without end"
         return [f"{worth(given['amount'], budget.unit)} more for {who}, {ends}.", given["reason"]]
 
     def do(given: dict[str, Any], actor: User) -> str:
@@ -123,7 +123,7 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
         )  # fmt: skip
         return f"Entry {made.pk} corrects the window by {worth(made.amount, unit)}."
 
-    since = shown(window.starts_at, window.budget.time_zone)
+    since = format_moment(window.starts_at, window.budget.time_zone)
     return run_action(
         request,
         BudgetAction(

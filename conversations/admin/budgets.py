@@ -33,7 +33,12 @@ from conversations.admin.budget_forms import (
     describe_limit_change,
 )
 from conversations.admin.csv_export import build_csv_link, export_rows, write_budgets
-from conversations.budgets.windows_shown import corrections, members, present, running
+from conversations.budgets.current_use import (
+    compute_current_use,
+    filter_running_grants,
+    list_corrections,
+    list_members,
+)
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
 from conversations.rendering.numbers import dollars, worth
 from conversations.templatetags.bars import bar, in_zone
@@ -59,7 +64,7 @@ class BudgetChangeList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        found = present(list(self.result_list))
+        found = compute_current_use(list(self.result_list))
         for row in self.result_list:
             row.present = found[row.pk]
 
@@ -154,12 +159,17 @@ def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
     """Return the template context of a budget's page besides its fields."""
     if budget is None:
         return {}
-    grants = running().filter(budget=budget).select_related("user", "actor").order_by("-pk")
+    grants = (
+        filter_running_grants()
+        .filter(budget=budget)
+        .select_related("user", "actor")
+        .order_by("-pk")
+    )
     return {
-        "present": present([budget])[budget.pk],
-        "members": members(budget),
+        "present": compute_current_use([budget])[budget.pk],
+        "members": list_members(budget),
         "grants": grants[:50],
-        "corrections": corrections(window__budget=budget)[:20],
+        "corrections": list_corrections(window__budget=budget)[:20],
         "may_grant": request.user.has_perm(GRANT),
         "may_correct": request.user.has_perms((CORRECT, "conversations.view_budgetwindow")),
         "windows": link_list(BudgetWindow, "All its windows", budget__id__exact=budget.pk),

@@ -16,7 +16,7 @@ from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, f
 from conversations.admin.content_access import open_content
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.inspector.review import find_call_number
-from conversations.log.rebuild import DAMAGE, rebuilt
+from conversations.log.rebuild import DAMAGE, rebuild_request
 from conversations.models import ApiCall, ApiResult
 from conversations.rendering.numbers import dollars
 
@@ -104,7 +104,7 @@ class ApiCallAdmin(OfConversation):
 
     def review(self, request: HttpRequest, row: ApiCall) -> dict[str, Any]:
         is_open = open_content(request, row.conversation, f"the parameters of call {row.pk}")
-        found, body = find_result(row), rebuilt(row)
+        found, body = find_result(row), rebuild_request(row)
         facts = []
         if found is not None:
             names = [name for name in _RESULT_FIELDS if is_open or name not in CONTENT]
@@ -134,7 +134,7 @@ class ApiCallAdmin(OfConversation):
             raise PermissionDenied
         if not open_content(request, row.conversation, f"the request of call {row.pk}"):
             raise PermissionDenied
-        found = rebuilt(row)
+        found = rebuild_request(row)
         if found.problem:
             return HttpResponse(found.problem, content_type="text/plain; charset=utf-8", status=409)
         headers = {

@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from conversations.budgets.import_budgets import COLUMNS
-from conversations.budgets.usage.cells import Cell, csv_lines
+from conversations.budgets.usage.cells import Cell, write_csv_lines
 from conversations.models import Budget
 from conversations.web.streamed_downloads import stream_download
 
@@ -47,7 +47,7 @@ def export_rows(
         rows = model_admin.get_changelist_instance(request).get_queryset(request)
     except IncorrectLookupParameters as error:
         raise Http404("no such list") from error
-    return stream_download(request, csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
+    return stream_download(request, write_csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
 
 
 def write_budgets(rows: QuerySet[Any]) -> Rows:

@@ -60,7 +60,7 @@ BUDGETS = ImportKind(
     title="Take in budgets",
     columns=import_budgets.COLUMNS,
     needed=("conversations.add_budget", "conversations.change_budget"),
-    take=lambda text, actor, expected: import_budgets.take_budgets(
+    take=lambda text, actor, expected: import_budgets.import_budgets(
         text=text, actor=actor, expected=expected
     ),
     back="admin:conversations_budget_changelist",
@@ -70,7 +70,7 @@ PRICES = ImportKind(
     title="Take in prices",
     columns=import_prices.COLUMNS,
     needed=("conversations.add_modelprice", "conversations.change_modelprice"),
-    take=lambda text, actor, expected: import_prices.take_prices(
+    take=lambda text, actor, expected: import_prices.import_prices(
         text=text, actor=actor, expected=expected
     ),
     back="admin:conversations_modelprice_changelist",

@@ -13,7 +13,7 @@ from conversations.admin import budget_actions
 from conversations.admin.base import OwnerFilter, ReadOnly, filter_by_key, link_list, link_row
 from conversations.admin.budget_actions import CORRECT
 from conversations.admin.csv_export import build_csv_link, export_rows, write_ledger
-from conversations.budgets.windows_shown import corrections
+from conversations.budgets.current_use import list_corrections
 from conversations.models import ApiCall, BudgetWindow, Crossing, LedgerEntry, Reservation
 from conversations.rendering.numbers import worth
 from conversations.templatetags.bars import bar, in_zone
@@ -81,7 +81,7 @@ class BudgetWindowAdmin(ReadOnly):
 
     def review(self, request: HttpRequest, row: BudgetWindow) -> dict[str, Any]:
         return {
-            "corrections": corrections(window=row)[:20],
+            "corrections": list_corrections(window=row)[:20],
             "may_correct": request.user.has_perm(CORRECT),
         }
 

@@ -16,12 +16,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.budgets.usage import charts, days
-from conversations.budgets.usage.cells import csv_lines
-from conversations.budgets.usage.csv_rows import SHEETS, bounded
-from conversations.budgets.usage.groups import lines, purpose_name
+from conversations.budgets.usage.cells import write_csv_lines
+from conversations.budgets.usage.csv_rows import SHEETS, limit_rows
+from conversations.budgets.usage.groups import get_purpose_name, sum_lines
 from conversations.budgets.usage.percentiles import SAMPLE
-from conversations.budgets.usage.shares import WAYS, by_group, shares
-from conversations.budgets.usage.site import Site, Step, site
+from conversations.budgets.usage.shares import WAYS, split_money, sum_by_group
+from conversations.budgets.usage.site import Site, Step, sum_site
 from conversations.charts import commas
 from conversations.web.streamed_downloads import stream_download
 
@@ -37,7 +37,7 @@ def may_see(request: HttpRequest) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
-    found, asked = site(_read_span(request)), request.GET.get("by", "")
+    found, asked = sum_site(_read_span(request)), request.GET.get("by", "")
     context = admin.site.each_context(request) | _build_context(found) | {"title": "Overview"}
     context |= _split_costs(found, asked if asked in WAYS else WAYS[0])
     return TemplateResponse(request, "admin/overview.html", context)
@@ -50,14 +50,14 @@ def table(request: HttpRequest, name: str) -> HttpResponseBase:
     if name not in SHEETS:
         raise Http404("no such table")
     span = _read_span(request)
-    pieces = csv_lines(bounded(SHEETS[name](span)))
+    pieces = write_csv_lines(limit_rows(SHEETS[name](span)))
     file = f"agentweb-{name}-{span.first}-{span.last}.csv"
     return stream_download(request, pieces, file, "text/csv; charset=utf-8")
 
 
 def _read_span(request: HttpRequest) -> days.Span:
     given = request.GET.dict()
-    return days.asked({"period": "30"} | given, timezone.now().date())
+    return days.read_span({"period": "30"} | given, timezone.now().date())
 
 
 def _split_costs(found: Site, by: str) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def _split_costs(found: Site, by: str) -> dict[str, Any]:
     return {
         "by": by,
         "ways": WAYS,
-        "money": charts.columns(found.span, shares(found, by), show=charts.money),
-        "groups": by_group(found.users),
+        "money": charts.draw_columns(found.span, split_money(found, by), show=charts.format_cents),
+        "groups": sum_by_group(found.users),
     }
 
 
@@ -77,11 +77,11 @@ def _build_context(found: Site) -> dict[str, Any]:
     return {
         "span": span,
         "site": found,
-        "turns": charts.turns_by_day(span, found.turns),
-        "steps": charts.columns(span, kinds, show=commas),
-        "tokens": charts.tokens_by_day(span, found.groups),
+        "turns": charts.draw_turns_by_day(span, found.turns),
+        "steps": charts.draw_columns(span, kinds, show=commas),
+        "tokens": charts.draw_tokens_by_day(span, found.groups),
         "outcomes": count_outcomes(found.steps),
-        "purposes": lines(found.groups, purpose_name),
+        "purposes": sum_lines(found.groups, get_purpose_name),
         "purpose_files": (
             ("By purpose, as CSV", reverse("admin:overview_csv", args=["purposes"])),
             ("By day, model and purpose, as CSV", reverse("admin:overview_csv", args=["days"])),

@@ -11,8 +11,12 @@ from conversations.admin import policy_form
 from conversations.admin.base import link_list
 from conversations.admin.budget_actions import CORRECT, GRANT
 from conversations.admin.budget_forms import describe_limit_change
-from conversations.budgets.caps import Cap, caps_of
-from conversations.budgets.windows_shown import corrections, effective_budgets, grants_of
+from conversations.budgets.caps import Cap, list_turn_caps
+from conversations.budgets.current_use import (
+    filter_grants_for,
+    list_corrections,
+    list_effective_use,
+)
 from conversations.models import Budget, BudgetWindow, LedgerEntry, User
 from conversations.rendering.numbers import dollars
 
@@ -25,12 +29,12 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
     has = request.user.has_perms
     if not has(("conversations.view_budget",)):
         return {}
-    found = effective_budgets(user.pk)
+    found = list_effective_use(user.pk)
     return {
         "effective": found,
-        "grants": grants_of(user.pk, [one.standing.rule.id for one in found])[:50],
-        "corrections": corrections(window__user=user)[:20],
-        "caps": [(cap.name, _format_cap(cap), cap.source) for cap in caps_of(user.pk)],
+        "grants": filter_grants_for(user.pk, [one.standing.rule.id for one in found])[:50],
+        "corrections": list_corrections(window__user=user)[:20],
+        "caps": [(cap.name, _format_cap(cap), cap.source) for cap in list_turn_caps(user.pk)],
         "may_grant": has((GRANT, "conversations.view_budget")),
         "may_correct": has((CORRECT, "conversations.view_budgetwindow")),
         "may_exempt": request.user.is_superuser,

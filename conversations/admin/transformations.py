@@ -22,7 +22,7 @@ from conversations.admin.base import (
     link_row,
 )
 from conversations.admin.content_access import open_content
-from conversations.budgets.usage.savings import model_of
+from conversations.budgets.usage.savings import build_model_expression
 from conversations.context.policy.policy import PRESETS
 from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE
@@ -120,7 +120,7 @@ class TransformationAdmin(OfConversation):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         freed = F("tokens_before") - F("tokens_after")
         rows = super().get_queryset(request)
-        found: QuerySet[Any] = rows.annotate(of_model=model_of(), freed=freed)
+        found: QuerySet[Any] = rows.annotate(of_model=build_model_expression(), freed=freed)
         return found
 
     @admin.display(description="model", ordering="of_model")

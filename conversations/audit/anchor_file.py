@@ -54,7 +54,7 @@ class Anchor:
     digest: str = ""
 
 
-def anchor_path() -> Path | None:
+def find_anchor_path() -> Path | None:
     """Say where the anchors are; None where there are none."""
     match conf.anchor_file:
         case "off":
@@ -65,7 +65,7 @@ def anchor_path() -> Path | None:
             return Path(path)
 
 
-def line_of(anchor: Anchor) -> str:
+def format_line(anchor: Anchor) -> str:
     data: dict[str, Any] = {
         "anchor": anchor.number,
         "at": anchor.at,
@@ -143,7 +143,7 @@ class AnchorFile:
 
     def add(self, anchor: Anchor) -> Anchor:
         """Write a line through to the disk; give it with its digest."""
-        text = line_of(anchor)
+        text = format_line(anchor)
         size = os.fstat(self._handle).st_size
         is_torn = size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
         rest = f"{chr(10) * is_torn}{text}\n".encode()
@@ -156,7 +156,7 @@ class AnchorFile:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[AnchorFile]:
+def lock_anchor_file(path: Path) -> Iterator[AnchorFile]:
     """Open the file for adding, alone; raises AnchorError where it cannot be written."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

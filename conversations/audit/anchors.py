@@ -17,17 +17,17 @@ from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
 
+from conversations.audit.anchor_checks import find_unmatched
 from conversations.audit.anchor_file import (
     SITE_NAME,
     Anchor,
     AnchorError,
     AnchorFile,
     Head,
-    anchor_path,
-    held,
+    find_anchor_path,
+    lock_anchor_file,
 )
-from conversations.audit.anchored import unfitting
-from conversations.log.findings import chunks
+from conversations.log.findings import split_chunks
 from conversations.models import AnchorMark, Conversation, SiteChain
 
 logger = logging.getLogger("agentweb.audit")
@@ -38,18 +38,18 @@ MOST = 1_000
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Pause:
     """Until when this process leaves it, after an error that would only come again."""
 
     until: float = 0
 
 
-_rest = _Rest()
+_pause = _Pause()
 
 
-def anchor_due() -> int:
+def anchor_if_due() -> int:
     """Anchor when an hour is over; give how many chains. Cheap, and never raises an AnchorError."""
-    if anchor_path() is None or time.monotonic() < _rest.until:
+    if find_anchor_path() is None or time.monotonic() < _pause.until:
         return 0
     last = AnchorMark.objects.filter(pk=1).values_list("written_at", flat=True).first()
     # One that lies far ahead was written by a clock that was wrong.
@@ -58,16 +58,16 @@ def anchor_due() -> int:
     return _anchor_quietly()
 
 
-def anchor_at_end() -> int:
+def anchor_at_shutdown() -> int:
     """Anchor what has changed before this process ends; what is in the way goes to the log."""
-    return 0 if anchor_path() is None else _anchor_quietly()
+    return 0 if find_anchor_path() is None else _anchor_quietly()
 
 
 def _anchor_quietly() -> int:
     try:
         return anchor_heads()
     except (AnchorError, OSError, DatabaseError) as error:
-        _rest.until = time.monotonic() + EVERY.total_seconds()
+        _pause.until = time.monotonic() + EVERY.total_seconds()
         logger.error("the chains could not be anchored: %s", error)  # noqa: TRY400 - a sentence
         return 0
 
@@ -75,51 +75,51 @@ def _anchor_quietly() -> int:
 @transaction.atomic
 def anchor_heads(*, now: datetime | None = None) -> int:
     """Anchor the chains that have grown; give how many. Raises AnchorError."""
-    path = anchor_path()
+    path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
-    mark = _locked_mark()
-    with held(path) as file:
-        _demand_following(mark, file)
-        return _write(mark, file, now or timezone.now())
+    mark = _lock_mark()
+    with lock_anchor_file(path) as file:
+        _demand_matching_file(mark, file)
+        return _write_anchors(mark, file, now or timezone.now())
 
 
 @transaction.atomic
-def begin_anew(*, reason: str, now: datetime | None = None) -> int:
+def start_new_file(*, reason: str, now: datetime | None = None) -> int:
     """Begin a new file with all chains, because the one before is lost; say why."""
-    path = anchor_path()
+    path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
-    mark = _locked_mark()
-    with held(path) as file:
+    mark = _lock_mark()
+    with lock_anchor_file(path) as file:
         if file.last is not None:
             raise AnchorError(f"{path} holds anchors: move it away first, or go on with it.")
         mark.digest = ""
         Conversation.objects.update(anchored=0)
         SiteChain.objects.update(anchored=0)
-        return _write(mark, file, now or timezone.now(), reason=reason)
+        return _write_anchors(mark, file, now or timezone.now(), reason=reason)
 
 
 @transaction.atomic
-def go_back(*, reason: str, now: datetime | None = None) -> int:
+def record_restore(*, reason: str, now: datetime | None = None) -> int:
     """Record that a backup was put back, and go on from there; what came after counts no more."""
-    path = anchor_path()
+    path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
-    mark = _locked_mark()
-    with held(path) as file:
+    mark = _lock_mark()
+    with lock_anchor_file(path) as file:
         last, back_to = file.last, mark.number
         if last is None or last.number <= mark.number:
             raise AnchorError("The database is not older than its anchors.")
         mark.number, mark.digest = last.number, last.digest
-        return _write(mark, file, now or timezone.now(), reason=reason, back_to=back_to)
+        return _write_anchors(mark, file, now or timezone.now(), reason=reason, back_to=back_to)
 
 
-def _locked_mark() -> AnchorMark:
+def _lock_mark() -> AnchorMark:
     return AnchorMark.objects.select_for_update().get_or_create(pk=1)[0]
 
 
-def _demand_following(mark: AnchorMark, file: AnchorFile) -> None:
+def _demand_matching_file(mark: AnchorMark, file: AnchorFile) -> None:
     """Take over what a crash left ahead of the mark; refuse a file that is another one."""
     last = file.last
     if last is None and not mark.number:
@@ -135,7 +135,7 @@ def _demand_following(mark: AnchorMark, file: AnchorFile) -> None:
     if mark.number and digest != mark.digest:
         raise AnchorError("the anchor file is not the one in which the database was anchored last")
     heads = [head for anchor in ahead for head in anchor.heads]
-    if ahead and unfitting(heads):
+    if ahead and find_unmatched(heads):
         raise AnchorError(
             f"the database is older than its anchors (anchor {mark.number} of {last.number}): if a"
             " backup was put back, say so with manage.py anchor --restored REASON"
@@ -143,7 +143,7 @@ def _demand_following(mark: AnchorMark, file: AnchorFile) -> None:
     mark.number, mark.digest = last.number, last.digest
 
 
-def _write(
+def _write_anchors(
     mark: AnchorMark,
     file: AnchorFile,
     now: datetime,
@@ -151,13 +151,13 @@ def _write(
     reason: str = "",
     back_to: int | None = None,
 ) -> int:
-    rows = _grown()
-    for some in list(chunks(rows, MOST)) or ([[]] if reason else []):
+    rows = _list_grown()
+    for some in list(split_chunks(rows, MOST)) or ([[]] if reason else []):
         heads = tuple(Head(name, links, chain) for _, name, links, chain in some)
         at = now.isoformat(timespec="seconds")
         anchor = file.add(Anchor(mark.number + 1, at, mark.digest, heads, reason, back_to))
         mark.number, mark.digest, reason, back_to = anchor.number, anchor.digest, "", None
-        _remember({key: links for key, _, links, _ in some if key})
+        _mark_anchored({key: links for key, _, links, _ in some if key})
         logger.info("anchor %d of %d chains: %s", mark.number, len(heads), mark.digest)
     mark.written_at = now
     mark.save()
@@ -167,7 +167,7 @@ def _write(
     return len(rows)
 
 
-def _grown() -> list[tuple[int, str, int, str]]:
+def _list_grown() -> list[tuple[int, str, int, str]]:
     """Give the chains that have grown: key (0: the site's), name, links, chain."""
     grown = {"links__gt": F("anchored")}
     found = Conversation.objects.filter(**grown).order_by("pk")
@@ -179,7 +179,7 @@ def _grown() -> list[tuple[int, str, int, str]]:
     return rows + [(0, SITE_NAME, links, chain) for links, chain in site]
 
 
-def _remember(anchored: dict[int, int]) -> None:
+def _mark_anchored(anchored: dict[int, int]) -> None:
     # One that is being written to now is anchored once more the next time.
     rows = Conversation.objects.select_for_update(skip_locked=True, of=("self",))
     some = list(rows.filter(pk__in=anchored).only("pk"))

@@ -15,20 +15,27 @@ from itertools import chain
 from conversations.context.view import cache_breakpoints
 from conversations.context.view.envelope import body
 from conversations.context.view.view import Message, Trail, View
-from conversations.log.findings import DAMAGE, Problem, Tally, chunks, read_rows, words
-from conversations.log.path import Entries, entries, step
+from conversations.log.findings import (
+    DAMAGE,
+    Problem,
+    Tally,
+    describe_error,
+    read_rows,
+    split_chunks,
+)
+from conversations.log.path import Entries, fold_entry, read_entries
 from conversations.models import ApiCall, Blob, Conversation, Envelope
 
 
 def check_bodies(conversation: Conversation, tally: Tally) -> Iterator[Problem]:
     """Rebuild the body of each call of the conversation."""
     place = str(conversation.public_id)
-    calls, bad = _calls(conversation)
+    calls, bad = _read_calls(conversation)
     for key, error in bad:
         tally.mismatches += 1
         yield Problem("apicall", key, f"cannot be read: {error}", place)
-    texts = _texts(calls)
-    for call, what in _rebuilt(conversation, calls, texts):
+    texts = _read_envelopes(calls)
+    for call, what in _compare_bodies(conversation, calls, texts):
         if what:
             tally.mismatches += 1
             yield Problem("apicall", str(call.pk), what, place)
@@ -36,32 +43,32 @@ def check_bodies(conversation: Conversation, tally: Tally) -> Iterator[Problem]:
             tally.verified += 1
 
 
-def _calls(conversation: Conversation) -> tuple[list[ApiCall], list[tuple[str, str]]]:
+def _read_calls(conversation: Conversation) -> tuple[list[ApiCall], list[tuple[str, str]]]:
     mine = ApiCall.objects.filter(conversation=conversation).order_by("pk")
     keys = list(mine.filter(link__lte=conversation.links).values_list("pk", flat=True))
     found: list[ApiCall] = []
     bad: list[tuple[str, str]] = []
-    for some in chunks(keys):
+    for some in split_chunks(keys):
         for key, row in read_rows(mine, some).items():
             if isinstance(row, Exception):
-                bad.append((str(key), words(row)))
+                bad.append((str(key), describe_error(row)))
             else:
                 found.append(row)
     return found, bad
 
 
-def _texts(calls: list[ApiCall]) -> dict[str, str]:
+def _read_envelopes(calls: list[ApiCall]) -> dict[str, str]:
     """Give the envelopes' texts by digest; those that cannot be read are left out."""
     keys = sorted({call.envelope_id for call in calls})
     return {
         key: row.text
-        for some in chunks(keys)
+        for some in split_chunks(keys)
         for key, row in read_rows(Envelope.objects.all(), some).items()
         if isinstance(row, Envelope)
     }
 
 
-def _rebuilt(
+def _compare_bodies(
     conversation: Conversation, calls: list[ApiCall], texts: dict[str, str]
 ) -> Iterator[tuple[ApiCall, str | None]]:
     """Give each call with what is wrong with its body, None when nothing is."""
@@ -70,63 +77,68 @@ def _rebuilt(
         if call.envelope_id not in texts:
             yield call, "its envelope cannot be read"
         elif call.messages_id is not None:
-            yield call, _separate(call, texts[call.envelope_id])
+            yield call, _compare_stored_body(call, texts[call.envelope_id])
         else:
             by_tip.setdefault(call.tip, []).append(call)
     if not by_tip:
         return
     try:
-        log = entries(conversation)
+        log = read_entries(conversation)
     except DAMAGE as error:
         for call in chain.from_iterable(by_tip.values()):
-            yield call, f"its body cannot be rebuilt: the log cannot be read: {words(error)}"
+            yield (
+                call,
+                f"its body cannot be rebuilt: the log cannot be read: {describe_error(error)}",
+            )
         return
-    yield from _at_their_tips(by_tip, _views(log), texts)
+    yield from _compare_at_tips(by_tip, _fold_all(log), texts)
 
 
-def _at_their_tips(
+def _compare_at_tips(
     by_tip: dict[int, list[ApiCall]], views: Iterator[tuple[int, View | str]], texts: dict[str, str]
 ) -> Iterator[tuple[ApiCall, str | None]]:
-    growing = Growing()
+    growing = IncrementalDigest()
     for seq, view in views:
         for call in by_tip.pop(seq, ()):
             if isinstance(view, str):
                 yield call, f"its body cannot be rebuilt: {view}"
             else:
-                yield call, _grown(call, growing, texts[call.envelope_id], view)
+                yield call, _compare_view_body(call, growing, texts[call.envelope_id], view)
     for call in chain.from_iterable(by_tip.values()):
         yield call, f"its body cannot be rebuilt: entry {call.tip} is not in the log"
 
 
-def _grown(call: ApiCall, growing: Growing, envelope: str, view: View) -> str | None:
+def _compare_view_body(
+    call: ApiCall, growing: IncrementalDigest, envelope: str, view: View
+) -> str | None:
     try:
-        return _compared(call, *growing.digest(envelope, view))
+        return _compare_digest(call, *growing.digest(envelope, view))
     except DAMAGE as error:
-        return f"its body cannot be rebuilt: {words(error)}"
+        return f"its body cannot be rebuilt: {describe_error(error)}"
 
 
-def _separate(call: ApiCall, envelope: str) -> str | None:
+def _compare_stored_body(call: ApiCall, envelope: str) -> str | None:
     found = read_rows(Blob.objects.all(), [call.messages_id]).get(call.messages_id)
     if not isinstance(found, Blob):
         return "its messages cannot be read"
     raw = body(envelope, found.text).encode()
-    return _compared(call, "sha256:" + hashlib.sha256(raw).hexdigest(), len(raw))
+    return _compare_digest(call, "sha256:" + hashlib.sha256(raw).hexdigest(), len(raw))
 
 
-def _compared(call: ApiCall, digest: str, size: int) -> str | None:
+def _compare_digest(call: ApiCall, digest: str, size: int) -> str | None:
     if (digest, size) == (call.body_digest, call.body_bytes):
         return None
     recorded = f"{call.body_digest} ({call.body_bytes} bytes)"
     return f"its body rebuilds to {digest} ({size} bytes), recorded was {recorded}"
 
 
-def _views(log: Entries) -> Iterator[tuple[int, View | str]]:
+def _fold_all(log: Entries) -> Iterator[tuple[int, View | str]]:
     """Give the view after each entry of the log, or why there is none."""
     views: dict[int, View | str] = {0: View()}
     children = Counter(parent for parent, _ in log.values())
     yield 0, View()
     for seq in sorted(log):
-        view = views[seq] = _view(log, views, seq)
+        view = views[seq] = _fold_after(log, views, seq)
         yield seq, view
         parent = log[seq][0]
         children[parent] -= 1
@@ -136,18 +148,18 @@ def _views(log: Entries) -> Iterator[tuple[int, View | str]]:
             del views[seq]
 
 
-def _view(log: Entries, views: dict[int, View | str], seq: int) -> View | str:
+def _fold_after(log: Entries, views: dict[int, View | str], seq: int) -> View | str:
     parent, entry = log[seq]
     before = views.get(parent, f"entry {seq} follows {parent}, which is not before it")
     if isinstance(before, str):
         return before
     try:
-        return step(before, entry)
+        return fold_entry(before, entry)
     except DAMAGE as error:
-        return f"entry {seq} does not apply: {words(error)}"
+        return f"entry {seq} does not apply: {describe_error(error)}"
 
 
-class Growing:
+class IncrementalDigest:
     """The digest of a body that is continued while only messages are appended.
 
     The message that ended the request before may have a mark in one body and not in the next, so
@@ -159,7 +171,7 @@ class Growing:
         self._trail: Trail | None = None
         self._place: cache_breakpoints.Place | None = None
         self._length = 0
-        self._before = self._whole = _Part()
+        self._before = self._whole = _PartialBody()
 
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
         """Give digest and length of the body of this envelope and view."""
@@ -167,7 +179,7 @@ class Growing:
         place = cache_breakpoints.place(messages)
         is_longer = view.trail is self._trail and view.length >= self._length
         if not is_longer or envelope != self._envelope:
-            self._before = _Part()
+            self._before = _PartialBody()
             self._before.feed(body(envelope, "[")[:-1])
             self._whole = self._before.copy()
         elif place != self._place:
@@ -179,14 +191,14 @@ class Growing:
         return self._whole.digest
 
 
-class _Part:
+class _PartialBody:
     """The beginning of a body, `length` messages of it."""
 
     def __init__(self) -> None:
         self.hash, self.size, self.length, self.comma = hashlib.sha256(), 0, 0, ""
 
-    def copy(self) -> _Part:
-        part = _Part()
+    def copy(self) -> _PartialBody:
+        part = _PartialBody()
         part.hash, part.size = self.hash.copy(), self.size
         part.length, part.comma = self.length, self.comma
         return part

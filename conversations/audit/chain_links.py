@@ -13,8 +13,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from conversations.log.chain import OWNED, SITE, End, link_digest
-from conversations.log.findings import DAMAGE, Problem, chunks, read_rows, words
+from conversations.log.chain import OWNED, SITE, End, compute_link
+from conversations.log.findings import DAMAGE, Problem, describe_error, read_rows, split_chunks
 from conversations.models import Chained, Conversation, SiteChain
 
 #: What anchors say of a chain: its value at a link, and the words for the anchor.
@@ -23,7 +23,7 @@ _NONE: Pinned = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowPosition:
     #: A number, unless the row is damaged.
     link: Any
     kind: type[Chained]
@@ -44,41 +44,43 @@ class Misfit:
 
 def check_links(end: End, pinned: Pinned = _NONE) -> Iterator[Problem]:
     """Give the first row that breaks the chain, if any, or is not the one that was anchored."""
-    misfits = list(_misfits(end, pinned))
+    misfits = list(_find_misfits(end, pinned))
     if not misfits:
         return
     first = misfits[0]
-    what = _swapped(first, misfits) or first.what
+    what = _describe_swap(first, misfits) or first.what
     if len(misfits) > 1:
         what += f" (and {len(misfits) - 1} more that do not fit)"
     place = str(end.public_id) if isinstance(end, Conversation) else ""
     yield Problem(first.table, first.id, what, place)
 
 
-def _misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
-    places: list[Place] = []
-    for place in _places(end):
+def _find_misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
+    places: list[RowPosition] = []
+    for place in _list_positions(end):
         if isinstance(place.link, int):
             places.append(place)
         else:
-            yield Misfit(0, _table(place.kind), str(place.key), "changed: its link is no number")
+            yield Misfit(
+                0, _table_name(place.kind), str(place.key), "changed: its link is no number"
+            )
     # Of two at one link the older is the one that was there.
     places.sort(key=lambda place: (place.link, place.key))
-    yield from _walk([place for place in places if place.link <= end.links], end, pinned)
+    yield from _walk_links([place for place in places if place.link <= end.links], end, pinned)
     latest = type(end)._default_manager.values_list("links", flat=True).filter(pk=end.pk).first()
     for place in places:
         if place.link > max(end.links, latest or 0):
             what = f"stands at link {place.link} behind the end of the chain"
-            yield Misfit(place.link, _table(place.kind), str(place.key), what)
+            yield Misfit(place.link, _table_name(place.kind), str(place.key), what)
 
 
-def _places(end: End) -> Iterator[Place]:
-    for kind, rows in _rows(end):
+def _list_positions(end: End) -> Iterator[RowPosition]:
+    for kind, rows in _list_tables(end):
         for link, key in rows.order_by().values_list("link", "pk"):
-            yield Place(link, kind, key)
+            yield RowPosition(link, kind, key)
 
 
-def _rows(end: End) -> Iterator[tuple[type[Chained], QuerySet[Any]]]:
+def _list_tables(end: End) -> Iterator[tuple[type[Chained], QuerySet[Any]]]:
     if isinstance(end, SiteChain):
         for kind, where in SITE.items():
             yield kind, kind._base_manager.filter(**where)
@@ -87,13 +89,13 @@ def _rows(end: End) -> Iterator[tuple[type[Chained], QuerySet[Any]]]:
             yield kind, kind._base_manager.filter(**{owner: end.pk})
 
 
-def _walk(places: list[Place], end: End, pinned: Pinned) -> Iterator[Misfit]:
+def _walk_links(places: list[RowPosition], end: End, pinned: Pinned) -> Iterator[Misfit]:
     before: str | None = ""
     following = 1
-    for place, row in _read(places):
-        table, key, link = _table(place.kind), str(place.key), place.link
+    for place, row in _read_rows(places):
+        table, key, link = _table_name(place.kind), str(place.key), place.link
         if link > following:
-            yield Misfit(following, "link", str(following), _gone(following, link - 1))
+            yield Misfit(following, "link", str(following), _describe_gap(following, link - 1))
             before = None
         elif link < following:
             yield Misfit(link, table, key, f"stands at link {link} where another row stands")
@@ -111,25 +113,25 @@ def _walk(places: list[Place], end: End, pinned: Pinned) -> Iterator[Misfit]:
             yield Misfit(link, table, key, what)
         before = row.chain
     if following <= end.links:
-        yield Misfit(following, "link", str(following), _gone(following, end.links))
+        yield Misfit(following, "link", str(following), _describe_gap(following, end.links))
     elif before is not None and before != end.chain:
         what = "changed: the end of its chain is not that of its last row"
         yield Misfit(following, str(end._meta.model_name), str(end.pk), what)
     last = max(pinned, default=0)
     if last > end.links:
-        what = f"{_gone(end.links + 1, last)}, and {pinned[last][1]} has {last} links"
+        what = f"{_describe_gap(end.links + 1, last)}, and {pinned[last][1]} has {last} links"
         yield Misfit(end.links + 1, "link", str(end.links + 1), what)
 
 
-def _read(places: list[Place]) -> Iterator[tuple[Place, Chained | str]]:
-    for some in chunks(places):
+def _read_rows(places: list[RowPosition]) -> Iterator[tuple[RowPosition, Chained | str]]:
+    for some in split_chunks(places):
         found: dict[type[Chained], dict[Any, Any]] = {
             kind: read_rows(kind._base_manager.all(), [p.key for p in some if p.kind is kind])
             for kind in {place.kind for place in some}
         }
         for place in some:
             row = found[place.kind].get(place.key, "it is gone")
-            yield place, words(row) if isinstance(row, Exception) else row
+            yield place, describe_error(row) if isinstance(row, Exception) else row
 
 
 def _fits(row: Chained, before: str, link: int | None = None, chain: str | None = None) -> bool:
@@ -138,12 +140,12 @@ def _fits(row: Chained, before: str, link: int | None = None, chain: str | None 
         row = copy.copy(row)
         row.link = link
     try:
-        return link_digest(before, row) == (row.chain if chain is None else chain)
+        return compute_link(before, row) == (row.chain if chain is None else chain)
     except DAMAGE:
         return False
 
 
-def _swapped(first: Misfit, misfits: list[Misfit]) -> str:
+def _describe_swap(first: Misfit, misfits: list[Misfit]) -> str:
     """Say which of the rows that do not fit belongs in the first one's place."""
     if first.row is None:
         return ""
@@ -156,9 +158,9 @@ def _swapped(first: Misfit, misfits: list[Misfit]) -> str:
     return ""
 
 
-def _gone(first: int, last: int) -> str:
+def _describe_gap(first: int, last: int) -> str:
     return "missing: no row stands here" + (f" nor up to link {last}" if last > first else "")
 
 
-def _table(kind: type[Chained]) -> str:
+def _table_name(kind: type[Chained]) -> str:
     return str(kind._meta.model_name)

@@ -11,13 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
+from conversations.audit.anchor_checks import (
+    AnchoredChains,
+    check_missing_chains,
+    read_anchored_chains,
+)
 from conversations.audit.anchor_file import SITE_NAME
-from conversations.audit.anchored import Pins, check_gone, read_pins
 from conversations.audit.bodies import check_bodies
 from conversations.audit.chain_links import check_links
-from conversations.audit.texts import check_files, check_texts, check_tools, texts_of
-from conversations.budgets.reconciliation import check_accounts
-from conversations.log.findings import DAMAGE, Problem, Tally, words
+from conversations.audit.content_checks import (
+    check_files,
+    check_texts,
+    check_tools,
+    list_text_digests,
+)
+from conversations.budgets.reconciliation import check_windows
+from conversations.log.findings import DAMAGE, Problem, Tally, describe_error
 from conversations.models import Blob, Conversation, Envelope, SiteChain
 
 __all__ = ["Problem", "Tally", "verify_conversation", "verify_everything"]
@@ -27,38 +36,40 @@ def verify_everything(tally: Tally) -> Iterator[Problem]:
     """Verify all conversations, texts and accounts; counts go to `tally` while it runs."""
     kinds: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
     for kind in kinds:
-        yield from _counted(tally, _all_texts(kind))
-    pins = read_pins()
-    yield from _counted(tally, iter(pins.problems))
+        yield from _count_problems(tally, _verify_texts(kind))
+    pins = read_anchored_chains()
+    yield from _count_problems(tally, iter(pins.problems))
     keys = Conversation.objects.order_by("pk").values_list("pk", flat=True)
     for key in keys.iterator(chunk_size=1_000):
-        yield from _counted(tally, _conversation(key, tally, pins))
-    yield from _counted(tally, check_gone(pins))
-    yield from _counted(tally, _site(tally, pins))
-    yield from _counted(tally, check_accounts())
+        yield from _count_problems(tally, _verify_conversation(key, tally, pins))
+    yield from _count_problems(tally, check_missing_chains(pins))
+    yield from _count_problems(tally, _verify_site(tally, pins))
+    yield from _count_problems(tally, check_windows())
 
 
 def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
     """Verify one conversation and the texts it names; raises Conversation.DoesNotExist."""
     key = Conversation.objects.values_list("pk", flat=True).get(public_id=public_id)
-    envelopes, blobs = texts_of(key)
-    yield from _counted(tally, check_texts(Envelope, envelopes))
-    yield from _counted(tally, check_texts(Blob, blobs))
-    pins = read_pins()
-    yield from _counted(tally, iter(pins.problems))
-    yield from _counted(tally, _conversation(key, tally, pins))
+    envelopes, blobs = list_text_digests(key)
+    yield from _count_problems(tally, check_texts(Envelope, envelopes))
+    yield from _count_problems(tally, check_texts(Blob, blobs))
+    pins = read_anchored_chains()
+    yield from _count_problems(tally, iter(pins.problems))
+    yield from _count_problems(tally, _verify_conversation(key, tally, pins))
 
 
-def _all_texts(kind: type[Blob | Envelope]) -> Iterator[Problem]:
+def _verify_texts(kind: type[Blob | Envelope]) -> Iterator[Problem]:
     try:
         keys = list(kind._base_manager.order_by("pk").values_list("pk", flat=True))
     except DAMAGE as error:
-        yield Problem(str(kind._meta.model_name), "", f"the table cannot be read: {words(error)}")
+        yield Problem(
+            str(kind._meta.model_name), "", f"the table cannot be read: {describe_error(error)}"
+        )
         return
     yield from check_texts(kind, keys)
 
 
-def _conversation(key: int, tally: Tally, pins: Pins) -> Iterator[Problem]:
+def _verify_conversation(key: int, tally: Tally, pins: AnchoredChains) -> Iterator[Problem]:
     try:
         conversation = Conversation.objects.filter(pk=key).first()
         if conversation is None:  # erased meanwhile
@@ -74,16 +85,16 @@ def _conversation(key: int, tally: Tally, pins: Pins) -> Iterator[Problem]:
         yield from check_tools(conversation)
         yield from check_files(conversation)
     except DAMAGE as error:
-        yield Problem("conversation", str(key), f"cannot be read: {words(error)}")
+        yield Problem("conversation", str(key), f"cannot be read: {describe_error(error)}")
 
 
-def _site(tally: Tally, pins: Pins) -> Iterator[Problem]:
+def _verify_site(tally: Tally, pins: AnchoredChains) -> Iterator[Problem]:
     """Verify the chain of what is of no conversation."""
     try:
         site = SiteChain.objects.filter(pk=1).first() or SiteChain(pk=1)
         problems = list(check_links(site, pins.of(SITE_NAME)))
     except DAMAGE as error:
-        problems = [Problem("sitechain", "1", f"cannot be read: {words(error)}")]
+        problems = [Problem("sitechain", "1", f"cannot be read: {describe_error(error)}")]
     tally.broken_chains += bool(problems)
     yield from problems
 
@@ -115,7 +126,7 @@ def _is_of_turn(conversation: Conversation) -> bool:
     return any(some.filter(**wanted).exists() for some in rows)
 
 
-def _counted(tally: Tally, problems: Iterator[Problem]) -> Iterator[Problem]:
+def _count_problems(tally: Tally, problems: Iterator[Problem]) -> Iterator[Problem]:
     for problem in problems:
         tally.problems += 1
         yield problem

@@ -16,12 +16,12 @@ from django.utils import timezone
 from conversations.agent.ports import Refused, Sending
 from conversations.agent.prices import LEAST_OUTPUT, PriceList, PriceMissing
 from conversations.budgets import holds
-from conversations.budgets.admission_words import over_limit, over_turn
-from conversations.budgets.caps import turn_caps
+from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import Amounts
-from conversations.budgets.prices import price_list
-from conversations.budgets.status import standings
-from conversations.budgets.windows import Slot, open_slots
+from conversations.budgets.prices import load_price_list
+from conversations.budgets.refusals import build_limit_refusal, build_turn_refusal
+from conversations.budgets.status import list_statuses
+from conversations.budgets.windows import Slot, lock_slots
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, searches_in
 from conversations.log.leases import Lease
@@ -43,56 +43,56 @@ class Admission:
     worst: Amounts
 
 
-def admission(*, lease: Lease, sending: Sending) -> Admission:
+def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     """Find room for the call, its windows locked; raises Refused."""
     model = str(dict(sending.envelope.parameters)["model"])
-    prices = price_list(model, timezone.now())
+    prices = load_price_list(model, timezone.now())
     searches = sending.envelope.searches
-    padded = _padded(sending.estimated_tokens) + searches * SEARCH_TOKENS
+    padded = _pad_estimate(sending.estimated_tokens) + searches * SEARCH_TOKENS
     cap = _TurnRoom.of(lease.turn_id, lease.user_id)
-    _worst(prices, padded, LEAST_OUTPUT, searches)
-    slots = open_slots(lease.user_id)
-    envelope = _affordable(sending.envelope, padded, prices, slots, cap)
-    money = _worst(prices, padded, envelope.max_tokens, searches)
+    _price_worst_case(prices, padded, LEAST_OUTPUT, searches)
+    slots = lock_slots(lease.user_id)
+    envelope = _fit_answer(sending.envelope, padded, prices, slots, cap)
+    money = _price_worst_case(prices, padded, envelope.max_tokens, searches)
     cap.demand(money)
     return Admission(model, envelope, slots, Amounts(money, padded + envelope.max_tokens))
 
 
-def demand_next(*, lease: Lease, call_id: int) -> None:
+def demand_next_call(*, lease: Lease, call_id: int) -> None:
     """Raise Refused when the turn can make no other call, so that no tool runs for nothing.
 
     What counts is the least that a call like the last one could use; nothing is held yet.
     """
     if not User.objects.filter(pk=lease.user_id, is_active=True).exists():
-        raise inactive()
+        raise build_inactive_refusal()
     call = ApiCall.objects.only("model", "estimated_tokens").get(pk=call_id)
-    padded = _padded(call.estimated_tokens)
-    money = _worst(price_list(call.model, timezone.now()), padded, LEAST_OUTPUT)
+    padded = _pad_estimate(call.estimated_tokens)
+    money = _price_worst_case(load_price_list(call.model, timezone.now()), padded, LEAST_OUTPUT)
     least = Amounts(money, padded + LEAST_OUTPUT, turns=0)
-    for standing in standings(lease.user_id):
+    for standing in list_statuses(lease.user_id):
         amount = least.of(standing.rule.unit)
         if amount > standing.left:
-            raise over_limit(standing, amount)
+            raise build_limit_refusal(standing, amount)
     _TurnRoom.of(lease.turn_id, lease.user_id).demand(money)
 
 
-def worst_cost(call: ApiCall) -> int:
+def compute_worst_cost(call: ApiCall) -> int:
     """Give the most a recorded call can have cost."""
-    prices = price_list(call.model, call.sent_at)
+    prices = load_price_list(call.model, call.sent_at)
     searches = searches_in(wire.decode(call.envelope.text))
-    padded = _padded(call.estimated_tokens) + searches * SEARCH_TOKENS
+    padded = _pad_estimate(call.estimated_tokens) + searches * SEARCH_TOKENS
     return prices.worst(padded, call.max_tokens, searches)
 
 
-def inactive() -> Refused:
+def build_inactive_refusal() -> Refused:
     return Refused("inactive", "This account is not active any more.")
 
 
-def _padded(tokens: int) -> int:
+def _pad_estimate(tokens: int) -> int:
     return tokens * (100 + MARGIN) // 100
 
 
-def _worst(prices: PriceList, padded: int, output: int, searches: int = 0) -> int:
+def _price_worst_case(prices: PriceList, padded: int, output: int, searches: int = 0) -> int:
     try:
         return prices.worst(padded, output, searches)
     except PriceMissing as error:
@@ -108,7 +108,7 @@ class _TurnRoom:
 
     @classmethod
     def of(cls, turn_id: int, user_id: int) -> _TurnRoom:
-        limit = turn_caps(user_id).micros
+        limit = resolve_turn_caps(user_id).micros
         if not limit:
             return cls(0)
         results = ApiResult.objects.filter(call__turn=turn_id)
@@ -116,10 +116,10 @@ class _TurnRoom:
 
     def demand(self, amount: int) -> None:
         if self.limit and self.spent + amount > self.limit:
-            raise over_turn(self.limit, self.spent, amount)
+            raise build_turn_refusal(self.limit, self.spent, amount)
 
 
-def _affordable(
+def _fit_answer(
     envelope: Envelope,
     padded: int,
     prices: PriceList,
@@ -128,7 +128,7 @@ def _affordable(
 ) -> Envelope:
     """Shrink the answer's limit to what there is room for, but not below a minimum."""
     most = envelope.max_tokens
-    money, tokens = holds.room(slots, "money"), holds.room(slots, "tokens")
+    money, tokens = holds.find_room(slots, "money"), holds.find_room(slots, "tokens")
     if cap.limit:
         left = cap.limit - cap.spent
         money = left if money is None else min(money, left)

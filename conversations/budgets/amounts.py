@@ -22,10 +22,10 @@ class Unreadable(ValueError):
     code = "unreadable"
 
 
-def micros(text: str) -> int:
+def parse_dollars(text: str) -> int:
     """Read dollars, such as 12.50 or $0.000001, as micro-dollars."""
     try:
-        number = Decimal(_plain(text).removeprefix("$"))
+        number = Decimal(_strip_grouping(text).removeprefix("$"))
     except InvalidOperation:
         raise Unreadable(f"{text!r} is no amount of dollars") from None
     # A short text may have an exponent that makes an endless number.
@@ -35,17 +35,17 @@ def micros(text: str) -> int:
     return int(number * MICROS)
 
 
-def amount(text: str, unit: str) -> int:
+def parse_amount(text: str, unit: str) -> int:
     """Read an amount in a unit: dollars of money, whole numbers of all else."""
     if unit == "money":
-        return micros(text)
+        return parse_dollars(text)
     try:
-        return int(_plain(text))
+        return int(_strip_grouping(text))
     except ValueError:
         raise Unreadable(f"{text!r} is no whole number of {unit}") from None
 
 
-def written(number: int, unit: str) -> str:
+def format_amount(number: int, unit: str) -> str:
     """Write an amount as it is read: 12.50 of money, 500000 of all else."""
     if unit != "money":
         return str(number)
@@ -54,7 +54,7 @@ def written(number: int, unit: str) -> str:
     return f"{'-' if number < 0 else ''}{whole}.{digits}"
 
 
-def _plain(text: str) -> str:
+def _strip_grouping(text: str) -> str:
     """Give the figure without what groups its digits."""
     found = text.strip()
     if len(found) > MOST_DIGITS:
@@ -64,7 +64,7 @@ def _plain(text: str) -> str:
     return found.replace(",", "").replace("_", "")
 
 
-def moment(text: str, zone: ZoneInfo) -> datetime:
+def parse_moment(text: str, zone: ZoneInfo) -> datetime:
     """Read a date (its beginning) or a date with a time, in a zone unless it names its own."""
     try:
         day = parse_date(text)

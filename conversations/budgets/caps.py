@@ -35,20 +35,22 @@ class Cap:
     source: str
 
 
-def turn_caps(user_id: int) -> TurnCaps:
+def resolve_turn_caps(user_id: int) -> TurnCaps:
     """Give what counts; one query."""
-    return TurnCaps(*(cap.number for cap in caps_of(user_id)))
+    return TurnCaps(*(cap.number for cap in list_turn_caps(user_id)))
 
 
-def caps_of(user_id: int) -> tuple[Cap, ...]:
+def list_turn_caps(user_id: int) -> tuple[Cap, ...]:
     """Give what counts and why; one query."""
     mine = Q(user=user_id) | Q(group__in=Group.objects.filter(user=user_id))
     rows = list(TurnCap.objects.filter(mine).select_related("group"))
     site = (conf.max_turn_micros, conf.max_rounds, conf.max_tool_calls, conf.max_turn_seconds)
-    return tuple(_cap(rows, name, number) for name, number in zip(_NAMES, site, strict=True))
+    return tuple(
+        _resolve_cap(rows, name, number) for name, number in zip(_NAMES, site, strict=True)
+    )
 
 
-def _cap(rows: list[TurnCap], name: str, site: int) -> Cap:
+def _resolve_cap(rows: list[TurnCap], name: str, site: int) -> Cap:
     given = [(row, int(getattr(row, name))) for row in rows if getattr(row, name) is not None]
     if own := [number for row, number in given if row.user_id is not None]:
         return Cap(name, own[0], "set for this person")

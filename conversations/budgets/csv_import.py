@@ -14,14 +14,14 @@ from typing import TypeAlias
 
 from django.db import transaction
 
-from conversations.budgets.usage.cells import plain
+from conversations.budgets.usage.cells import unquote_cell
 
 #: Lines and characters of one file.
 MOST_LINES, MOST_CHARS = 1_000, 500_000
 
 Row: TypeAlias = Mapping[str, str]
 #: Does one line and gives what that was (create, change, off or same) and the words for it.
-Do: TypeAlias = Callable[[Row], tuple[str, str]]
+ApplyRow: TypeAlias = Callable[[Row], tuple[str, str]]
 
 
 class LineRefused(ValueError):
@@ -57,23 +57,23 @@ class Plan:
         return hashlib.sha256(repr(self.lines).encode()).hexdigest()
 
 
-def take(
-    text: str, columns: Sequence[str], ready: Callable[[list[Row]], Do], expected: str = ""
+def import_rows(
+    text: str, columns: Sequence[str], ready: Callable[[list[Row]], ApplyRow], expected: str = ""
 ) -> Plan:
     """Do every line and keep that only if it is what was `expected`, by its digest."""
     try:
-        numbered = _rows(text, columns)
+        numbered = _read_rows(text, columns)
     except LineRefused as error:
         return Plan((Line(1, "error", str(error)),))
     do = ready([row for _number, row in numbered])
     with transaction.atomic():
-        plan = Plan(tuple(_line(number, row, do) for number, row in numbered))
+        plan = Plan(tuple(_apply_line(number, row, do) for number, row in numbered))
         is_kept = plan.digest == expected and not plan.errors
         transaction.set_rollback(not is_kept)
     return Plan(plan.lines, is_kept)
 
 
-def _line(number: int, row: Row, do: Do) -> Line:
+def _apply_line(number: int, row: Row, do: ApplyRow) -> Line:
     try:
         with transaction.atomic():
             return Line(number, *do(row))
@@ -81,7 +81,7 @@ def _line(number: int, row: Row, do: Do) -> Line:
         return Line(number, "error", str(error))
 
 
-def _rows(text: str, columns: Sequence[str]) -> list[tuple[int, Row]]:
+def _read_rows(text: str, columns: Sequence[str]) -> list[tuple[int, Row]]:
     """Read the file; the first line names its columns, of which some may be missing."""
     if len(text) > MOST_CHARS:
         raise LineRefused(f"At most {MOST_CHARS:,} characters can be taken in at once.")
@@ -98,7 +98,7 @@ def _rows(text: str, columns: Sequence[str]) -> list[tuple[int, Row]]:
         for row in reader:
             if None in row or None in row.values():
                 raise LineRefused(f"Line {reader.line_num} has not as many cells as the first.")
-            cells = {name: plain(value.strip()) for name, value in row.items()}
+            cells = {name: unquote_cell(value.strip()) for name, value in row.items()}
             found.append((reader.line_num, {name: cells.get(name, "") for name in columns}))
             if len(found) > MOST_LINES:
                 raise LineRefused(f"At most {MOST_LINES:,} lines can be taken in at once.")

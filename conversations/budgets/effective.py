@@ -54,7 +54,7 @@ class Rule:
                 return "set for this person"
 
 
-def outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
+def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
     """Give the allowances that would count without this one, the next one first."""
     key = by.is_pool, by.unit, by.period
     rivals = (rule for rule in rules if (rule.is_pool, rule.unit, rule.period) == key)
@@ -62,7 +62,7 @@ def outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
     return tuple(sorted(others, key=_rank, reverse=True))
 
 
-def effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def choose_effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Choose what counts, of the active budgets of the site, the person's groups and the person."""
     pools: list[Rule] = []
     chosen: dict[tuple[str, str], Rule] = {}
@@ -80,7 +80,7 @@ def _rank(rule: Rule) -> tuple[int, int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """How a budget stands in its present window.
 
     `limit` counts grants in, `spent` what settled above its reservation. An allowance also counts
@@ -102,13 +102,13 @@ class Standing:
 
     @property
     def percent(self) -> int:
-        return share(self.spent, self.limit)
+        return compute_percent(self.spent, self.limit)
 
     @property
     def is_over(self) -> bool:
         return self.spent >= self.limit
 
 
-def share(spent: int, limit: int) -> int:
+def compute_percent(spent: int, limit: int) -> int:
     """Give what is spent as whole percent, 100 at most."""
     return min(100, spent * 100 // limit) if limit > 0 else 100

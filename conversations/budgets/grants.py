@@ -19,9 +19,9 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
-from conversations.budgets.reconciliation import due
+from conversations.budgets.reconciliation import compute_totals
 from conversations.conf import conf
-from conversations.log.chain import append, locked_site
+from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
 from conversations.models.budgets import MOST
 from conversations.rendering.numbers import worth
@@ -86,7 +86,7 @@ def grant_more(
     form: UUID | None = None,
 ) -> Grant:
     """Add to what a budget allows, for all it is for or for one person; a form grants once."""
-    reason = _said(reason)
+    reason = _clean_reason(reason)
     # One at a time for each budget, so that of two posts of one form the second finds the first.
     Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
     if form is not None and (again := Grant.objects.filter(form=form).first()):
@@ -108,7 +108,7 @@ def grant_more(
         actor=actor,
         form=form,
     )
-    append(grant, locked_site())
+    append_row(grant, lock_site_chain())
     return grant
 
 
@@ -125,8 +125,8 @@ def correct_window(
 
     A form that was sent before changes nothing and gives the entry it made.
     """
-    reason = _said(reason)
-    window = _locked(window_id)
+    reason = _clean_reason(reason)
+    window = _lock_window(window_id)
     if form is not None and (again := LedgerEntry.objects.filter(form=form).first()):
         return again
     if window.spent + amount < 0 or amount == 0 or abs(amount) > MOST:
@@ -138,29 +138,29 @@ def correct_window(
     BudgetWindow.objects.filter(pk=window.pk).update(
         spent=F("spent") + amount, limit=Greatest("limit", F("spent") + F("held") + amount)
     )
-    return _entered(window, amount, reason, actor, form)
+    return _append_adjustment(window, amount, reason, actor, form)
 
 
 @transaction.atomic
 def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
     """Set a window to what its entries say, and enter that; False: it said so already."""
-    reason = _said(reason)
-    window = _locked(window_id)
+    reason = _clean_reason(reason)
+    window = _lock_window(window_id)
     said = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
-    found = due(window)
+    found = compute_totals(window)
     if said == found:
         return False
     rows = BudgetWindow.objects.filter(pk=window.pk)
     rows.update(**found, limit=max(window.limit, found["spent"] + found["held"]))
     was = ", ".join(f"{name} {said[name]}" for name in found if said[name] != found[name])
-    _entered(window, 0, f"{reason} (rebuilt; it said {was})", actor)
+    _append_adjustment(window, 0, f"{reason} (rebuilt; it said {was})", actor)
     return True
 
 
 @transaction.atomic
 def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool:
     """Exempt a person from budgets or no longer, on record; False: it was so already."""
-    reason = _said(reason)
+    reason = _clean_reason(reason)
     rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
     if not rows.update(is_exempt=is_exempt):
         return False
@@ -176,14 +176,14 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
     return True
 
 
-def _said(reason: str) -> str:
+def _clean_reason(reason: str) -> str:
     """Give the reason as it is kept."""
     if not reason.strip():
         raise BudgetError("Say why: a reason is needed.")
     return reason.strip()[:200]
 
 
-def _locked(window_id: int) -> BudgetWindow:
+def _lock_window(window_id: int) -> BudgetWindow:
     rows = BudgetWindow.objects.select_for_update(of=("self",)).filter(pk=window_id)
     window = rows.first()
     if window is None:
@@ -191,7 +191,7 @@ def _locked(window_id: int) -> BudgetWindow:
     return window
 
 
-def _entered(
+def _append_adjustment(
     window: BudgetWindow, amount: int, reason: str, actor: User | None, form: UUID | None = None
 ) -> LedgerEntry:
     entry = LedgerEntry(
@@ -202,5 +202,5 @@ def _entered(
         actor=actor,
         form=form,
     )
-    append(entry, locked_site())
+    append_row(entry, lock_site_chain())
     return entry

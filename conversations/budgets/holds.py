@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
-from conversations.budgets.admission_words import over_limit
-from conversations.budgets.effective import Standing
-from conversations.budgets.status import places, standing, windows_of
-from conversations.budgets.windows import Slot, move
-from conversations.log.chain import extend, locked_site
+from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.refusals import build_limit_refusal
+from conversations.budgets.status import compute_status, filter_windows, find_effective_budgets
+from conversations.budgets.windows import Slot, update_windows
+from conversations.log.chain import append_rows, lock_site_chain
 from conversations.models import (
     ApiCall,
     BudgetWindow,
@@ -47,7 +47,7 @@ class Amounts:
         return {"money": self.money, "tokens": self.tokens, "turns": self.turns}[unit]
 
 
-def room(slots: Iterable[Slot], unit: str) -> int | None:
+def find_room(slots: Iterable[Slot], unit: str) -> int | None:
     """Give what may still be held in all windows of a unit; None without a limit."""
     found = (slot.standing.left for slot in slots if slot.place.rule.unit == unit)
     return min(found, default=None)
@@ -59,23 +59,25 @@ def hold_amounts(
     """Hold what the call may use in every window, or raise Refused."""
     if not slots:
         return
-    counted = _counted(call) if any(slot.place.rule.unit == "turns" for slot in slots) else ()
+    counted = (
+        _find_counted_turns(call) if any(slot.place.rule.unit == "turns" for slot in slots) else ()
+    )
     rows = []
     for slot in slots:
         rule = slot.place.rule
         is_counted = rule.unit == "turns" and _turn_key(slot.window) in counted
         amount = 0 if is_counted else worst.of(rule.unit)
         if amount > slot.standing.left:
-            raise over_limit(slot.standing, amount)
+            raise build_limit_refusal(slot.standing, amount)
         slot.window.held += amount
         slot.window.limit = slot.standing.limit
         rows.append(Reservation(call=call, window=slot.window, amount=amount))
-    move([row.window for row in rows], "held", "limit")
+    update_windows([row.window for row in rows], "held", "limit")
     Reservation.objects.bulk_create(rows)
-    _enter(call, conversation, Kind.RESERVE, [(row.window, row.amount) for row in rows])
+    _append_entries(call, conversation, Kind.RESERVE, [(row.window, row.amount) for row in rows])
 
 
-def _counted(call: ApiCall) -> set[tuple[object, ...]]:
+def _find_counted_turns(call: ApiCall) -> set[tuple[object, ...]]:
     """Find where the call's turn counts already."""
     settled = LedgerEntry.objects.filter(
         call=OuterRef("call"), window=OuterRef("window"), kind=Kind.SETTLE, amount__gt=0
@@ -93,25 +95,27 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
     return window.user_id, window.budget.period
 
 
-def settle(*, call: ApiCall, used: Amounts | None, conversation: Conversation) -> None:
+def settle_holds(*, call: ApiCall, used: Amounts | None, conversation: Conversation) -> None:
     """Turn what a call holds into what it used, None: nothing; repeated it changes nothing."""
     if used is None:
-        _close(call, conversation, Kind.RELEASE, lambda _: 0)
+        _close_reservations(call, conversation, Kind.RELEASE, lambda _: 0)
     else:
-        _close(call, conversation, Kind.SETTLE, lambda row: _used(used, row))
+        _close_reservations(
+            call, conversation, Kind.SETTLE, lambda row: _cap_used_amount(used, row)
+        )
 
 
-def settle_in_full(*, call: ApiCall, conversation: Conversation) -> None:
+def settle_holds_in_full(*, call: ApiCall, conversation: Conversation) -> None:
     """Keep spent what a call holds of which nobody knows more."""
-    _close(call, conversation, Kind.SETTLE, lambda row: row.amount)
+    _close_reservations(call, conversation, Kind.SETTLE, lambda row: row.amount)
 
 
-def _used(used: Amounts, row: Reservation) -> int:
+def _cap_used_amount(used: Amounts, row: Reservation) -> int:
     unit = row.window.budget.unit
     return min(row.amount, used.turns) if unit == "turns" else used.of(unit)
 
 
-def _close(
+def _close_reservations(
     call: ApiCall, conversation: Conversation, kind: Kind, amount_of: Callable[[Reservation], int]
 ) -> None:
     mine = BudgetWindow.objects.filter(reservations__call=call)
@@ -131,13 +135,13 @@ def _close(
         window.spent += within
         window.overrun += amount - within
         closed.append((window, amount))
-    move(windows.values(), "held", "spent", "overrun")
+    update_windows(windows.values(), "held", "spent", "overrun")
     mine_open.update(is_open=False)
-    _enter(call, conversation, kind, closed)
-    tell_crossings(user_id=rows[0].payer, windows=set(windows))
+    _append_entries(call, conversation, kind, closed)
+    record_crossings(user_id=rows[0].payer, windows=set(windows))
 
 
-def _enter(
+def _append_entries(
     call: ApiCall,
     conversation: Conversation,
     kind: Kind,
@@ -146,16 +150,16 @@ def _enter(
     entries = [
         LedgerEntry(window=window, call=call, kind=kind, amount=amount) for window, amount in rows
     ]
-    extend(entries, conversation)
+    append_rows(entries, conversation)
 
 
-def tell_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
+def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
     """Record what the person's windows, locked by the caller, have passed."""
-    found = places(user_id, timezone.now())
-    present = list(windows_of(found)) if found else []
-    passed: dict[tuple[int, int], Standing] = {}
+    found = find_effective_budgets(user_id, timezone.now())
+    present = list(filter_windows(found)) if found else []
+    passed: dict[tuple[int, int], BudgetStatus] = {}
     for place in found:
-        one = standing(place, present)
+        one = compute_status(place, present)
         for window in present:
             if place.is_of(window) and window.pk in windows:
                 passed |= {(window.pk, p): one for p in place.rule.percents if p <= one.percent}
@@ -169,4 +173,4 @@ def tell_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
         if (window, percent) not in known
     ]
     if rows:
-        extend(rows, locked_site())
+        append_rows(rows, lock_site_chain())

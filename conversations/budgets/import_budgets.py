@@ -13,8 +13,8 @@ from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 
-from conversations.budgets.amounts import Unreadable, amount
-from conversations.budgets.csv_import import LineRefused, Plan, Row, take
+from conversations.budgets.amounts import Unreadable, parse_amount
+from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
 from conversations.budgets.grants import BudgetError, set_limit
 from conversations.models import Budget, User
 from conversations.rendering.numbers import worth
@@ -23,28 +23,30 @@ COLUMNS = (
     "scope", "subject", "kind", "unit", "period", "limit", "time_zone", "soft_percents", "active",
     "note",
 )  # fmt: skip
-_PLACE = COLUMNS[:5]
+_KEY = COLUMNS[:5]
 _CHOICES = {
     "scope": Budget.Scope.values, "kind": Budget.Kind.values, "unit": Budget.Unit.values,
     "period": Budget.Period.values, "active": ["yes", "no"],
 }  # fmt: skip
 
 
-def take_budgets(*, text: str, actor: User, expected: str = "") -> Plan:
+def import_budgets(*, text: str, actor: User, expected: str = "") -> Plan:
     """Take budgets in, all or none; without what was `expected` it is a preview."""
-    return take(text, COLUMNS, lambda rows: _Taker(actor, _active(rows), set()).take, expected)
+    return import_rows(
+        text, COLUMNS, lambda rows: _Importer(actor, _find_active_keys(rows), set()).take, expected
+    )
 
 
-def _active(rows: list[Row]) -> set[tuple[str, ...]]:
-    return {_place(row) for row in rows if row["active"] != "no"}
+def _find_active_keys(rows: list[Row]) -> set[tuple[str, ...]]:
+    return {_key_of(row) for row in rows if row["active"] != "no"}
 
 
-def _place(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in _PLACE)
+def _key_of(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in _KEY)
 
 
 @dataclass(frozen=True, slots=True)
-class _Taker:
+class _Importer:
     actor: User
     #: What the file sets, so that an older line that is off says nothing about it; and what is set.
     active: set[tuple[str, ...]]
@@ -54,23 +56,23 @@ class _Taker:
         for name, choices in _CHOICES.items():
             if row[name] not in choices and (row[name] or name != "active"):
                 raise LineRefused(f"{name} is one of {', '.join(choices)}, not {row[name]!r}.")
-        is_off, place = row["active"] == "no", _place(row)
+        is_off, place = row["active"] == "no", _key_of(row)
         if is_off and place in self.active:
-            return "same", f"{_named(row)}: another line sets it"
+            return "same", f"{_name_row(row)}: another line sets it"
         if place in self.done and is_off:
-            return "same", f"{_named(row)}: off already"
+            return "same", f"{_name_row(row)}: off already"
         if place in self.done:
-            raise LineRefused(f"{_named(row)}: another line sets the same budget.")
+            raise LineRefused(f"{_name_row(row)}: another line sets the same budget.")
         self.done.add(place)
         return self._set(row, is_off=is_off)
 
     def _set(self, row: Row, *, is_off: bool) -> tuple[str, str]:
-        where = {name: row[name] for name in ("kind", "unit", "period")} | _subject(row)
+        where = {name: row[name] for name in ("kind", "unit", "period")} | _find_subject(row)
         scope = {"user": None, "group": None} | where
         before = Budget.objects.filter(scope=row["scope"], is_active=True, **scope).first()
         if is_off and before is None:
-            return "same", f"{_named(row)}: off already"
-        limit = None if is_off else _limit(row, before)
+            return "same", f"{_name_row(row)}: off already"
+        limit = None if is_off else _read_limit(row, before)
         more: dict[str, Any] = {
             "zone": row["time_zone"] or None,
             "percents": row["soft_percents"] or None,
@@ -79,18 +81,18 @@ class _Taker:
         try:
             after = set_limit(limit=limit, **where, **({} if is_off else more))
         except BudgetError as error:
-            raise LineRefused(f"{_named(row)}: {error}") from error
-        if before is not None and _facts(before) == _facts(after):
-            return "same", f"{_named(row)}: {_shown(after)}, as before"
+            raise LineRefused(f"{_name_row(row)}: {error}") from error
+        if before is not None and _compared_fields(before) == _compared_fields(after):
+            return "same", f"{_name_row(row)}: {_describe_budget(after)}, as before"
         return self._told(row, before, after)
 
     def _told(self, row: Row, before: Budget | None, after: Budget) -> tuple[str, str]:
         if before is None:
-            verb, words = "create", f"{_shown(after)}, new"
+            verb, words = "create", f"{_describe_budget(after)}, new"
         elif not after.is_active:
-            verb, words = "off", f"{_shown(before)}, switched off"
+            verb, words = "off", f"{_describe_budget(before)}, switched off"
         else:
-            verb, words = "change", f"{_shown(before)} → {_shown(after)}"
+            verb, words = "change", f"{_describe_budget(before)} → {_describe_budget(after)}"
         LogEntry.objects.create(
             user=self.actor,
             content_type=ContentType.objects.get_for_model(Budget),
@@ -99,10 +101,10 @@ class _Taker:
             action_flag=ADDITION if before is None else CHANGE,
             change_message=f"From a CSV file: {words}",
         )
-        return verb, f"{_named(row)}: {words}"
+        return verb, f"{_name_row(row)}: {words}"
 
 
-def _subject(row: Row) -> dict[str, Any]:
+def _find_subject(row: Row) -> dict[str, Any]:
     name = row["subject"]
     match row["scope"]:
         case "site":
@@ -121,23 +123,23 @@ def _subject(row: Row) -> dict[str, Any]:
             return {"user": user}
 
 
-def _limit(row: Row, before: Budget | None) -> int:
+def _read_limit(row: Row, before: Budget | None) -> int:
     if before is not None and not row["limit"]:
         return before.limit
     try:
-        return amount(row["limit"], row["unit"])
+        return parse_amount(row["limit"], row["unit"])
     except Unreadable as error:
         raise LineRefused(f"limit: {error}.") from error
 
 
-def _named(row: Row) -> str:
-    return " ".join(filter(None, _place(row)))
+def _name_row(row: Row) -> str:
+    return " ".join(filter(None, _key_of(row)))
 
 
-def _facts(budget: Budget) -> tuple[object, ...]:
+def _compared_fields(budget: Budget) -> tuple[object, ...]:
     return budget.limit, budget.soft_percents, budget.note, budget.is_active
 
 
-def _shown(budget: Budget) -> str:
+def _describe_budget(budget: Budget) -> str:
     note = f", “{budget.note}”" if budget.note else ""
     return f"{worth(budget.limit, budget.unit)} (told at {budget.soft_percents or '–'}{note})"

@@ -7,35 +7,35 @@ from zoneinfo import ZoneInfo
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 
-from conversations.budgets.amounts import Unreadable, micros, moment
-from conversations.budgets.csv_import import LineRefused, Plan, Row, take
+from conversations.budgets.amounts import Unreadable, parse_dollars, parse_moment
+from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
 from conversations.budgets.price_book import NewPrice, PriceError, load_prices
 from conversations.models import ModelPrice, User
 
 COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
 
 
-def take_prices(*, text: str, actor: User, expected: str = "") -> Plan:
+def import_prices(*, text: str, actor: User, expected: str = "") -> Plan:
     """Take prices in, all or none; without what was `expected` it is a preview."""
-    return take(text, COLUMNS, lambda rows: lambda row: _taken(row, actor), expected)
+    return import_rows(text, COLUMNS, lambda rows: lambda row: _import_row(row, actor), expected)
 
 
-def new_price(row: Row) -> NewPrice:
+def read_price(row: Row) -> NewPrice:
     """Read a line; raises LineRefused."""
     try:
         above = int(row["above_tokens"] or "0")
     except ValueError:
         raise LineRefused(f"{row['above_tokens']!r} is no number of tokens") from None
     try:
-        rate, begins = micros(row["dollars_per_million"]), row["effective_from"]
-        starts = moment(begins, ZoneInfo("UTC")) if begins else None
+        rate, begins = parse_dollars(row["dollars_per_million"]), row["effective_from"]
+        starts = parse_moment(begins, ZoneInfo("UTC")) if begins else None
     except Unreadable as error:
         raise LineRefused(str(error)) from None
     return NewPrice(row["model"], row["kind"], rate, above, starts, row["source"])
 
 
-def _taken(row: Row, actor: User) -> tuple[str, str]:
-    new = new_price(row)
+def _import_row(row: Row, actor: User) -> tuple[str, str]:
+    new = read_price(row)
     try:
         changes = load_prices(rows=[new])
     except PriceError as error:

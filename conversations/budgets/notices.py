@@ -16,14 +16,19 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from conversations.accounts.people import keep_preferences
-from conversations.accounts.preferences import preferences
+from conversations.accounts.people import save_preferences
+from conversations.accounts.preferences import read_preferences
 from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
-from conversations.budgets.effective import Rule, Standing
-from conversations.budgets.prices import price_list
-from conversations.budgets.status import Place, places, standing, windows_of
+from conversations.budgets.effective import BudgetStatus, Rule
+from conversations.budgets.prices import load_price_list
+from conversations.budgets.status import (
+    EffectiveBudget,
+    compute_status,
+    filter_windows,
+    find_effective_budgets,
+)
 from conversations.context.view import wire
-from conversations.log.context_size import tokens_in_context
+from conversations.log.context_size import count_context_tokens
 from conversations.models import BudgetWindow, Conversation, Crossing, User
 
 #: Ends later than every window that has an end.
@@ -78,58 +83,64 @@ class Limits:
         return wire.digest(repr(self))[-16:]
 
 
-def limits(
+def find_limits(
     user_id: int, model: str, *, put_away: str = "", tokens: Callable[[], int] = lambda: 0
 ) -> Limits:
     """Give what a person is told who may call a model with so many tokens; five queries at most."""
-    found = places(user_id, timezone.now())
-    windows = list(windows_of(found)) if found else []
-    least = _least(model, tokens()) if found else {}
-    told = _notices(found, windows, least)
+    found = find_effective_budgets(user_id, timezone.now())
+    windows = list(filter_windows(found)) if found else []
+    least = _find_least_amounts(model, tokens()) if found else {}
+    told = _build_notices(found, windows, least)
     stops = [notice for notice in told if notice.is_over]
     stop = max(stops, key=lambda notice: notice.resets_at or _NEVER, default=None)
     hidden = put_away.split()
     soft = [one for one in told if not one.is_over and one.name not in hidden]
     return Limits(
-        budget_pill([standing(place, windows) for place in found], stop.rule if stop else None),
+        build_budget_pill(
+            [compute_status(place, windows) for place in found], stop.rule if stop else None
+        ),
         tuple(soft) if stop is None else (),
         stop,
     )
 
 
-def limits_of(
+def find_conversation_limits(
     conversation: Conversation, *, put_away: str = "", tokens: Callable[[], int] | None = None
 ) -> Limits:
     """Give what the owner of a conversation is told on its page."""
-    measured = tokens or (lambda: tokens_in_context(conversation))
-    return limits(conversation.owner_id, conversation.model, put_away=put_away, tokens=measured)
+    measured = tokens or (lambda: count_context_tokens(conversation))
+    return find_limits(
+        conversation.owner_id, conversation.model, put_away=put_away, tokens=measured
+    )
 
 
-def notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
+def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
     """Give the notices of a person, the most urgent first; three queries."""
-    found = places(user_id, now or timezone.now())
-    return _notices(found, list(windows_of(found)) if found else [], {})
+    found = find_effective_budgets(user_id, now or timezone.now())
+    return _build_notices(found, list(filter_windows(found)) if found else [], {})
 
 
-def _notices(
-    found: Iterable[Place], windows: list[BudgetWindow], least: Least
+def _build_notices(
+    found: Iterable[EffectiveBudget], windows: list[BudgetWindow], least: Least
 ) -> tuple[Notice, ...]:
-    pairs = [(place, standing(place, windows)) for place in found]
-    passed = _passed(windows if any(map(_may_be_told, pairs)) else [])
+    pairs = [(place, compute_status(place, windows)) for place in found]
+    passed = _read_crossings(windows if any(map(_may_have_crossed, pairs)) else [])
     given = []
     for place, one in pairs:
         window = next((each.pk for each in windows if place.is_of(each)), None)
-        notice = _notice(one, window, passed.get(window or 0, []), least.get(one.rule.unit, 1))
+        notice = _build_notice(
+            one, window, passed.get(window or 0, []), least.get(one.rule.unit, 1)
+        )
         if notice.is_over or notice.percent is not None:
             given.append(notice)
     return tuple(sorted(given, key=lambda each: (not each.is_over, -(each.percent or 0))))
 
 
-def _may_be_told(pair: tuple[Place, Standing]) -> bool:
+def _may_have_crossed(pair: tuple[EffectiveBudget, BudgetStatus]) -> bool:
     return pair[1].percent >= min(pair[0].rule.percents, default=101)
 
 
-def _passed(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
+def _read_crossings(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
     passed: dict[int, list[Crossing]] = {}
     if windows:
         for row in Crossing.objects.filter(window__in=windows).order_by("percent"):
@@ -137,7 +148,9 @@ def _passed(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
     return passed
 
 
-def _notice(one: Standing, window: int | None, passed: list[Crossing], least: int) -> Notice:
+def _build_notice(
+    one: BudgetStatus, window: int | None, passed: list[Crossing], least: int
+) -> Notice:
     # A grant or a higher limit may have taken back what was told.
     last = next((row for row in reversed(passed) if row.percent <= one.percent), None)
     return Notice(
@@ -153,37 +166,39 @@ def _notice(one: Standing, window: int | None, passed: list[Crossing], least: in
     )
 
 
-def _least(model: str, tokens: int) -> Least:
+def _find_least_amounts(model: str, tokens: int) -> Least:
     """Give what a call of such a length uses at the least that is asked for."""
     try:
-        money = price_list(model, timezone.now()).worst(tokens, LEAST_OUTPUT)
+        money = load_price_list(model, timezone.now()).worst(tokens, LEAST_OUTPUT)
     except PriceMissing:
         money = 1
     return {"money": max(1, money), "tokens": tokens + LEAST_OUTPUT, "turns": 1}
 
 
 #: Notices that are remembered at once; more budgets nobody has.
-MOST = 40
+MOST_DISMISSED = 40
 
 
 @transaction.atomic
-def put_notice_away(*, user_id: int, name: str) -> bool:
+def dismiss_notice(*, user_id: int, name: str) -> bool:
     """Remember that a present notice was read; False: there is none of that name.
 
     What windows of the past had to say is forgotten.
     """
     user = User.objects.select_for_update().only("preferences").get(pk=user_id)
-    present = notices(user_id)
+    present = list_notices(user_id)
     if name not in [one.name for one in present]:
         return False
     windows = {str(one.window) for one in present}
-    before = preferences(user.preferences).put_away.split()
+    before = read_preferences(user.preferences).put_away.split()
     kept = [one for one in before if one.partition(":")[0] in windows and one != name]
-    keep_preferences(user_id=user_id, changes={"put_away": " ".join([*kept, name][-MOST:])})
+    save_preferences(
+        user_id=user_id, changes={"put_away": " ".join([*kept, name][-MOST_DISMISSED:])}
+    )
     return True
 
 
-def budget_pill(found: Iterable[Standing], stopped_by: Rule | None = None) -> BudgetPill:
+def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = None) -> BudgetPill:
     """Show the budget that stops the person, else the tightest of those that count."""
     rows = list(found)
     if not rows:

@@ -53,12 +53,12 @@ class NewPrice:
 def load_prices(*, rows: Iterable[NewPrice], dry_run: bool = False) -> list[str]:
     """Take prices over, all or none; give what changes in words. `dry_run` changes nothing."""
     now = timezone.now()
-    changes = [change for row in rows if (change := _load(row, now))]
+    changes = [change for row in rows if (change := _load_price(row, now))]
     transaction.set_rollback(dry_run)
     return changes
 
 
-def _load(new: NewPrice, now: datetime) -> str:
+def _load_price(new: NewPrice, now: datetime) -> str:
     _demand_possible(new)
     starts = new.starts or now
     same = ModelPrice.objects.filter(
@@ -105,14 +105,14 @@ def refresh_models(*, facts: Iterable[ModelFacts], dry_run: bool = False) -> lis
     for told in facts:
         row = ApiModel.objects.select_for_update().filter(pk=told.id).first()
         if row is None:
-            changes += _added(told)
+            changes += _add_model(told)
         else:
-            changes += _changed(row, told)
+            changes += _update_model(row, told)
     transaction.set_rollback(dry_run)
     return changes
 
 
-def _added(told: ModelFacts) -> list[str]:
+def _add_model(told: ModelFacts) -> list[str]:
     if not told.window or not told.max_output:
         return []
     ApiModel.objects.create(
@@ -127,7 +127,7 @@ def _added(told: ModelFacts) -> list[str]:
     return [f"{told.id}: new, switched off until it has prices"]
 
 
-def _changed(row: ApiModel, told: ModelFacts) -> list[str]:
+def _update_model(row: ApiModel, told: ModelFacts) -> list[str]:
     found = []
     for name in _FACTS:
         before, after = getattr(row, name), getattr(told, name)

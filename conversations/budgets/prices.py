@@ -12,25 +12,25 @@ from conversations.agent.prices import PriceList
 from conversations.models import ApiModel, ModelPrice
 
 
-def price_list(model: str, at: datetime) -> PriceList:
+def load_price_list(model: str, at: datetime) -> PriceList:
     """Give the prices in force; a kind that has none is refused when it is asked for."""
     tiers: dict[int, dict[str, int]] = {}
-    rows = prices_at(at).filter(model_id=model)
+    rows = filter_prices_at(at).filter(model_id=model)
     for above, kind, micros in rows.values_list("above_tokens", "kind", "micros_per_million"):
         tiers.setdefault(above, {})[kind] = micros
     return PriceList(model, tuple(tiers.items()))
 
 
-def prices_at(at: datetime) -> QuerySet[ModelPrice]:
+def filter_prices_at(at: datetime) -> QuerySet[ModelPrice]:
     """Find the rows in force."""
     is_open = Q(effective_to=None) | Q(effective_to__gt=at)
     return ModelPrice.objects.filter(is_open, effective_from__lte=at)
 
 
-def unpriced_models() -> dict[str, list[str]]:
+def find_unpriced_models() -> dict[str, list[str]]:
     """Name the enabled models that no call can be made with, and the kinds that have no price."""
     kinds: dict[str, set[str]] = {}
-    for row in prices_at(timezone.now()).filter(above_tokens=0):
+    for row in filter_prices_at(timezone.now()).filter(above_tokens=0):
         kinds.setdefault(row.model_id, set()).add(row.kind)
     needed = ("input", "output", "cache_write_5m", "cache_read")
     names = ApiModel.objects.filter(is_enabled=True).order_by("pk").values_list("pk", flat=True)
@@ -38,7 +38,7 @@ def unpriced_models() -> dict[str, list[str]]:
     return {name: lacking for name, lacking in missing.items() if lacking}
 
 
-def enabled_models() -> set[str]:
+def list_enabled_models() -> set[str]:
     """Name the models that people may choose."""
     return set(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))
 

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import BigIntegerField, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Least
 
-from conversations.log.findings import DAMAGE, Problem, words
+from conversations.log.findings import DAMAGE, Problem, describe_error
 from conversations.models import BudgetWindow, LedgerEntry, Reservation
 
 _FINAL = ("settle", "release")
@@ -21,44 +21,44 @@ _TOTALS = ("spent", "held", "overrun")
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-def check_accounts() -> Iterator[Problem]:
+def check_windows() -> Iterator[Problem]:
     """Recompute every window."""
     for key in BudgetWindow.objects.order_by("pk").values_list("pk", flat=True):
         try:
             yield from check_window(key)
         except DAMAGE as error:
-            yield Problem("budgetwindow", str(key), f"cannot be read: {words(error)}")
+            yield Problem("budgetwindow", str(key), f"cannot be read: {describe_error(error)}")
 
 
 @transaction.atomic
 def check_window(key: int) -> list[Problem]:
     """Compare one window's totals with its entries, and those with their calls."""
     window = BudgetWindow.objects.select_for_update().get(pk=key)
-    totals = due(window)
+    totals = compute_totals(window)
     problems = [
         Problem("budgetwindow", str(key), f"{name} is {getattr(window, name)}, not {totals[name]}")
         for name in _TOTALS
         if getattr(window, name) != totals[name]
     ]
-    for row in _odd_reservations(window)[:20]:
+    for row in _find_wrong_reservations(window)[:20]:
         what = "its ledger entries say something else"
         problems.append(Problem("reservation", str(row.pk), what))
-    for entry in _odd_entries(window)[:20]:
+    for entry in _find_wrong_entries(window)[:20]:
         what = f"{entry.kind} of {entry.amount} has no reservation or result that says so"
         problems.append(Problem("ledgerentry", str(entry.pk), what))
     return problems
 
 
-def _entered(kinds: tuple[str, ...]) -> Subquery:
+def _select_entry_amount(kinds: tuple[str, ...]) -> Subquery:
     entries = LedgerEntry.objects.filter(
         window=OuterRef("window"), call=OuterRef("call"), kind__in=kinds
     )
     return Subquery(entries.values("amount")[:1])
 
 
-def due(window: BudgetWindow) -> dict[str, int]:
+def compute_totals(window: BudgetWindow) -> dict[str, int]:
     """Add up what the window should say."""
-    rows = Reservation.objects.filter(window=window).annotate(cost=_entered(_FINAL))
+    rows = Reservation.objects.filter(window=window).annotate(cost=_select_entry_amount(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
     whole = BigIntegerField()
     within = Least(F("cost"), F("amount"), output_field=whole)
@@ -74,10 +74,12 @@ def due(window: BudgetWindow) -> dict[str, int]:
     return found | {"spent": found["spent"] + int(corrected or 0)}
 
 
-def _odd_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
+def _find_wrong_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
     """Find reservations whose entries are missing or differ."""
     rows = Reservation.objects.filter(window=window)
-    rows = rows.annotate(cost=_entered(_FINAL), reserved=_entered(("reserve",)))
+    rows = rows.annotate(
+        cost=_select_entry_amount(_FINAL), reserved=_select_entry_amount(("reserve",))
+    )
     return rows.filter(
         Q(reserved=None)
         | ~Q(reserved=F("amount"))
@@ -86,7 +88,7 @@ def _odd_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
     ).order_by("pk")
 
 
-def _odd_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
+def _find_wrong_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
     """Find entries that no reservation has, and settlements that are not what the call used."""
     held = Reservation.objects.filter(window=window).values("call")
     entries = LedgerEntry.objects.filter(window=window).exclude(kind="adjust")

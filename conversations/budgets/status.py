@@ -14,13 +14,13 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from conversations.budgets.effective import Rule, Standing, effective
+from conversations.budgets.effective import BudgetStatus, Rule, choose_effective
 from conversations.models import Budget, BudgetWindow
-from conversations.models.periods import bounds
+from conversations.models.periods import compute_bounds
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class EffectiveBudget:
     """Where a budget counts now: its present window, whether that is there yet or not.
 
     `user_id` is None for a pool; `limit` has the grants in it. `is_made`: the window was there when
@@ -71,36 +71,38 @@ WHERE b.is_active
 """
 
 
-def places(user_id: int, now: datetime) -> tuple[Place, ...]:
+def find_effective_budgets(user_id: int, now: datetime) -> tuple[EffectiveBudget, ...]:
     """Give the budgets that count for the person, in the order of their ids; one query."""
     stored = connection.ops.adapt_datetimefield_value
-    rows = _asked(user_id, now)
+    rows = _query_budgets(user_id, now)
     extra = {row[0]: (int(row[-2]), row[-1]) for row in rows}
-    rules = map(_rule, rows)
+    rules = map(_rule_of_row, rows)
     found = []
-    for rule in effective(rules):
-        starts, ends = bounds(rule.period, rule.zone, now)
+    for rule in choose_effective(rules):
+        starts, ends = compute_bounds(rule.period, rule.zone, now)
         granted, newest = extra[rule.id]
         user, is_made = None if rule.is_pool else user_id, newest == stored(starts)
-        found.append(Place(rule, user, starts, ends, rule.limit + granted, is_made))
+        found.append(EffectiveBudget(rule, user, starts, ends, rule.limit + granted, is_made))
     return tuple(found)
 
 
-def rules_for(user_id: int) -> tuple[Rule, ...]:
+def list_rules(user_id: int) -> tuple[Rule, ...]:
     """Give every active budget of the site, the person's groups and the person; one query."""
-    return tuple(map(_rule, _asked(user_id, timezone.now())))
+    return tuple(map(_rule_of_row, _query_budgets(user_id, timezone.now())))
 
 
-def _asked(user_id: int, now: datetime) -> list[tuple[Any, ...]]:
+def _query_budgets(user_id: int, now: datetime) -> list[tuple[Any, ...]]:
     at = connection.ops.adapt_datetimefield_value(now)
     with connection.cursor() as cursor:
         cursor.execute(_BUDGETS, {"user": user_id, "now": at})
         return list(cursor.fetchall())
 
 
-def _rule(row: tuple[Any, ...]) -> Rule:
+def _rule_of_row(row: tuple[Any, ...]) -> Rule:
     key, scope, kind, unit, period, zone, limit, percents, group, note, *_rest = row
-    return Rule(key, scope, kind, unit, period, zone, limit, _percents(percents), group or "", note)
+    return Rule(
+        key, scope, kind, unit, period, zone, limit, _parse_percents(percents), group or "", note
+    )
 
 
 def rule_of(budget: Budget) -> Rule:
@@ -112,17 +114,17 @@ def rule_of(budget: Budget) -> Rule:
         budget.period,
         budget.time_zone,
         budget.limit,
-        _percents(budget.soft_percents),
+        _parse_percents(budget.soft_percents),
         budget.group.name if budget.group else "",
         budget.note,
     )
 
 
-def _percents(text: str) -> tuple[int, ...]:
+def _parse_percents(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.strip())
 
 
-def windows_of(found: Iterable[Place]) -> QuerySet[BudgetWindow]:
+def filter_windows(found: Iterable[EffectiveBudget]) -> QuerySet[BudgetWindow]:
     """Find what counts in any of the places, in the order of ids.
 
     One statement of one shape, however many places there are; what `counts` in none may be among
@@ -131,21 +133,21 @@ def windows_of(found: Iterable[Place]) -> QuerySet[BudgetWindow]:
     rows = list(found)
     pools = [place for place in rows if place.user_id is None]
     own = [place for place in rows if place.user_id is not None]
-    wanted = Q(user__in={place.user_id for place in own}, starts_at__in=_starts(own))
+    wanted = Q(user__in={place.user_id for place in own}, starts_at__in=_list_starts(own))
     if pools:
         ids = sorted(place.rule.id for place in pools)
-        wanted |= Q(budget__in=ids, user=None, starts_at__in=_starts(pools))
+        wanted |= Q(budget__in=ids, user=None, starts_at__in=_list_starts(pools))
     return BudgetWindow.objects.filter(wanted).select_related("budget").order_by("pk")
 
 
-def _starts(found: Iterable[Place]) -> list[datetime]:
+def _list_starts(found: Iterable[EffectiveBudget]) -> list[datetime]:
     return sorted({place.starts_at for place in found})
 
 
-def standing(place: Place, windows: Iterable[BudgetWindow]) -> Standing:
+def compute_status(place: EffectiveBudget, windows: Iterable[BudgetWindow]) -> BudgetStatus:
     """Add up what counts in a place."""
     here = [window for window in windows if place.counts(window)]
-    return Standing(
+    return BudgetStatus(
         place.rule,
         place.starts_at,
         place.ends_at,
@@ -155,8 +157,8 @@ def standing(place: Place, windows: Iterable[BudgetWindow]) -> Standing:
     )
 
 
-def standings(user_id: int, now: datetime | None = None) -> tuple[Standing, ...]:
+def list_statuses(user_id: int, now: datetime | None = None) -> tuple[BudgetStatus, ...]:
     """Give the person's budgets as they stand; none: nothing is limited."""
-    found = places(user_id, now or timezone.now())
-    windows = list(windows_of(found)) if found else []
-    return tuple(standing(place, windows) for place in found)
+    found = find_effective_budgets(user_id, now or timezone.now())
+    windows = list(filter_windows(found)) if found else []
+    return tuple(compute_status(place, windows) for place in found)

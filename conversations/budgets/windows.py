@@ -13,8 +13,13 @@ from datetime import datetime
 from django.db import connection
 from django.utils import timezone
 
-from conversations.budgets.effective import Standing
-from conversations.budgets.status import Place, places, standing, windows_of
+from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.status import (
+    EffectiveBudget,
+    compute_status,
+    filter_windows,
+    find_effective_budgets,
+)
 from conversations.models import BudgetWindow
 
 
@@ -22,27 +27,27 @@ from conversations.models import BudgetWindow
 class Slot:
     """A budget with its locked window; the standing counts what was used elsewhere, too."""
 
-    place: Place
+    place: EffectiveBudget
     window: BudgetWindow
-    standing: Standing
+    standing: BudgetStatus
 
 
-def open_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
+def lock_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
     """Give the budgets that count for a call of this person now, their windows locked."""
-    found = places(user_id, now or timezone.now())
+    found = find_effective_budgets(user_id, now or timezone.now())
     if not found:
         return ()
-    _make(place for place in found if not place.is_made)
-    windows = list(windows_of(found).select_for_update(of=("self",)))
+    _create_windows(place for place in found if not place.is_made)
+    windows = list(filter_windows(found).select_for_update(of=("self",)))
     return tuple(
-        Slot(place, window, standing(place, windows))
+        Slot(place, window, compute_status(place, windows))
         for place in found
         for window in windows
         if place.is_of(window)
     )
 
 
-def _make(missing: Iterable[Place]) -> None:
+def _create_windows(missing: Iterable[EffectiveBudget]) -> None:
     windows = [
         BudgetWindow(
             budget_id=place.rule.id,
@@ -56,7 +61,7 @@ def _make(missing: Iterable[Place]) -> None:
         BudgetWindow.objects.bulk_create(windows, ignore_conflicts=True)
 
 
-def move(windows: Iterable[BudgetWindow], *names: str) -> None:
+def update_windows(windows: Iterable[BudgetWindow], *names: str) -> None:
     """Write these numbers of windows that the caller has locked: one statement for each of them.
 
     By hand, because an ORM statement over many rows takes longer to put together than to run.

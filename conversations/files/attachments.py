@@ -25,10 +25,10 @@ from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import Media, MediaError
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.view import Message as ViewMessage
-from conversations.files.words import display_name, sentence
+from conversations.files.file_texts import clean_display_name, explain_media_error
 from conversations.log.erase_functions import erase_texts
-from conversations.log.named_texts import whole
-from conversations.log.texts import claim_texts, keep_blob
+from conversations.log.named_texts import expand_attachments
+from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.models import ApiModel, Attachment, Conversation, User
 
 #: How long a file waits for its message.
@@ -53,10 +53,12 @@ def store_attachment(
     try:
         found = media.look(data, is_typed=is_typed)
     except MediaError as error:
-        raise AttachmentError(error.code, sentence(error)) from error
+        raise AttachmentError(error.code, explain_media_error(error)) from error
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
-    _demand_place(owner_id, len(data))
-    return _created(owner_id, None, display_name(name, found.media_type), data, found)
+    _demand_waiting_room(owner_id, len(data))
+    return _create_attachment(
+        owner_id, None, clean_display_name(name, found.media_type), data, found
+    )
 
 
 def store_uploads(*, owner_id: int, files: Iterable[UploadedFile[Any]]) -> list[UUID]:
@@ -69,7 +71,7 @@ def store_uploads(*, owner_id: int, files: Iterable[UploadedFile[Any]]) -> list[
     ]
 
 
-def _demand_place(owner_id: int, size: int) -> None:
+def _demand_waiting_room(owner_id: int, size: int) -> None:
     waiting = Attachment.objects.filter(owner_id=owner_id, conversation=None)
     count, held = waiting.count(), waiting.aggregate(sum=Sum("size"))["sum"] or 0
     if count >= conf.max_unsent_files or held + size > conf.max_unsent_bytes:
@@ -81,11 +83,11 @@ def _demand_place(owner_id: int, size: int) -> None:
         )
 
 
-def _created(
+def _create_attachment(
     owner_id: int, conversation: Conversation | None, name: str, data: bytes, found: Media
 ) -> Attachment:
     text = found.text or base64.b64encode(data).decode()
-    digest = keep_blob(text)
+    digest = store_blob(text)
     content = wire.join([attachment_refs.block(found.media_type, digest, name)])
     sent = attachment_refs.expand(content, {digest: text})
     if attachment_refs.named(sent):
@@ -104,7 +106,7 @@ def _created(
     )
 
 
-def attach(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
+def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
     """Give files to a conversation, and their content blocks; raises AttachmentError.
 
     Those that wait, and those it has: a repeated send, an edited message. In the transaction of the
@@ -124,12 +126,12 @@ def attach(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
     new = [row.pk for row in found.values() if row.conversation_id is None]
     if new:
         Attachment.objects.filter(pk__in=new).update(conversation=conversation)
-        _demand_room(conversation)
+        _demand_request_room(conversation)
     chosen = [found[key] for key in dict.fromkeys(ids)]
     return [attachment_refs.block(row.media_type, row.data_id, row.name) for row in chosen]
 
 
-def let_wait(*, conversation: Conversation, content: str) -> None:
+def detach_files(*, conversation: Conversation, content: str) -> None:
     """Let the files of a message that is not sent after all wait again, but for those of others."""
     for digest in {one.digest for one in attachment_refs.named(content)}:
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
@@ -138,13 +140,13 @@ def let_wait(*, conversation: Conversation, content: str) -> None:
             conversation.attachments.filter(data=digest).update(conversation=None)
 
 
-def first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:
+def find_first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:
     """Name the first of the files; "" when it is not there."""
     rows = Attachment.objects.filter(owner_id=owner_id, public_id__in=ids[:1])
     return rows.values_list("name", flat=True).first() or ""
 
 
-def _demand_room(conversation: Conversation) -> None:
+def _demand_request_room(conversation: Conversation) -> None:
     """Refuse more files than one request takes."""
     rows = Attachment.objects.filter(conversation=conversation)
     facts = list(rows.values_list("media_type", "size", "width", "height", "pages"))
@@ -176,12 +178,12 @@ def _demand_room(conversation: Conversation) -> None:
         )
 
 
-def prompt_tokens(*, conversation_id: int, content: str) -> int:
+def estimate_prompt_tokens(*, conversation_id: int, content: str) -> int:
     """Estimate a prompt as it is sent, its files included."""
-    return ViewMessage.parse(0, "prompt", whole(conversation_id, content)).tokens
+    return ViewMessage.parse(0, "prompt", expand_attachments(conversation_id, content)).tokens
 
 
-def take_in(*, conversation: Conversation, content: str) -> str:
+def store_imported_files(*, conversation: Conversation, content: str) -> str:
     """Keep the files of an imported prompt once, and give its content with their names."""
     kept: set[str] = set()
     for media_type, title, text in attachment_refs.sources(content):
@@ -196,20 +198,20 @@ def take_in(*, conversation: Conversation, content: str) -> str:
         if is_same and (found.text or base64.b64encode(data).decode()) == text:
             digest = wire.digest(text)
             if not conversation.attachments.filter(data=digest).exists():
-                name = display_name(title, media_type)
-                _created(conversation.owner_id, conversation, name, data, found)
+                name = clean_display_name(title, media_type)
+                _create_attachment(conversation.owner_id, conversation, name, data, found)
             kept.add(digest)
     return attachment_refs.collapse(content, kept.__contains__)
 
 
 def drop_attachment(*, attachment: Attachment) -> bool:
     """Remove a file that was not sent; one that was is part of its conversation."""
-    return _drop(Attachment.objects.filter(pk=attachment.pk)) > 0
+    return _drop_waiting(Attachment.objects.filter(pk=attachment.pk)) > 0
 
 
 def drop_unsent(*, owner_id: int) -> int:
     """Remove all files of a user that were not sent; give how many."""
-    return _drop(Attachment.objects.filter(owner_id=owner_id))
+    return _drop_waiting(Attachment.objects.filter(owner_id=owner_id))
 
 
 def sweep_unsent(*, now: datetime | None = None) -> int:
@@ -217,15 +219,15 @@ def sweep_unsent(*, now: datetime | None = None) -> int:
     before = (now or timezone.now()) - UNSENT_FOR
     rows = Attachment.objects.filter(conversation=None, created_at__lt=before)
     keys = list(rows.order_by("created_at").values_list("pk", flat=True)[:MOST_SWEPT])
-    return _drop(Attachment.objects.filter(pk__in=keys)) if keys else 0
+    return _drop_waiting(Attachment.objects.filter(pk__in=keys)) if keys else 0
 
 
-def _drop(rows: QuerySet[Attachment]) -> int:
+def _drop_waiting(rows: QuerySet[Attachment]) -> int:
     with transaction.atomic():
         # One that is just being sent is left alone.
         waiting = rows.filter(conversation=None).select_for_update(skip_locked=True)
         facts = dict(waiting.values_list("pk", "data_id"))
-        claim_texts()
+        lock_texts_exclusively()
         Attachment.objects.filter(pk__in=facts).delete()
         erase_texts(digests=set(facts.values()))
         return len(facts)

@@ -20,7 +20,7 @@ from conversations.inspector.sent_messages import (
     trace_call,
     verify_call,
 )
-from conversations.log.path import path, step
+from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiCall, ApiModel, Conversation
 from conversations.reductions.pins import list_pins
 
@@ -163,6 +163,6 @@ def _compare_prefix(row: ApiCall, before: CallRow | None, made: TracedCall) -> P
 
 def _replay_to(conversation: Conversation, tip: int) -> View:
     view = View()
-    for entry in path(conversation, tip):
-        view = step(view, entry)
+    for entry in read_path(conversation, tip):
+        view = fold_entry(view, entry)
     return view

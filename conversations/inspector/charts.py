@@ -18,7 +18,7 @@ from conversations.context.view.view import Message, View
 from conversations.inspector.call_index import CallRow, ChangeRow
 from conversations.inspector.composition import COLOURS, name_parts
 from conversations.inspector.forecast import Forecast
-from conversations.log.path import Change, step
+from conversations.log.path import Change, fold_entry
 from conversations.rendering.numbers import dollars, tokens
 
 #: Columns of a chart; columns up to which each can be seen and clicked.
@@ -95,7 +95,7 @@ def _weigh_entries(
 ) -> Iterable[tuple[int, Counter[Part]]]:
     scales, view, parts = Scales(), View(), Counter[Part]()
     for entry in entries:
-        view = step(view, entry)
+        view = fold_entry(view, entry)
         if isinstance(entry, Message):
             parts.update(scales.message(entry))
         elif entry.outcome == "applied":

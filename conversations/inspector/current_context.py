@@ -10,7 +10,7 @@ from conversations.inspector.calls import read_window
 from conversations.inspector.composition import Composition, build_composition, weigh_parts
 from conversations.inspector.forecast import Forecast, build_forecast
 from conversations.inspector.sent_messages import catch_damage, trace_present
-from conversations.log.path import Change, path
+from conversations.log.path import Change, read_path
 from conversations.models import ApiCall, Conversation
 from conversations.reductions.policy import effective_policy
 from conversations.transcript.meter import read_meter
@@ -56,4 +56,4 @@ def read_forecast(conversation: Conversation) -> Forecast | None:
 
 def read_entries(conversation: Conversation) -> list[Message | Change]:
     """Return the entries of the shown path; raises one of DAMAGE."""
-    return path(conversation)
+    return read_path(conversation)

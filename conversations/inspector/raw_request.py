@@ -8,7 +8,7 @@ from typing import Any
 
 from conversations.context.view import wire
 from conversations.inspector.sent_messages import catch_damage
-from conversations.log.rebuild import Rebuilt, rebuilt
+from conversations.log.rebuild import RebuiltRequest, rebuild_request
 from conversations.models import ApiCall
 
 #: Characters of the readable form, and of one string in it.
@@ -17,9 +17,9 @@ MOST, LONGEST = 200_000, 2_000
 
 @dataclass(frozen=True, slots=True)
 class RawRequest:
-    """A request; in `text` long strings are cut and say so, `rebuilt` has the exact body."""
+    """A request; in `text` long strings are cut and say so, `rebuild_request` has the exact body."""
 
-    rebuilt: Rebuilt
+    rebuilt: RebuiltRequest
     is_same: bool
     text: str
     cut: int
@@ -29,7 +29,7 @@ class RawRequest:
 
 def read_raw_request(row: ApiCall) -> RawRequest:
     """Rebuild the body of a call and make it readable; damage becomes `problem`."""
-    body = rebuilt(row)
+    body = rebuild_request(row)
     is_same = not body.problem and (body.digest, body.size) == (row.body_digest, row.body_bytes)
     if body.problem:
         return RawRequest(body, False, "", 0, row.envelope.headers, body.problem)

@@ -15,8 +15,8 @@ from conversations.context.errors import RuleError
 from conversations.context.view import edits, rules, wire
 from conversations.context.view.provenance import Provenance, Sent, Step, trace
 from conversations.context.view.view import Kind, Message, View
-from conversations.log.path import Change, path
-from conversations.log.rebuild import DAMAGE, Rebuilt, rebuilt
+from conversations.log.path import Change, read_path
+from conversations.log.rebuild import DAMAGE, RebuiltRequest, rebuild_request
 from conversations.models import ApiCall, Conversation
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class TracedCall:
 class Proof:
     """The verification: the body against its digest, the messages against the API's rules."""
 
-    rebuilt: Rebuilt
+    rebuilt: RebuiltRequest
     is_same: bool
     #: The first rule of the API that the messages break; "" when they keep all.
     broken: str = ""
@@ -66,17 +66,17 @@ def trace_call(call: ApiCall) -> TracedCall:
     """Trace the messages of a call; raises one of DAMAGE."""
     if call.messages is not None:
         return TracedCall(_trace_own(call.messages.text), is_own=True)
-    return TracedCall(trace(list_steps(path(call.conversation, call.tip))))
+    return TracedCall(trace(list_steps(read_path(call.conversation, call.tip))))
 
 
 def trace_present(conversation: Conversation) -> Provenance:
     """Trace what would be sent now; raises one of DAMAGE."""
-    return trace(list_steps(path(conversation)))
+    return trace(list_steps(read_path(conversation)))
 
 
 def verify_call(call: ApiCall, found: Provenance) -> Proof:
     """Rebuild the body and compare it with the record."""
-    body = rebuilt(call, None if call.messages is not None else found.view)
+    body = rebuild_request(call, None if call.messages is not None else found.view)
     is_same = not body.problem and (body.digest, body.size) == (call.body_digest, call.body_bytes)
     try:
         if found.view.length and found.view.messages[-1].kind == "answer":

@@ -14,9 +14,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.conf import conf
-from conversations.log.chain import locked
+from conversations.log.chain import lock_conversation
 from conversations.log.search_index import index_title
-from conversations.log.texts import storable
+from conversations.log.texts import make_storable
 from conversations.models import LIVE, Conversation, Turn
 from conversations.turns.turns import request_stop
 
@@ -34,12 +34,12 @@ class LibraryError(Exception):
 @transaction.atomic
 def rename_conversation(*, conversation: Conversation, title: str) -> str:
     """Store another title on one line and return it as stored; raises LibraryError."""
-    title = " ".join(storable(title).split())
+    title = " ".join(make_storable(title).split())
     if not title:
         raise LibraryError("empty", "Write a title first.")
     if len(title) > MOST_TITLE_CHARS:
         raise LibraryError("too_long", f"A title has at most {MOST_TITLE_CHARS} characters.")
-    row = locked(conversation.pk)
+    row = lock_conversation(conversation.pk)
     row.title = title
     _update(row, title=title, titled_by="person")
     index_title(conversation=row)
@@ -65,7 +65,7 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
     """Move it to the trash; returns the running turn, which is asked to stop."""
     with transaction.atomic():
-        row = locked(conversation.pk)
+        row = lock_conversation(conversation.pk)
         if row.deleted_at is None:
             now = timezone.now()
             _update(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
@@ -79,7 +79,7 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 @transaction.atomic
 def restore_conversation(*, conversation: Conversation) -> None:
     """Take it out of the trash, unchanged."""
-    _update(locked(conversation.pk), deleted_at=None, erase_at=None)
+    _update(lock_conversation(conversation.pk), deleted_at=None, erase_at=None)
 
 
 @transaction.atomic

@@ -19,10 +19,10 @@ from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
 from django.db.models.functions import Greatest, TruncDate
 from django.utils import timezone
 
-from conversations.audit.texts import texts_of
-from conversations.log.chain import append, extend, locked_site
+from conversations.audit.content_checks import list_text_digests
+from conversations.log.chain import append_row, append_rows, lock_site_chain
 from conversations.log.erase_functions import erase_log, erase_texts
-from conversations.log.texts import claim_texts
+from conversations.log.texts import lock_texts_exclusively
 from conversations.models import (
     LIVE,
     ApiCall,
@@ -81,13 +81,13 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
         if locked is None or not _list_due(now or timezone.now()).filter(pk=locked.pk).exists():
             return None
-        claim_texts()
-        texts = {digest for digests in texts_of(locked.pk) for digest in digests}
+        lock_texts_exclusively()
+        texts = {digest for digests in list_text_digests(locked.pk) for digest in digests}
         Conversation.objects.filter(forked_from__conversation=locked).update(forked_from=None)
         record = _build_record(locked)
-        corrections, site = close_reservations(conversation=locked), locked_site()
-        extend(corrections, site)
-        append(record, site)
+        corrections, site = close_reservations(conversation=locked), lock_site_chain()
+        append_rows(corrections, site)
+        append_row(record, site)
         beside, around = _list_rows(locked)
         for rows in beside:
             _drop(rows)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from conversations.log import search_terms
 from conversations.models import SearchText, User
-from conversations.models.cursor import Place, place_of
+from conversations.models.cursor import Cursor, format_cursor
 from conversations.rendering.plain import replace_controls
 
 PAGE = 20
@@ -56,7 +56,7 @@ def search_messages(
     user: User, question: str, *, archived: bool = False, after: str = ""
 ) -> SearchPage:
     """Search the user's conversations, with archived ones if requested."""
-    wanted = search_terms.asked(question)
+    wanted = search_terms.parse_query(question)
     if not wanted:
         return SearchPage()
     phrases = [(each.terms, each.is_prefix) for each in wanted]
@@ -72,14 +72,14 @@ def search_messages(
     )  # fmt: skip
     if not archived:
         rows = rows.filter(conversation__archived_at=None)
-    if place := Place.read(after):
+    if place := Cursor.read(after):
         rows = rows.filter(Q(at__lt=place.at) | Q(at=place.at, id__lt=place.id))
     page = list(rows[: PAGE + 1])
-    last = place_of(page[PAGE - 1].at, page[PAGE - 1].pk) if len(page) > PAGE else ""
+    last = format_cursor(page[PAGE - 1].at, page[PAGE - 1].pk) if len(page) > PAGE else ""
     return SearchPage(tuple(_build_result(row, wanted) for row in page[:PAGE]), last, is_asked=True)
 
 
-def _build_result(row: SearchText, wanted: tuple[search_terms.Asked, ...]) -> SearchResult:
+def _build_result(row: SearchText, wanted: tuple[search_terms.Phrase, ...]) -> SearchResult:
     title = row.conversation.title or _("New chat")
     return SearchResult(
         conversation=str(row.conversation.public_id),
@@ -92,9 +92,9 @@ def _build_result(row: SearchText, wanted: tuple[search_terms.Asked, ...]) -> Se
     )
 
 
-def cut_excerpt(text: str, wanted: tuple[search_terms.Asked, ...]) -> Iterator[ExcerptPiece]:
+def cut_excerpt(text: str, wanted: tuple[search_terms.Phrase, ...]) -> Iterator[ExcerptPiece]:
     """Yield an excerpt around the first hit, split at the hits; plain text, to be escaped."""
-    places = search_terms.hits(text, wanted)
+    places = search_terms.find_hits(text, wanted)
     hit = next(places, None)
     first = hit[0] if hit else 0
     start = 0 if first <= BEFORE * 2 else text.rfind(" ", 0, first - BEFORE) + 1

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from conversations.library.access import list_owned
 from conversations.models import LIVE, Conversation, Turn, User
-from conversations.models.cursor import Place, place_of
+from conversations.models.cursor import Cursor, format_cursor
 from conversations.transcript.shapes import ConversationRow, Sidebar
 
 PAGE = 40
@@ -30,7 +30,7 @@ def read_sidebar(
     user: User, current: Conversation | None = None, *, archived: bool = False, after: str = ""
 ) -> Sidebar:
     """Return a page of the user's conversations: the newest, or those after a cursor."""
-    place = Place.read(after)
+    place = Cursor.read(after)
     rows = annotate_rows(list_owned(user).filter(archived_at__isnull=not archived))
     newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
     pinned: list[Conversation] = []
@@ -39,7 +39,7 @@ def read_sidebar(
     else:
         pinned = list(rows.exclude(pinned_at=None).order_by("-pinned_at", "-id")[:MOST_PINNED])
     page = list(newest[: PAGE + 1])
-    more = place_of(page[PAGE - 1].updated_at, page[PAGE - 1].pk) if len(page) > PAGE else ""
+    more = format_cursor(page[PAGE - 1].updated_at, page[PAGE - 1].pk) if len(page) > PAGE else ""
     now = timezone.now()
     groups: dict[str, list[ConversationRow]] = {}
     if pinned:

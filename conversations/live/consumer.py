@@ -19,13 +19,13 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
 from conversations.conf import conf
-from conversations.db import db_at_door, db_for_page, place_for_page
+from conversations.db import get_page_slots, run_db_handshake, run_db_page_read
 from conversations.library.access import get_conversation
 from conversations.live import render
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import come_to, go_from
 from conversations.live.watch import watch
-from conversations.telemetry.ids import tell
+from conversations.telemetry.ids import add_log_ids
 from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
 from conversations.transcript.marks import Mark, marks
 from conversations.transcript.paging import parse_bookmark
@@ -59,11 +59,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
     is_ended = False
 
     async def connect(self) -> None:
-        user, conversation = await db_at_door(self._asked)
+        user, conversation = await run_db_handshake(self._asked)
         if conversation is None:
             raise DenyConnection
         self.conversation = conversation
-        tell(user=user.pk, conversation=self.conversation.pk)
+        add_log_ids(user=user.pk, conversation=self.conversation.pk)
         self.session_key = self.scope["session"].session_key or ""
         self.bookmark = parse_bookmark(self.scope["query_string"])
         await self.accept()
@@ -156,10 +156,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _snapshot(self, topic: Topic) -> int:
         """Send the present state, read while no event comes in between."""
         # Its turn among pages comes first: nothing is told to others of this one meanwhile.
-        async with place_for_page(), topic.lock:
+        async with get_page_slots(), topic.lock:
             # The number first: nothing is published meanwhile, but the pages may be renewed.
             position = topic.position
-            mark, read = await db_for_page(self._read, topic)
+            mark, read = await run_db_page_read(self._read, topic)
             topic.begin(mark)
         self.shown = mark
         html, self.bookmark = read

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
-from conversations.db import db
+from conversations.db import run_db
 from conversations.turns.drafts import Checkpoint, save_drafts
 
 #: Seconds for which the first one waits for others.
@@ -43,7 +43,7 @@ class Keeping:
             return
         lost: Sequence[Exception | None]
         try:
-            lost = await db(save_drafts, [checkpoint for checkpoint, _ in due])
+            lost = await run_db(save_drafts, [checkpoint for checkpoint, _ in due])
         except Exception as error:
             lost = [error] * len(due)
         for (_, done), why in zip(due, lost, strict=True):

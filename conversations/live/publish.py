@@ -21,7 +21,7 @@ from conversations.agent.events import (
     TitleChanged,
     ToolMoved,
 )
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import render
 from conversations.live.hub import Place, Topic, hub
 from conversations.live.relay import ALL, Message, group_of, relay
@@ -170,7 +170,7 @@ async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
         return render.grown(event)
     if isinstance(event, ToolMoved):
         return topic.said.get(event.tool_use_id, "")
-    mark, frame = await db(_rendered, conversation_id, event, topic.language)
+    mark, frame = await run_db(_rendered, conversation_id, event, topic.language)
     if mark is not None and (is_past(event, mark) or not leads_to(mark, topic.shown, event)):
         # A turn, its end, or that another path is shown, was told and not heard here.
         topic.renew()

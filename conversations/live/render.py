@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.translation import override
 
-from conversations.accounts.people import preferences_of_owner
+from conversations.accounts.people import read_owner_preferences
 from conversations.accounts.preferences import Preferences
 from conversations.agent.events import (
     BudgetMoved,
@@ -33,7 +33,7 @@ from conversations.agent.events import (
     TurnClosed,
     TurnOpened,
 )
-from conversations.budgets.notices import limits_of
+from conversations.budgets.notices import find_conversation_limits
 from conversations.library.access import find_live_turn, load_conversation
 from conversations.templatetags.agentweb import prose
 from conversations.transcript import paging, queue, transcript
@@ -52,7 +52,7 @@ def template_of(event: type[Event] | Event) -> str:
 
 @contextmanager
 def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Preferences]:
-    found = preferences_of_owner(conversation)
+    found = read_owner_preferences(conversation)
     chosen = found.language if found.language in dict(settings.LANGUAGES) else language
     with override(chosen or settings.LANGUAGE_CODE):
         yield found
@@ -91,7 +91,7 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
             context |= _standing(conversation, away)
             context["has_live"] = find_live_turn(conversation) is not None
         case BudgetMoved():
-            context["limits"] = limits_of(conversation, put_away=away)
+            context["limits"] = find_conversation_limits(conversation, put_away=away)
             context["has_live"] = find_live_turn(conversation) is not None
         case QueueChanged():
             context["queue"] = queue.read_queue(conversation)
@@ -103,7 +103,7 @@ def _render(conversation: Conversation, event: Event, preferences: Preferences) 
 def _standing(conversation: Conversation, away: str) -> dict[str, object]:
     """Give how full the context is and what is said of budgets, which goes by it."""
     meter = read_meter(conversation)
-    limits = limits_of(conversation, tokens=lambda: meter.tokens, put_away=away)
+    limits = find_conversation_limits(conversation, tokens=lambda: meter.tokens, put_away=away)
     return {"meter": meter, "limits": limits}
 
 

@@ -25,7 +25,7 @@ from conversations.agent.events import (
 )
 from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.draft_batches import TOGETHER, keep
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import tell, tell_spending
@@ -33,7 +33,7 @@ from conversations.live.tool_progress import Progress
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.rendering import Incremental
-from conversations.telemetry.scopes import turn_scope
+from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, save_draft
 
 logger = logging.getLogger("agentweb.turns")
@@ -49,7 +49,7 @@ class TurnStage:
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
-        self._scope = turn_scope(
+        self._scope = enter_turn_scope(
             user=lease.user_id,
             conversation=lease.conversation_id,
             turn=lease.turn_id,
@@ -76,9 +76,9 @@ class TurnStage:
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
         if state == "backoff":
-            await db(leases.back_off, lease=self._lease, attempt=attempt, seconds=wait)
+            await run_db(leases.start_backoff, lease=self._lease, attempt=attempt, seconds=wait)
         elif attempt > 1:
-            await db(leases.go_on, lease=self._lease, attempt=attempt)
+            await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
     async def tell(self, event: Event) -> None:
         """Show the event everywhere, in order."""
@@ -199,7 +199,7 @@ class TurnStage:
         text, thinking = "".join(self._text), "".join(self._thinking)
         kept = Checkpoint(lease=self._lease, text=text, thinking=thinking)
         try:
-            await (db(save_draft, **kept) if is_first else keep(kept))
+            await (run_db(save_draft, **kept) if is_first else keep(kept))
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
         self._saved_length = length

@@ -13,7 +13,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from conversations.agent.events import ServerLeaves
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import render
 from conversations.live.relay import relay
 from conversations.transcript.marks import Mark, good_sessions, marks
@@ -75,8 +75,8 @@ class Watch:
         """Look once."""
         sockets = [socket for socket in self._sockets if not socket.is_ended]
         asked = {socket.session_key: socket.conversation.owner_id for socket in sockets}
-        self._sessions = await db(good_sessions, asked, self._sessions)
-        present = await db(marks, {socket.conversation.pk for socket in sockets})
+        self._sessions = await run_db(good_sessions, asked, self._sessions)
+        present = await run_db(marks, {socket.conversation.pk for socket in sockets})
         for socket in sockets:
             socket.received = 0
             if socket.session_key not in self._sessions:

@@ -9,10 +9,10 @@ from django.db import transaction
 from conversations.context.policy.policy import Policy, snapshot
 from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.edits import Transformation as Change
-from conversations.log.chain import append, locked
-from conversations.log.leases import Lease, hold
+from conversations.log.chain import append_row, lock_conversation
+from conversations.log.leases import Lease, hold_lease
 from conversations.log.search_index import index_messages
-from conversations.log.texts import storable
+from conversations.log.texts import make_storable
 from conversations.models import Conversation, Message, Transformation
 from conversations.signals import transformation_recorded
 
@@ -31,7 +31,7 @@ def append_message(
         estimate=estimate,
     )
     conversation.head = conversation.tip = row.seq
-    append(row, conversation)
+    append_row(row, conversation)
     index_messages(conversation=conversation, rows=[row])
     return row
 
@@ -39,9 +39,9 @@ def append_message(
 @transaction.atomic
 def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
     """Append the results message of the running turn; its tools are no longer waited for."""
-    hold(lease, state="running")
+    hold_lease(lease, state="running")
     return append_message(
-        conversation=locked(lease.conversation_id),
+        conversation=lock_conversation(lease.conversation_id),
         turn_id=lease.turn_id,
         kind="results",
         content=content,
@@ -54,9 +54,9 @@ def record_transformation(
     *, lease: Lease, change: Change, policy: Policy, summary_call: int | None
 ) -> Transformation:
     """Append one transformation with the policy of the day."""
-    hold(lease)
+    hold_lease(lease)
     return append_change(
-        conversation=locked(lease.conversation_id),
+        conversation=lock_conversation(lease.conversation_id),
         turn_id=lease.turn_id,
         change=change,
         policy=policy,
@@ -86,27 +86,27 @@ def append_change(
         threshold=change.trigger.threshold,
         source=change.trigger.source,
         setting=change.trigger.setting,
-        edits=edits.dump(_named(conversation, change)),
+        edits=edits.dump(_name_attachments(conversation, change)),
         policy=wire.encode(snapshot(policy)),
         tokens_before=change.tokens_before,
         tokens_after=change.tokens_after,
         bytes_before=change.bytes_before,
         bytes_after=change.bytes_after,
-        note=storable(change.note),
-        reason=storable(change.reason),
+        note=make_storable(change.note),
+        reason=make_storable(change.reason),
         decision=wire.encode(asdict(change.decision)) if change.decision else "",
         summary_call_id=summary_call,
         actor_id=actor_id,
     )
     conversation.head = conversation.tip = row.seq
-    append(row, conversation)
+    append_row(row, conversation)
     transaction.on_commit(
         lambda: transformation_recorded.send_robust(sender=Transformation, transformation=row)
     )
     return row
 
 
-def _named(conversation: Conversation, change: Change) -> tuple[edits.Edit, ...]:
+def _name_attachments(conversation: Conversation, change: Change) -> tuple[edits.Edit, ...]:
     """Give the edits with the conversation's files named, which are stored already."""
     files = conversation.attachments.all()
     return attachment_refs.collapse_edits(

@@ -104,49 +104,49 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
 _ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
 
 
-def locked(conversation_id: int) -> Conversation:
+def lock_conversation(conversation_id: int) -> Conversation:
     """Lock the conversation's row: it orders the writers of its log and chain."""
     return Conversation.objects.select_for_update().get(pk=conversation_id)
 
 
-def locked_site() -> SiteChain:
+def lock_site_chain() -> SiteChain:
     """Lock the end of the site's chain; nothing else is locked behind it."""
     return SiteChain.objects.select_for_update().get_or_create(pk=1)[0]
 
 
-def append(row: Chained, end: End) -> None:
+def append_row(row: Chained, end: End) -> None:
     """Save the row as the next link of the chain, whose locked end is saved with it."""
-    _link(row, end)
+    _link_row(row, end)
     row.save()
-    _save(end)
+    _save_end(end)
 
 
-def extend(rows: Sequence[Chained], end: End) -> None:
-    """Save many rows as the next links; the same as `append` for each, in a few statements."""
+def append_rows(rows: Sequence[Chained], end: End) -> None:
+    """Save many rows as the next links; the same as `append_row` for each, in a few statements."""
     if not rows:
         return
     for row in rows:
-        _link(row, end)
+        _link_row(row, end)
     for kind in dict.fromkeys(type(row) for row in rows):
         kind._default_manager.bulk_create([row for row in rows if type(row) is kind], 200)
-    _save(end)
+    _save_end(end)
 
 
-def _link(row: Chained, end: End) -> None:
+def _link_row(row: Chained, end: End) -> None:
     row.link = end.links + 1
-    row.chain = link_digest(end.chain, row)
+    row.chain = compute_link(end.chain, row)
     end.links, end.chain = row.link, row.chain
 
 
-def _save(end: End) -> None:
+def _save_end(end: End) -> None:
     own = ("head", "tip", "updated_at") if isinstance(end, Conversation) else ()
     end.save(update_fields=["links", "chain", *own])
 
 
-def link_digest(before: str, row: Chained) -> str:
+def compute_link(before: str, row: Chained) -> str:
     """Give the chain value of a row that follows `before`."""
     kind = type(row)
-    fields = {name: _plain(getattr(row, name)) for name in _FIELDS[kind]}
+    fields = {name: _to_json(getattr(row, name)) for name in _FIELDS[kind]}
     fields |= {name: value for name in _ADDED.get(kind, ()) if (value := getattr(row, name))}
     text = json.dumps(
         ["v1", kind.__name__, row.link, fields], sort_keys=True, separators=(",", ":")
@@ -154,7 +154,7 @@ def link_digest(before: str, row: Chained) -> str:
     return wire.digest(before + "\n" + text)
 
 
-def _plain(value: object) -> object:
+def _to_json(value: object) -> object:
     match value:
         case datetime():
             return value.astimezone(UTC).isoformat(timespec="microseconds")

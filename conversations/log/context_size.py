@@ -11,11 +11,11 @@ from typing import Any
 
 from django.db import connection
 
-from conversations.log.tree import ALL, NEAR, upwards
+from conversations.log.tree import ALL_TURNS, NEAR_TURNS, complete_path_query
 from conversations.models import Conversation
 
 #: The turns from the end of the shown path, as rows of `way`.
-_WAY = """
+_PATH = """
 WITH RECURSIVE way(id, key, number, parent, steps) AS (
   SELECT id, conversation_id, number, parent, 1 FROM conversations_turn
   WHERE conversation_id = %(key)s AND number = %(leaf)s
@@ -58,7 +58,7 @@ _SINCE = "SELECT id FROM way WHERE number >= last.number"
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ContextFigures:
     """What was paid, the model's window, and the last reply on the shown path with figures.
 
     `reported` is None where there is none; `context` is what that reply had read, `moved` are the
@@ -74,40 +74,42 @@ class Figures:
     moved: int = 0
 
 
-def figures(conversation: Conversation) -> Figures:
+def read_figures(conversation: Conversation) -> ContextFigures:
     """Ask for them; nearly always one of the last turns has a reply, else the path is read whole.
 
     What was taken back is on no path, but the entry that took it back says so in numbers.
     """
-    row = _asked(_FIGURES, conversation, NEAR)
-    if row[4] is None and row[2] >= NEAR:
-        row = _asked(_FIGURES, conversation, ALL)
+    row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
+    if row[4] is None and row[2] >= NEAR_TURNS:
+        row = _fetch_row(_FIGURES, conversation, ALL_TURNS)
     cost, calls, _, window, *last = row
     if last[0] is None:
-        return Figures(int(cost or 0), calls, window, None)
+        return ContextFigures(int(cost or 0), calls, window, None)
     read, written, from_cache, to_cache, added, freed = (int(value or 0) for value in last)
     context, moved = read + from_cache + to_cache, added - freed
-    return Figures(int(cost or 0), calls, window, context + written, context, from_cache, moved)
+    return ContextFigures(
+        int(cost or 0), calls, window, context + written, context, from_cache, moved
+    )
 
 
-def tokens_in_context(conversation: Conversation) -> int:
+def count_context_tokens(conversation: Conversation) -> int:
     """Give how full the context is: as reported and moved since, else as estimated."""
-    found = figures(conversation)
+    found = read_figures(conversation)
     if found.reported is None:
-        return estimate(conversation)
+        return estimate_tokens(conversation)
     return max(0, found.reported + found.moved)
 
 
-def estimate(conversation: Conversation) -> int:
+def estimate_tokens(conversation: Conversation) -> int:
     """Estimate the tokens of a conversation that no call has measured."""
-    messages, overhead = _asked(_ESTIMATE, conversation, ALL)
+    messages, overhead = _fetch_row(_ESTIMATE, conversation, ALL_TURNS)
     return int(messages or 0) + (overhead or 0)
 
 
-def _asked(statement: str, conversation: Conversation, most: int) -> tuple[Any, ...]:
+def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[Any, ...]:
     # An array is read once; through the rows of a query PostgreSQL may walk again for each other.
     among = "= ANY(ARRAY({}))" if connection.vendor == "postgresql" else "IN ({})"
-    text = (upwards(_WAY) + statement).format(
+    text = (complete_path_query(_PATH) + statement).format(
         way=among.format("SELECT id FROM way"), since=among.format(_SINCE)
     )
     named: dict[str, int | str] = {

@@ -13,7 +13,7 @@ E = TypeVar("E", Message, Transformation)
 PORTION = 50
 
 
-def tip_path(conversation: Conversation) -> set[int]:
+def list_path_numbers(conversation: Conversation) -> set[int]:
     """Give the numbers of the entries on the shown path."""
     parents: dict[int, int] = {}
     for kind in (Message, Transformation):
@@ -27,17 +27,19 @@ def tip_path(conversation: Conversation) -> set[int]:
     return found
 
 
-def messages(conversation: Conversation) -> Iterator[Message]:
+def iterate_messages(conversation: Conversation) -> Iterator[Message]:
     """Give every message, of all branches."""
-    return _portions(Message.objects.filter(conversation=conversation).order_by("seq"))
+    return _iterate_portions(Message.objects.filter(conversation=conversation).order_by("seq"))
 
 
-def events(conversation: Conversation) -> Iterator[Transformation]:
+def iterate_transformations(conversation: Conversation) -> Iterator[Transformation]:
     """Give every change of the context, of all branches."""
-    return _portions(Transformation.objects.filter(conversation=conversation).order_by("seq"))
+    return _iterate_portions(
+        Transformation.objects.filter(conversation=conversation).order_by("seq")
+    )
 
 
-def _portions(rows: QuerySet[E]) -> Iterator[E]:
+def _iterate_portions(rows: QuerySet[E]) -> Iterator[E]:
     """Read the rows some at a time, so that no cursor stays open while they are sent."""
     keys = list(rows.values_list("pk", flat=True))
     for at in range(0, len(keys), PORTION):

@@ -17,8 +17,8 @@ from django.db import connection, models
 from django.db.models import ForeignKey
 
 from conversations.log.chain import OWNED
-from conversations.log.findings import chunks
-from conversations.log.triggers import erasing
+from conversations.log.findings import split_chunks
+from conversations.log.triggers import allow_erasing
 from conversations.models import LIVE, ApiCall, Blob, Chained, Conversation, Envelope, Erasure, Turn
 
 _TEXTS: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
@@ -32,23 +32,23 @@ def erase_log(*, conversation_id: int) -> None:
     if connection.vendor == "postgresql":
         _run(f"SELECT {_NAME}_log(%s)", [conversation_id])
         return
-    with erasing():
-        for statement in _log("%s"):
+    with allow_erasing():
+        for statement in _write_log_deletes("%s"):
             _run(statement, [conversation_id])
 
 
 def erase_texts(*, digests: Iterable[str]) -> None:
     """Remove those of the texts that no row names any more."""
-    for some in chunks(sorted(digests)):
+    for some in split_chunks(sorted(digests)):
         if connection.vendor == "postgresql":
             _run(f"SELECT {_NAME}_texts(%s)", [some])
             continue
-        with erasing():
-            for statement in _orphans(f"IN ({', '.join(['%s'] * len(some))})"):
+        with allow_erasing():
+            for statement in _write_orphan_deletes(f"IN ({', '.join(['%s'] * len(some))})"):
                 _run(statement, some)
 
 
-def install_doors(using: str = "default", **_: Any) -> None:
+def install_erase_functions(using: str = "default", **_: Any) -> None:
     """Make the functions on PostgreSQL, or replace them by those of the present tables."""
     if connection.alias != using or connection.vendor != "postgresql":
         return
@@ -59,8 +59,8 @@ def install_doors(using: str = "default", **_: Any) -> None:
         cursor.execute("SELECT quote_ident(current_schema())")
         path = f"{cursor.fetchone()[0]}, pg_temp"
         for name, key, body in (
-            ("log", "bigint", (_DEMAND, *_log("key"))),
-            ("texts", "text[]", _orphans("= ANY(key)")),
+            ("log", "bigint", (_DEMAND, *_write_log_deletes("key"))),
+            ("texts", "text[]", _write_orphan_deletes("= ANY(key)")),
         ):
             whole = "; ".join((_OPEN, *body, _CLOSE))
             cursor.execute(
@@ -85,20 +85,23 @@ IF NOT EXISTS (
 """
 
 
-def _log(key: str) -> list[str]:
+def _write_log_deletes(key: str) -> list[str]:
     """Write what removes the chained rows of a conversation, those that name calls first."""
     kinds = sorted(OWNED, key=lambda kind: kind is ApiCall)
-    return [f'DELETE FROM "{kind._meta.db_table}" WHERE {_owned(kind, key)}' for kind in kinds]
+    return [
+        f'DELETE FROM "{kind._meta.db_table}" WHERE {_write_owner_condition(kind, key)}'
+        for kind in kinds
+    ]
 
 
-def _owned(kind: type[Chained], key: str) -> str:
+def _write_owner_condition(kind: type[Chained], key: str) -> str:
     if OWNED[kind] == "conversation":
         return f"conversation_id = {key}"
     calls = ApiCall._meta.db_table
     return f'call_id IN (SELECT id FROM "{calls}" WHERE conversation_id = {key})'
 
 
-def _orphans(which: str) -> list[str]:
+def _write_orphan_deletes(which: str) -> list[str]:
     """Write what removes texts that no column of any table names."""
     rows = []
     for kind in _TEXTS:
@@ -106,14 +109,14 @@ def _orphans(which: str) -> list[str]:
         named = [
             f'EXISTS (SELECT 1 FROM "{other._meta.db_table}" o'
             f' WHERE o."{column}" = "{table}".digest)'
-            for other, column in _names_of(kind)
+            for other, column in _list_references(kind)
         ]
         free = " AND ".join(f"NOT {one}" for one in named)
         rows.append(f'DELETE FROM "{table}" WHERE digest {which} AND {free}')
     return rows
 
 
-def _names_of(kind: type[Envelope | Blob]) -> list[tuple[type[models.Model], str]]:
+def _list_references(kind: type[Envelope | Blob]) -> list[tuple[type[models.Model], str]]:
     return [
         (other, field.column)
         for other in apps.get_models()

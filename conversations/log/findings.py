@@ -27,7 +27,7 @@ DAMAGE = (
 CHUNK = 200
 
 
-def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[list[T]]:
+def split_chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[list[T]]:
     rest = iter(items)
     while found := list(islice(rest, size)):
         yield found
@@ -48,7 +48,7 @@ def _read_row(rows: QuerySet[M], key: Any) -> M | Exception | None:
         return error
 
 
-def words(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Say on one line what was wrong, without repeating the content it was found in."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:120]}"

@@ -22,7 +22,7 @@ from conversations.conf import conf
 from conversations.models import ALLOWED, LIVE, Turn
 
 #: Turns that some worker had and that nobody has now.
-GIVEN_BACK = Q(state__in=("running", "tool_wait"), lease_until=None)
+RELEASED = Q(state__in=("running", "tool_wait"), lease_until=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Lease:
         return self.generation == 1
 
 
-def ttl() -> timedelta:
+def get_lease_duration() -> timedelta:
     """Say how long a worker may be silent before its turn is taken from it."""
     return timedelta(seconds=conf.lease_seconds)
 
@@ -54,12 +54,12 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     claim = {
         "lease_owner": owner,
         "lease_generation": F("lease_generation") + 1,
-        "lease_until": Now() + ttl(),
+        "lease_until": Now() + get_lease_duration(),
         "claimed_at": Now(),
     }
     rows, begins = Turn.objects.filter(pk=turn_id), {"state": "running", "started_at": Now()}
     is_mine = rows.filter(state="queued").update(**claim, **begins)
-    if not (is_mine or rows.filter(GIVEN_BACK).update(**claim)):
+    if not (is_mine or rows.filter(RELEASED).update(**claim)):
         return None
     conversation, user, number, generation, ran_ms = rows.values_list(
         "conversation_id", "conversation__owner_id", "number", "lease_generation", "ran_ms"
@@ -67,10 +67,10 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000)
 
 
-def give_back(turn: Turn, **changes: Any) -> None:
+def release_turn(turn: Turn, **changes: Any) -> None:
     """Let the locked turn be claimed by any worker; what ran since its last sign of life counts."""
     if turn.claimed_at is not None and turn.lease_until is not None:
-        ran = turn.lease_until - ttl() - turn.claimed_at
+        ran = turn.lease_until - get_lease_duration() - turn.claimed_at
         turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
     turn.lease_generation += 1
     turn.lease_owner, turn.lease_until, turn.claimed_at = "", None, None
@@ -80,13 +80,13 @@ def give_back(turn: Turn, **changes: Any) -> None:
 
 
 @transaction.atomic
-def hand_on(*, lease: Lease) -> None:
+def hand_over_turn(*, lease: Lease) -> None:
     """Leave a turn that stands between two calls to any worker: this one is told to go."""
-    hold(lease, state="running", retry_at=None)
-    give_back(Turn.objects.get(pk=lease.turn_id))
+    hold_lease(lease, state="running", retry_at=None)
+    release_turn(Turn.objects.get(pk=lease.turn_id))
 
 
-def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
+def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
     """Renew the lease inside a transaction, and enter a state; raises Stopped when it is lost."""
     sources: tuple[str, ...] = LIVE
     if state is not None:
@@ -95,21 +95,21 @@ def hold(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
     turns = Turn.objects.filter(
         pk=lease.turn_id, lease_generation=lease.generation, state__in=sources
     )
-    if not turns.update(lease_until=Now() + ttl(), **changes):
+    if not turns.update(lease_until=Now() + get_lease_duration(), **changes):
         raise Stopped("lease")
 
 
 @transaction.atomic
 def renew_lease(*, lease: Lease) -> bool:
     """Keep the lease alive; gives whether a stop was requested meanwhile."""
-    hold(lease)
+    hold_lease(lease)
     return Turn.objects.filter(pk=lease.turn_id, stop_requested_at__isnull=False).exists()
 
 
 @transaction.atomic
-def back_off(*, lease: Lease, attempt: int, seconds: float) -> None:
+def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
     """Wait for another attempt, visibly."""
-    hold(
+    hold_lease(
         lease,
         state="backoff",
         attempt=attempt,
@@ -118,6 +118,6 @@ def back_off(*, lease: Lease, attempt: int, seconds: float) -> None:
 
 
 @transaction.atomic
-def go_on(*, lease: Lease, attempt: int) -> None:
+def end_backoff(*, lease: Lease, attempt: int) -> None:
     """Run again after a wait."""
-    hold(lease, state="running", attempt=attempt, retry_at=None)
+    hold_lease(lease, state="running", attempt=attempt, retry_at=None)

@@ -10,7 +10,7 @@ from conversations.context.view import attachment_refs
 from conversations.models import Attachment, Blob
 
 
-def texts_named(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
+def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
     """Give the texts of a conversation's files by their digests; one query, none for none."""
     wanted = set(digests)
     if not wanted:
@@ -20,7 +20,7 @@ def texts_named(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
     return dict(rows.values_list("digest", "text"))
 
 
-def whole(conversation_id: int, content: str) -> str:
+def expand_attachments(conversation_id: int, content: str) -> str:
     """Give the content of one prompt with its files in it; raises MissingFile."""
     digests = [one.digest for one in attachment_refs.named(content)]
-    return attachment_refs.expand(content, texts_named(conversation_id, digests))
+    return attachment_refs.expand(content, read_named_texts(conversation_id, digests))

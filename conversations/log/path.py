@@ -17,8 +17,8 @@ from conversations.context.steps import api_clearing, api_compaction
 from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.edits import TransformationKind
 from conversations.context.view.view import Kind, Message, View
-from conversations.log.named_texts import texts_named
-from conversations.log.tree import on_path
+from conversations.log.named_texts import read_named_texts
+from conversations.log.tree import build_path_condition
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
 
@@ -43,7 +43,7 @@ class Change:
 Entries = dict[int, tuple[int, Message | Change]]
 
 
-def entries(conversation: Conversation) -> Entries:
+def read_entries(conversation: Conversation) -> Entries:
     """Give every entry of the log, of all branches; raises MissingFile."""
     found: Entries = {}
     messages = MessageRow.objects.filter(conversation=conversation).order_by("seq")
@@ -57,13 +57,13 @@ def entries(conversation: Conversation) -> Entries:
     ):
         made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor)
         found[seq] = (parent, made)
-    return _with_files(conversation, found)
+    return _expand_files(conversation, found)
 
 
-def _with_files(conversation: Conversation, found: Entries) -> Entries:
+def _expand_files(conversation: Conversation, found: Entries) -> Entries:
     """Put the texts of files in the place of their names."""
-    names = {seq: digests for seq, (_, entry) in found.items() if (digests := _names(entry))}
-    texts = texts_named(conversation.pk, {name for some in names.values() for name in some})
+    names = {seq: digests for seq, (_, entry) in found.items() if (digests := _list_digests(entry))}
+    texts = read_named_texts(conversation.pk, {name for some in names.values() for name in some})
     for seq in names:
         parent, entry = found[seq]
         if isinstance(entry, Message):
@@ -77,7 +77,7 @@ def _with_files(conversation: Conversation, found: Entries) -> Entries:
     return found
 
 
-def _names(entry: Message | Change) -> list[str]:
+def _list_digests(entry: Message | Change) -> list[str]:
     if isinstance(entry, Message):
         return (
             [one.digest for one in attachment_refs.named(entry.content)]
@@ -89,9 +89,9 @@ def _names(entry: Message | Change) -> list[str]:
     return [one.digest for one in attachment_refs.names_in(edits.load(entry.edits))]
 
 
-def path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
+def read_path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
     """Give the entries up to `tip` (the conversation's own by default), first to last."""
-    log = entries(conversation)
+    log = read_entries(conversation)
     found: list[Message | Change] = []
     at = conversation.tip if tip is None else tip
     while at:
@@ -100,7 +100,7 @@ def path(conversation: Conversation, tip: int | None = None) -> list[Message | C
     return found[::-1]
 
 
-def step(view: View, entry: Message | Change) -> View:
+def fold_entry(view: View, entry: Message | Change) -> View:
     """Fold one entry into the view."""
     if isinstance(entry, Message):
         return view.append(entry)
@@ -111,45 +111,47 @@ def step(view: View, entry: Message | Change) -> View:
     return edits.apply(view, entry.kind, edits.load(entry.edits))
 
 
-def views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
+def fold_views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
     """Give the view after each entry, with the entry's number."""
     view = View()
     for entry in entries:
-        view = step(view, entry)
+        view = fold_entry(view, entry)
         yield entry.seq, view
 
 
-def state(conversation: Conversation, model: str) -> Loaded:
+def load_state(conversation: Conversation, model: str) -> Loaded:
     """Give what a turn starts from: the view, the last report, and rejected summaries."""
-    entries = path(conversation)
+    entries = read_path(conversation)
     view = View()
     for entry in entries:
-        view = step(view, entry)
-    last = _last_call(conversation, entries)
+        view = fold_entry(view, entry)
+    last = _find_last_call(conversation, entries)
     report, called_at = None, 0.0
     if last is not None and last.call.model == model:
         # Another model's is no report, and nothing that it sent is in this model's prompt cache.
-        report, called_at = _report(last, entries), last.call.sent_at.timestamp()
+        report, called_at = _build_report(last, entries), last.call.sent_at.timestamp()
     return Loaded(
         view,
         report,
         last.call.binding if last else "",
-        _rejected(entries),
+        _count_rejected(entries),
         called_at,
-        _compacted_by(conversation, entries, view),
+        _find_compacting_model(conversation, entries, view),
     )
 
 
-def _last_call(conversation: Conversation, entries: list[Message | Change]) -> ApiResult | None:
+def _find_last_call(
+    conversation: Conversation, entries: list[Message | Change]
+) -> ApiResult | None:
     """Give the last reply whose answer lies on the path, if need be where it was forked from."""
     answers = (entry for entry in entries if isinstance(entry, Message) and entry.kind == "answer")
     if not (numbers := {entry.seq for entry in answers}):
         return None
-    replies = (_last_reply(one, end, numbers) for one, end in _lineage(conversation))
+    replies = (_find_last_reply(one, end, numbers) for one, end in _iterate_lineage(conversation))
     return next((reply for reply in replies if reply is not None), None)
 
 
-def _lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
+def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
     """Give a conversation and those it goes on from, each with the last turn that counts."""
     yield conversation, conversation.leaf
     while (origin := conversation.forked_from) is not None:
@@ -157,10 +159,10 @@ def _lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
         yield conversation, origin.number
 
 
-def _last_reply(conversation: Conversation, end: int, numbers: set[int]) -> ApiResult | None:
+def _find_last_reply(conversation: Conversation, end: int, numbers: set[int]) -> ApiResult | None:
     results = (
         ApiResult.objects.filter(
-            on_path("call__turn", conversation, end=end),
+            build_path_condition("call__turn", conversation, end=end),
             call__conversation=conversation,
             call__purpose="reply",
             answer__isnull=False,
@@ -174,14 +176,16 @@ def _last_reply(conversation: Conversation, end: int, numbers: set[int]) -> ApiR
     )
 
 
-def _compacted_by(conversation: Conversation, entries: list[Message | Change], view: View) -> str:
+def _find_compacting_model(
+    conversation: Conversation, entries: list[Message | Change], view: View
+) -> str:
     """Name the model that made the block in view: it stands where its transformation put it."""
     if not api_clearing.holds_block(view):
         return ""
     changes = (entry for entry in reversed(entries) if isinstance(entry, Change))
     put = next((one.seq for one in changes if _puts_block(one)), 0)
     # A copied entry names no call; that of the conversation it was copied from, an older one, does.
-    keys = [one.pk for one, _ in _lineage(conversation)]
+    keys = [one.pk for one, _ in _iterate_lineage(conversation)]
     rows = Transformation.objects.filter(conversation__in=keys, seq=put, summary_call__isnull=False)
     newest = rows.order_by("-conversation_id")
     return newest.values_list("summary_call__model", flat=True).first() or ""
@@ -192,7 +196,7 @@ def _puts_block(change: Change) -> bool:
     return is_summary and api_compaction.puts_block(edits.load(change.edits))
 
 
-def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None:
+def _build_report(result: ApiResult, entries: list[Message | Change]) -> Report | None:
     """Anchor the gauge on a complete answer, as the runner does."""
     if result.input_tokens is None or result.status != "complete" or result.answer is None:
         return None
@@ -215,7 +219,7 @@ def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None
     return anchored(Report(context, seen, call.overhead_tokens, call.view_edits), answer)
 
 
-def _rejected(entries: list[Message | Change]) -> int:
+def _count_rejected(entries: list[Message | Change]) -> int:
     """Count the summaries refused in a row; what lies far back no longer counts."""
     count = 0
     for entry in reversed(entries[-REMEMBERED:]):

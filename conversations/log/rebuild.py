@@ -8,7 +8,7 @@ from conversations.context.errors import ContextError
 from conversations.context.view import wire
 from conversations.context.view.envelope import body
 from conversations.context.view.view import View
-from conversations.log.path import path, step
+from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiCall
 
 #: What rows that were damaged raise when they are folded.
@@ -16,7 +16,7 @@ DAMAGE = (ContextError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltRequest:
     """A body with its digest and length, or why there is none."""
 
     body: str = ""
@@ -25,22 +25,22 @@ class Rebuilt:
     problem: str = ""
 
 
-def rebuilt(call: ApiCall, view: View | None = None) -> Rebuilt:
+def rebuild_request(call: ApiCall, view: View | None = None) -> RebuiltRequest:
     """Join the body of a call again from its envelope and the view at its tip.
 
     `view` is what the path folds to, where that is known already.
     """
     try:
-        text = body(call.envelope.text, _messages(call) if view is None else view.body)
+        text = body(call.envelope.text, _read_messages(call) if view is None else view.body)
     except DAMAGE as error:
-        return Rebuilt(problem=f"{type(error).__name__}: {error}")
-    return Rebuilt(text, wire.digest(text), len(text.encode()))
+        return RebuiltRequest(problem=f"{type(error).__name__}: {error}")
+    return RebuiltRequest(text, wire.digest(text), len(text.encode()))
 
 
-def _messages(call: ApiCall) -> str:
+def _read_messages(call: ApiCall) -> str:
     if call.messages is not None:
         return call.messages.text
     view = View()
-    for entry in path(call.conversation, call.tip):
-        view = step(view, entry)
+    for entry in read_path(call.conversation, call.tip):
+        view = fold_entry(view, entry)
     return view.body

@@ -18,7 +18,7 @@ from conversations.context.view import attachment_refs, wire
 from conversations.log import search_terms
 from conversations.models import Attachment, Conversation, Message, SearchText
 
-SPOKEN = ("prompt", "answer")
+INDEXED_KINDS = ("prompt", "answer")
 _TABLE = SearchText._meta.db_table
 _FTS = f"{_TABLE}_fts"
 # Names of our own; nothing of a person is in these.
@@ -51,13 +51,13 @@ def install_index(using: str = "default", **_: Any) -> None:
     if connection.alias != using or _TABLE not in connection.introspection.table_names():
         return
     with transaction.atomic(), connection.cursor() as cursor:
-        for statement in _statements():
+        for statement in _split_statements():
             cursor.execute(statement)
     if Message.objects.exists() and not SearchText.objects.exists():
         rebuild_index()
 
 
-def _statements() -> Iterator[str]:
+def _split_statements() -> Iterator[str]:
     if connection.vendor == "postgresql":
         yield _POSTGRESQL
         return
@@ -85,8 +85,8 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
             at=row.created_at,
         )
         for row in rows
-        if row.kind in SPOKEN
-        for number, part in enumerate(search_terms.parts(_said(conversation, row)))
+        if row.kind in INDEXED_KINDS
+        for number, part in enumerate(search_terms.split_parts(_collect_text(conversation, row)))
     ]
     SearchText.objects.bulk_create(found, batch_size=100)
 
@@ -103,7 +103,7 @@ def index_title(*, conversation: Conversation) -> None:
             words=part.terms,
             at=conversation.created_at,
         )
-        for part in search_terms.parts(conversation.title)
+        for part in search_terms.split_parts(conversation.title)
     )
 
 
@@ -117,17 +117,17 @@ def rebuild_index() -> int:
                 continue
             SearchText.objects.filter(conversation=conversation).delete()
             index_title(conversation=conversation)
-            rows = Message.objects.filter(conversation=conversation, kind__in=SPOKEN)
+            rows = Message.objects.filter(conversation=conversation, kind__in=INDEXED_KINDS)
             index_messages(conversation=conversation, rows=rows.order_by("seq").iterator(200))
     return len(keys)
 
 
-def _said(conversation: Conversation, row: Message) -> str:
+def _collect_text(conversation: Conversation, row: Message) -> str:
     """Give what a message says, the names of its files and the texts among them included."""
     digests = (
         [one.digest for one in attachment_refs.named(row.content)] if row.kind == "prompt" else []
     )
-    said = spoken(row.content)
+    said = extract_visible_text(row.content)
     if not digests:
         return said
     files = Attachment.objects.filter(conversation=conversation, data__in=digests).order_by("pk")
@@ -135,7 +135,7 @@ def _said(conversation: Conversation, row: Message) -> str:
     return "\n\n".join(filter(None, [said, *files.values_list("name", flat=True), *texts]))
 
 
-def spoken(content: str) -> str:
+def extract_visible_text(content: str) -> str:
     """Give the visible text of a message's blocks, as a column takes it."""
     blocks = wire.decode(content)
     texts = (str(block["text"]) for block in blocks if block.get("type") == "text")

@@ -23,7 +23,7 @@ MOST_CHARS = 64
 #: Terms and bytes of one part: a tsvector counts 16,383 places and holds less than 1 MB.
 MOST_TERMS, MOST_BYTES = 12_000, 400_000
 #: Words and characters of a question that count.
-MOST_ASKED, MOST_ASKED_CHARS = 12, 400
+MOST_PHRASES, MOST_QUERY_CHARS = 12, 400
 #: A shorter word finds only itself.
 LEAST_PREFIX = 2
 #: Thai to Myanmar, Khmer, kana, Han, Hangul: no spaces, or endings that hide where a word ends.
@@ -53,14 +53,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Phrase:
     """Terms that must follow each other; the last may be the beginning of a word."""
 
     terms: tuple[str, ...]
     is_prefix: bool
 
 
-def terms(text: str) -> Iterator[Term]:
+def split_terms(text: str) -> Iterator[Term]:
     """Cut a text into its terms, first to last."""
     if text.isascii():
         # Most texts are, and there a word is what it looks like.
@@ -68,12 +68,12 @@ def terms(text: str) -> Iterator[Term]:
             yield Term(match[0].lower()[:MOST_CHARS], match.start(), match.end())
         return
     for match in _pattern().finditer(text):
-        folded = fold(match[0])[:MOST_CHARS]
+        folded = fold_word(match[0])[:MOST_CHARS]
         if folded:
             yield Term(folded, match.start(), match.end())
 
 
-def fold(word: str) -> str:
+def fold_word(word: str) -> str:
     """Make spellings equal that people do not tell apart when they search."""
     if word.isascii():
         return word.lower()
@@ -82,11 +82,11 @@ def fold(word: str) -> str:
     return "".join(_pattern().findall(unicodedata.normalize("NFC", bare).casefold()))
 
 
-def parts(text: str) -> Iterator[Part]:
+def split_parts(text: str) -> Iterator[Part]:
     """Cut a text into pieces that an index takes, between terms."""
     found: list[str] = []
     size = start = 0
-    for term in terms(text):
+    for term in split_terms(text):
         if len(found) == MOST_TERMS or size > MOST_BYTES:
             yield Part(text[start : term.start], tuple(found))
             found, size, start = [], 0, term.start
@@ -96,31 +96,31 @@ def parts(text: str) -> Iterator[Part]:
         yield Part(text[start:], tuple(found))
 
 
-def asked(question: str) -> tuple[Asked, ...]:
+def parse_query(question: str) -> tuple[Phrase, ...]:
     """Read a question; empty when there is no word in it."""
     found = []
-    for quoted, bare in re.findall(r'"([^"]*)"?|([^"\s]+)', question[:MOST_ASKED_CHARS]):
-        words = tuple(term.text for term in terms(quoted or bare))
+    for quoted, bare in re.findall(r'"([^"]*)"?|([^"\s]+)', question[:MOST_QUERY_CHARS]):
+        words = tuple(term.text for term in split_terms(quoted or bare))
         if words:
             is_prefix = not quoted and (len(words) > 1 or len(words[0]) >= LEAST_PREFIX)
-            found.append(Asked(words, is_prefix))
-    return tuple(found[:MOST_ASKED])
+            found.append(Phrase(words, is_prefix))
+    return tuple(found[:MOST_PHRASES])
 
 
-def hits(text: str, question: tuple[Asked, ...]) -> Iterator[tuple[int, int]]:
+def find_hits(text: str, question: tuple[Phrase, ...]) -> Iterator[tuple[int, int]]:
     """Give the places in a text that a question found, first to last; cut only as far as asked."""
-    row = terms(text)
+    row = split_terms(text)
     ahead = list(islice(row, max((len(each.terms) for each in question), default=0)))
     behind = 0
     while ahead:
-        length = max((len(each.terms) for each in question if _is_at(ahead, each)), default=0)
+        length = max((len(each.terms) for each in question if _starts_with(ahead, each)), default=0)
         if length and ahead[0].start >= behind:
             behind = ahead[length - 1].end
             yield ahead[0].start, behind
         ahead = [*ahead[1:], *islice(row, 1)]
 
 
-def _is_at(row: list[Term], wanted: Asked) -> bool:
+def _starts_with(row: list[Term], wanted: Phrase) -> bool:
     """Say whether the row begins with what is wanted."""
     *before, end = wanted.terms
     if len(row) <= len(before) or any(

@@ -15,12 +15,12 @@ from conversations.models import Blob
 _LOCK = 0x61_67_77_74
 
 
-def share_texts() -> None:
+def lock_texts_shared() -> None:
     """Let no eraser come between finding a text and naming it; until the transaction ends."""
     _lock("pg_advisory_xact_lock_shared")
 
 
-def claim_texts() -> None:
+def lock_texts_exclusively() -> None:
     """Wait for those who are storing texts, and keep others out until the transaction ends."""
     _lock("pg_advisory_xact_lock")
 
@@ -31,14 +31,14 @@ def _lock(function: str) -> None:
             cursor.execute(f"SELECT {function}(%s)", [_LOCK])
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """Give foreign text as a column takes it: PostgreSQL refuses NUL, UTF-8 lone surrogates."""
     return wire.clean(text).replace("\0", "\ufffd")
 
 
-def keep_blob(text: str) -> str:
+def store_blob(text: str) -> str:
     """Store a text under its digest, once, and give the digest."""
     digest = wire.digest(text)
-    share_texts()
+    lock_texts_shared()
     Blob.objects.bulk_create([Blob(digest=digest, text=text)], ignore_conflicts=True)
     return digest

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from django.db.models.sql.compiler import SQLCompiler
 
 #: More turns than a path can have.
-ALL = 2**31 - 1
+ALL_TURNS = 2**31 - 1
 #: Turns from the end of a path that every page of it shows.
-NEAR = 20
+NEAR_TURNS = 20
 _PATH = """
 WITH RECURSIVE way(id, key, parent, steps) AS (
   SELECT id, conversation_id, parent, 1 FROM conversations_turn
@@ -63,13 +63,13 @@ class _Among(In):
         return f"{left} = ANY(ARRAY{right})", (*left_params, *right_params)
 
 
-def on_path(
+def build_path_condition(
     turn: str,
     conversation: Conversation,
     *,
     end: int | None = None,
     start: int = 0,
-    most: int = ALL,
+    most: int = ALL_TURNS,
 ) -> _Among:
     """Give the condition that a field names a turn of the path that ends with turn `end`.
 
@@ -78,33 +78,35 @@ def on_path(
     """
     end = conversation.leaf if end is None else end
     key = conversation.pk
-    ids = RawSQL(upwards(_PATH), (key, end, start, start, most))  # noqa: S611 - no text of others
+    ids = RawSQL(complete_path_query(_PATH), (key, end, start, start, most))  # noqa: S611 - no text of others
     return _Among(F(turn), ids)
 
 
-def upwards(statement: str) -> str:
+def complete_path_query(statement: str) -> str:
     """Complete a statement that goes `way` up, from each turn to the one before it."""
     return statement.replace("{before}", _BEFORE[connection.vendor])
 
 
-def path_turns(
-    conversation: Conversation, *, end: int | None = None, start: int = 0, most: int = ALL
+def filter_path_turns(
+    conversation: Conversation, *, end: int | None = None, start: int = 0, most: int = ALL_TURNS
 ) -> QuerySet[Turn]:
-    """Give the turns of a path; see `on_path`."""
-    return conversation.turns.filter(on_path("pk", conversation, end=end, start=start, most=most))
+    """Give the turns of a path; see `build_path_condition`."""
+    return conversation.turns.filter(
+        build_path_condition("pk", conversation, end=end, start=start, most=most)
+    )
 
 
 def is_shown(conversation: Conversation, number: int) -> bool:
     """Say whether a turn lies on the shown path."""
-    return path_turns(conversation, start=number).filter(number=number).exists()
+    return filter_path_turns(conversation, start=number).filter(number=number).exists()
 
 
 def is_near(conversation: Conversation, number: int) -> bool:
     """Say whether a turn is among the last ones of the shown path."""
-    return path_turns(conversation, most=NEAR).filter(number=number).exists()
+    return filter_path_turns(conversation, most=NEAR_TURNS).filter(number=number).exists()
 
 
-def newest_below(conversation: Conversation, number: int) -> int:
+def find_newest_below(conversation: Conversation, number: int) -> int:
     """Give the newest turn behind a turn: the end of a path through it; 0 when there is none."""
     below, newest = set[int](), 0
     rows = conversation.turns.filter(number__gte=number).order_by("number")
@@ -115,19 +117,19 @@ def newest_below(conversation: Conversation, number: int) -> int:
     return newest
 
 
-def end_of(conversation: Conversation, number: int) -> int:
+def find_path_end(conversation: Conversation, number: int) -> int:
     """Give the last turn of the shown path if a turn lies on it, else of the newest through it."""
     if not number or is_shown(conversation, number):
         return conversation.leaf
-    return newest_below(conversation, number)
+    return find_newest_below(conversation, number)
 
 
-def version_id(public_id: UUID, count: int) -> UUID:
+def make_version_id(public_id: UUID, count: int) -> UUID:
     """Give the id under which a version of a turn is asked for where so many are known."""
     return uuid5(public_id, f"version {count + 1}")
 
 
-def versions(conversation: Conversation, parents: set[int]) -> dict[int, list[int]]:
+def list_versions(conversation: Conversation, parents: set[int]) -> dict[int, list[int]]:
     """Give the turns that follow each of some turns, in the order they were made."""
     rows = conversation.turns.filter(parent__in=parents).order_by("number")
     found: dict[int, list[int]] = {}
@@ -136,12 +138,12 @@ def versions(conversation: Conversation, parents: set[int]) -> dict[int, list[in
     return found
 
 
-def versions_of(row: Turn, numbers: list[int]) -> Versions | None:
+def find_version_position(row: Turn, numbers: list[int]) -> VersionPosition | None:
     """Give the place of a turn among its versions; None when it is the only one."""
     if len(numbers) < 2:
         return None
     at = numbers.index(row.number)
-    return Versions(
+    return VersionPosition(
         at + 1,
         len(numbers),
         numbers[at - 1] if at else None,
@@ -150,7 +152,7 @@ def versions_of(row: Turn, numbers: list[int]) -> Versions | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class VersionPosition:
     """Which of the versions of a turn is shown, of how many; the turns to go to by number."""
 
     position: int

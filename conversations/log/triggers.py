@@ -2,7 +2,7 @@
 
 They are (re)installed after every migration, because SQLite drops a table's triggers when a
 migration rebuilds it. What is refused: changing, deleting and emptying, and inserting at a link
-that the chain has passed. The one door is `erasing()`: on PostgreSQL a setting of the session, on
+that the chain has passed. The one door is `allow_erasing()`: on PostgreSQL a setting of the session, on
 SQLite an SQL function that only our connections have, so a plain `sqlite3` shell is refused too.
 The application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it
 comes through the functions of log/erase_functions.py, which the owner's rights open.
@@ -23,9 +23,9 @@ from conversations import models
 from conversations.log.chain import OWNED, SITE
 from conversations.models import ApiCall, AppendOnly, Chained, Conversation, SiteChain
 
-_DOOR = "agentweb_erasing"
+_ERASING = "agentweb_erasing"
 _PG_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION {_DOOR}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {_ERASING}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('agentweb.erasing', true) = 'on' THEN
     IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
@@ -36,7 +36,7 @@ END $$;
 """
 
 
-def guarded_models() -> list[type[AppendOnly]]:
+def list_guarded_models() -> list[type[AppendOnly]]:
     """Give every append-only model, by the name of its table."""
     classes = (getattr(models, name) for name in models.__all__)
     kinds = [
@@ -47,9 +47,9 @@ def guarded_models() -> list[type[AppendOnly]]:
     return sorted(kinds, key=lambda kind: kind._meta.db_table)
 
 
-def guarded_tables() -> list[str]:
+def list_guarded_tables() -> list[str]:
     """Name every append-only table."""
-    return [kind._meta.db_table for kind in guarded_models()]
+    return [kind._meta.db_table for kind in list_guarded_models()]
 
 
 def install_guards(using: str = "default", **_: Any) -> None:
@@ -57,26 +57,26 @@ def install_guards(using: str = "default", **_: Any) -> None:
     if connection.alias != using:
         return
     # Between two migrations, forward or back, a table or a column may not be there.
-    kinds = [kind for kind in guarded_models() if _is_whole(kind)]
-    make = _postgresql if connection.vendor == "postgresql" else _sqlite
+    kinds = [kind for kind in list_guarded_models() if _has_all_columns(kind)]
+    make = _write_postgresql_guards if connection.vendor == "postgresql" else _write_sqlite_guards
     with transaction.atomic(), connection.cursor() as cursor:
         for kind in kinds:
             for statement in make(kind):
                 cursor.execute(statement)
 
 
-def lift_places(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
+def drop_insert_guards(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
     """Take the triggers away that name columns, while migrations may drop these; they come back."""
     if connection.alias != using or not plan:
         return
     with transaction.atomic(), connection.cursor() as cursor:
         present = set(connection.introspection.table_names(cursor))
-        for table in sorted(present.intersection(guarded_tables())):
+        for table in sorted(present.intersection(list_guarded_tables())):
             where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
             cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_place"{where}')
 
 
-def _is_whole(kind: type[AppendOnly]) -> bool:
+def _has_all_columns(kind: type[AppendOnly]) -> bool:
     table = kind._meta.db_table
     with connection.cursor() as cursor:
         if table not in connection.introspection.table_names(cursor):
@@ -85,7 +85,7 @@ def _is_whole(kind: type[AppendOnly]) -> bool:
     return {field.column for field in kind._meta.concrete_fields} <= found
 
 
-def missing_guards() -> list[str]:
+def find_missing_guards() -> list[str]:
     """Name the append-only tables whose triggers are not there."""
     if connection.vendor == "postgresql":
         sql = (
@@ -101,13 +101,16 @@ def missing_guards() -> list[str]:
         present = {row[0] for row in cursor.fetchall()}
     return [
         table
-        for kind in guarded_models()
-        if not {f"{(table := kind._meta.db_table)}:{table}_keep_{verb}" for verb in verbs(kind)}
+        for kind in list_guarded_models()
+        if not {
+            f"{(table := kind._meta.db_table)}:{table}_keep_{verb}"
+            for verb in list_guard_verbs(kind)
+        }
         <= present
     ]
 
 
-def verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
+def list_guard_verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
     """Name the guards of a table."""
     if connection.vendor == "sqlite":
         return ("update", "delete", "insert", "place")
@@ -115,16 +118,16 @@ def verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
 
 
 @contextmanager
-def erasing() -> Iterator[None]:
+def allow_erasing() -> Iterator[None]:
     """Open the one door through which append-only rows may be deleted."""
-    _open_door(connection, is_open=True)
+    _set_erasing(connection, is_open=True)
     try:
         yield
     finally:
-        _open_door(connection, is_open=False)
+        _set_erasing(connection, is_open=False)
 
 
-def _open_door(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
+def _set_erasing(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
     database.ensure_connection()
     if database.vendor == "postgresql":
         with database.cursor() as cursor:
@@ -132,17 +135,17 @@ def _open_door(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
                 "SELECT set_config('agentweb.erasing', %s, false)", ["on" if is_open else "off"]
             )
     else:
-        database.connection.create_function(_DOOR, 0, lambda: int(is_open))
+        database.connection.create_function(_ERASING, 0, lambda: int(is_open))
 
 
-def _postgresql(kind: type[AppendOnly]) -> list[str]:
+def _write_postgresql_guards(kind: type[AppendOnly]) -> list[str]:
     table, rows = kind._meta.db_table, [_PG_FUNCTION]
     if issubclass(kind, Chained):
-        rows.append(postgresql(kind))
-    for verb in verbs(kind):
+        rows.append(write_postgresql_function(kind))
+    for verb in list_guard_verbs(kind):
         name, each = f"{table}_keep_{verb}", "STATEMENT" if verb == "truncate" else "ROW"
         when = "INSERT" if verb == "place" else verb.upper()
-        function = f'"{table}_place"' if verb == "place" else f"{_DOOR}_refuse"
+        function = f'"{table}_place"' if verb == "place" else f"{_ERASING}_refuse"
         rows.append(f'DROP TRIGGER IF EXISTS "{name}" ON "{table}"')
         rows.append(
             f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" FOR EACH {each}'
@@ -151,7 +154,7 @@ def _postgresql(kind: type[AppendOnly]) -> list[str]:
     return rows
 
 
-def _sqlite(kind: type[AppendOnly]) -> list[str]:
+def _write_sqlite_guards(kind: type[AppendOnly]) -> list[str]:
     table, rows = kind._meta.db_table, []
     refuse = f"RAISE(ABORT, 'table {table} is append-only')"
     # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which has no
@@ -159,11 +162,11 @@ def _sqlite(kind: type[AppendOnly]) -> list[str]:
     # that is there already stays as it is, as those who share it expect.
     doors = {
         "update": ("UPDATE", "", refuse),
-        "delete": ("DELETE", f"WHEN {_DOOR}() = 0 ", refuse),
-        "insert": ("INSERT", f"WHEN {_DOOR}() IS NULL ", refuse),
+        "delete": ("DELETE", f"WHEN {_ERASING}() = 0 ", refuse),
+        "insert": ("INSERT", f"WHEN {_ERASING}() IS NULL ", refuse),
         "place": (
             "INSERT",
-            f"WHEN {sqlite(kind)} ",
+            f"WHEN {write_sqlite_condition(kind)} ",
             refuse if issubclass(kind, Chained) else "RAISE(IGNORE)",
         ),
     }
@@ -176,10 +179,10 @@ def _sqlite(kind: type[AppendOnly]) -> list[str]:
     return rows
 
 
-def provide_door(connection: BaseDatabaseWrapper, **_: Any) -> None:
+def define_erasing_function(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Give a new SQLite connection the function its triggers ask, closed."""
     if connection.vendor == "sqlite":
-        connection.connection.create_function(_DOOR, 0, lambda: 0)
+        connection.connection.create_function(_ERASING, 0, lambda: 0)
         connection.connection.execute("PRAGMA recursive_triggers = ON")
 
 
@@ -193,18 +196,18 @@ _ENDS = {
 _SITE_END = f'SELECT links FROM "{SiteChain._meta.db_table}" WHERE id = 1'
 
 
-def postgresql(kind: type[Chained]) -> str:
+def write_postgresql_function(kind: type[Chained]) -> str:
     """Write the function that refuses a row at a link that its chain has passed."""
     table = kind._meta.db_table
     return (
         f'CREATE OR REPLACE FUNCTION "{table}_place"() RETURNS trigger LANGUAGE plpgsql AS $$'
-        f" BEGIN IF {_passed(kind)} THEN RAISE EXCEPTION 'table % is append-only: its chain has"
+        f" BEGIN IF {_write_passed_condition(kind)} THEN RAISE EXCEPTION 'table % is append-only: its chain has"
         " passed link %', TG_TABLE_NAME, NEW.link USING ERRCODE = 'restrict_violation'; END IF;"
         " RETURN NEW; END $$"
     )
 
 
-def sqlite(kind: type[AppendOnly]) -> str:
+def write_sqlite_condition(kind: type[AppendOnly]) -> str:
     """Write the condition on which a row has no place: another stands there, or the chain ends
     behind it.
     """
@@ -213,14 +216,14 @@ def sqlite(kind: type[AppendOnly]) -> str:
         f'EXISTS (SELECT 1 FROM "{table}" WHERE '
         + " AND ".join(f'"{column}" = NEW."{column}"' for column in columns)
         + ")"
-        for columns in _unique(kind)
+        for columns in _list_unique_columns(kind)
     ]
     if issubclass(kind, Chained):
-        taken.append(_passed(kind))
+        taken.append(_write_passed_condition(kind))
     return " OR ".join(taken)
 
 
-def _passed(kind: type[Chained]) -> str:
+def _write_passed_condition(kind: type[Chained]) -> str:
     if kind not in OWNED:
         end = _SITE_END
     elif kind in SITE:
@@ -230,7 +233,7 @@ def _passed(kind: type[Chained]) -> str:
     return f"NEW.link <= COALESCE(({end}), 0)"
 
 
-def _unique(kind: type[AppendOnly]) -> Iterator[list[str]]:
+def _list_unique_columns(kind: type[AppendOnly]) -> Iterator[list[str]]:
     columns = {field.name: str(field.column) for field in kind._meta.concrete_fields}
     for field in kind._meta.concrete_fields:
         if field.unique:

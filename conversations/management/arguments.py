@@ -11,36 +11,36 @@ from conversations.budgets import amounts
 from conversations.models import User
 
 
-def person(name: str) -> User:
+def find_person(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise wrong(f"there is no user {name!r}")
+        raise make_usage_error(f"there is no user {name!r}")
     return user
 
 
-def person_or_none(name: str | None) -> User | None:
-    return None if name is None else person(name)
+def find_person_or_none(name: str | None) -> User | None:
+    return None if name is None else find_person(name)
 
 
-def micros(text: str) -> int:
-    return amount(text, "money")
+def read_dollars(text: str) -> int:
+    return read_amount(text, "money")
 
 
-def amount(text: str, unit: str) -> int:
+def read_amount(text: str, unit: str) -> int:
     """Read an amount in a unit: dollars of money, whole numbers of all else."""
     try:
-        return amounts.amount(text, unit)
+        return amounts.parse_amount(text, unit)
     except amounts.Unreadable as error:
-        raise wrong(str(error)) from None
+        raise make_usage_error(str(error)) from None
 
 
-def moment(text: str, zone: ZoneInfo) -> datetime:
+def read_moment(text: str, zone: ZoneInfo) -> datetime:
     """Read a date (its beginning) or a date with a time, in a zone unless it names its own."""
     try:
-        return amounts.moment(text, zone)
+        return amounts.parse_moment(text, zone)
     except amounts.Unreadable as error:
-        raise wrong(str(error)) from None
+        raise make_usage_error(str(error)) from None
 
 
-def wrong(text: str) -> CommandError:
+def make_usage_error(text: str) -> CommandError:
     return CommandError(text, returncode=2)

@@ -26,7 +26,7 @@ from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.proposals import Proposal
 from conversations.models.search import SearchText
-from conversations.models.site import AnchorMark, SiteChain
+from conversations.models.site_chain import AnchorMark, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
 from conversations.models.workspace import FileState, WorkspaceFile

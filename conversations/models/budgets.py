@@ -16,7 +16,7 @@ from django.db import models
 from django.utils import timezone
 
 from conversations.models.log import Chained
-from conversations.models.periods import zone_of
+from conversations.models.periods import get_zone
 from conversations.models.validators import demand_percents, demand_zone
 
 #: More than any limit needs; sums of such limits still fit the database's integers.
@@ -170,7 +170,7 @@ class BudgetWindow(models.Model):
         ]
 
     def __str__(self) -> str:
-        there = self.starts_at.astimezone(zone_of(self.budget.time_zone))
+        there = self.starts_at.astimezone(get_zone(self.budget.time_zone))
         return f"{self.budget} from {there:%Y-%m-%d %H:%M}"
 
 

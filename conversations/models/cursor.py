@@ -11,12 +11,12 @@ _WRITTEN = re.compile(r"([0-9]{1,17})-([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Cursor:
     at: datetime
     id: int
 
     @classmethod
-    def read(cls, text: str) -> Place | None:
+    def read(cls, text: str) -> Cursor | None:
         """Read a place from an address; None when it is none."""
         match = _WRITTEN.fullmatch(text)
         if match is None:
@@ -24,6 +24,6 @@ class Place:
         return cls(_EPOCH + timedelta(microseconds=int(match[1])), int(match[2]))
 
 
-def place_of(at: datetime, id: int) -> str:
+def format_cursor(at: datetime, id: int) -> str:
     """Write a place into an address."""
     return f"{(at - _EPOCH) // timedelta(microseconds=1)}-{id}"

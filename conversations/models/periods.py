@@ -33,7 +33,7 @@ class ZoneUnknown(ValueError):
 
 
 @lru_cache(256)
-def zone_of(name: str) -> ZoneInfo:
+def get_zone(name: str) -> ZoneInfo:
     """Give a time zone by its IANA name; raises ZoneUnknown."""
     try:
         return ZoneInfo(name)
@@ -41,27 +41,27 @@ def zone_of(name: str) -> ZoneInfo:
         raise ZoneUnknown(name) from error
 
 
-def shown(at: datetime, name: str) -> str:
+def format_moment(at: datetime, name: str) -> str:
     """Say a moment in a time zone, such as "1 December 2026 at 00:00 (Europe/Vienna)"."""
-    there = at.astimezone(zone_of(name))
+    there = at.astimezone(get_zone(name))
     return f"{there.day} {there:%B %Y} at {there:%H:%M} ({name})"
 
 
-def bounds(period: str, zone: str, now: datetime) -> Bounds:
+def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
     """Give the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
     if period == "lifetime":
         return _LIFETIME, None
-    there, (floor, move) = zone_of(zone), _STEPS[period]
+    there, (floor, move) = get_zone(zone), _STEPS[period]
     shown = floor(now.astimezone(there).replace(tzinfo=None))
     # Where clocks go back over a border they show a window that is over: the border decides.
-    while now < _begins(shown, there):
+    while now < _find_beginning(shown, there):
         shown = move(shown, -1)
-    while now >= _begins(move(shown, 1), there):
+    while now >= _find_beginning(move(shown, 1), there):
         shown = move(shown, 1)
-    return _begins(shown, there), _begins(move(shown, 1), there)
+    return _find_beginning(shown, there), _find_beginning(move(shown, 1), there)
 
 
-def _begins(shown: datetime, zone: ZoneInfo) -> datetime:
+def _find_beginning(shown: datetime, zone: ZoneInfo) -> datetime:
     """Give the first moment at which the zone's clocks show so much or more."""
     first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == shown:
@@ -77,12 +77,12 @@ def _begins(shown: datetime, zone: ZoneInfo) -> datetime:
     return late
 
 
-def _months(shown: datetime, count: int) -> datetime:
+def _add_months(shown: datetime, count: int) -> datetime:
     months = shown.year * 12 + shown.month - 1 + count
     return shown.replace(year=months // 12, month=months % 12 + 1)
 
 
-def _midnight(shown: datetime) -> datetime:
+def _floor_day(shown: datetime) -> datetime:
     return shown.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -93,10 +93,10 @@ _STEPS: dict[str, tuple[_Floor, _Move]] = {
         lambda at: at.replace(minute=0, second=0, microsecond=0),
         lambda at, count: at + count * _HOUR,
     ),
-    "day": (_midnight, lambda at, count: at + count * _DAY),
+    "day": (_floor_day, lambda at, count: at + count * _DAY),
     "week": (
-        lambda at: _midnight(at) - at.weekday() * _DAY,
+        lambda at: _floor_day(at) - at.weekday() * _DAY,
         lambda at, count: at + count * 7 * _DAY,
     ),
-    "month": (lambda at: _midnight(at).replace(day=1), _months),
+    "month": (lambda at: _floor_day(at).replace(day=1), _add_months),
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.core.exceptions import ValidationError
 
-from conversations.models.periods import ZoneUnknown, zone_of
+from conversations.models.periods import ZoneUnknown, get_zone
 
 
 def demand_zone(name: str) -> None:
     try:
-        zone_of(name)
+        get_zone(name)
     except ZoneUnknown as error:
         raise ValidationError(str(error)) from error
 

@@ -36,16 +36,16 @@ class DatabaseDamaged(OperationalError):
 
 
 @dataclass(slots=True)
-class _Found:
+class _Damage:
     """What this process has met."""
 
     words: str = ""
 
 
-_found = _Found()
+_damage = _Damage()
 
 
-def damage_at_start() -> str:
+def find_damage() -> str:
     """Look through the whole SQLite file; give what is wrong with it, "" for nothing."""
     path = Path(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or not path.exists():
@@ -64,30 +64,30 @@ def damage_at_start() -> str:
 
 def demand_undamaged() -> None:
     """Raise DatabaseDamaged when this process has met damage."""
-    if _found.words:
-        raise DatabaseDamaged(_found.words)
+    if _damage.words:
+        raise DatabaseDamaged(_damage.words)
 
 
 def watch_statements(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """Have every statement of a SQLite connection watched."""
-    if connection.vendor == "sqlite" and _watched not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_watched)
+    if connection.vendor == "sqlite" and _run_watched not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_run_watched)
 
 
-def _watched(
+def _run_watched(
     execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]
 ) -> Any:
-    if _found.words and sql.lstrip().upper().startswith(_WRITES):
-        raise DatabaseDamaged(_found.words)
+    if _damage.words and sql.lstrip().upper().startswith(_WRITES):
+        raise DatabaseDamaged(_damage.words)
     try:
         return execute(sql, params, many, context)
     except DatabaseError as error:
         if not _is_damage(error):
             raise
-        if not _found.words:
-            _found.words = f"the database is damaged: {error}. {ADVICE}"
-            logger.critical("%s", _found.words)
-        raise DatabaseDamaged(_found.words) from error
+        if not _damage.words:
+            _damage.words = f"the database is damaged: {error}. {ADVICE}"
+            logger.critical("%s", _damage.words)
+        raise DatabaseDamaged(_damage.words) from error
 
 
 def _is_damage(error: Exception) -> bool:

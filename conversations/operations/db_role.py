@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection, connections, transaction
 
 from conversations.log.erase_functions import FUNCTIONS
-from conversations.log.triggers import guarded_tables
+from conversations.log.triggers import list_guarded_tables
 
 _MIGRATIONS = "django_migrations"
 
@@ -29,13 +29,13 @@ class RoleMissing(Exception):
     code = "role_missing"
 
 
-def app_role() -> str:
+def get_app_role() -> str:
     """Name the role the application runs as."""
     return str(settings.DATABASES["default"].get("USER") or "")
 
 
 @contextmanager
-def as_owner() -> Iterator[None]:
+def connect_as_owner() -> Iterator[None]:
     """Let the default connection be the owner's, where there is one; for one thread, at start."""
     if not settings.MIGRATE_DATABASE:
         yield
@@ -61,23 +61,23 @@ def grant_rights(using: str = "default", **_: Any) -> None:
     """Give the application's role its rights, where the owner is another one."""
     if connection.alias != using or connection.vendor != "postgresql":
         return
-    if not settings.MIGRATE_DATABASE or connection.settings_dict["USER"] == app_role():
+    if not settings.MIGRATE_DATABASE or connection.settings_dict["USER"] == get_app_role():
         return
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [app_role()])
+        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [get_app_role()])
         if cursor.fetchone() is None:
             raise RoleMissing(
-                f"there is no role {app_role()!r}: make it with manage.py roles --apply"
+                f"there is no role {get_app_role()!r}: make it with manage.py roles --apply"
             )
-        for statement in rights(app_role()):
+        for statement in write_rights(get_app_role()):
             cursor.execute(statement)
 
 
-def rights(role: str) -> list[str]:
+def write_rights(role: str) -> list[str]:
     """Write the rights of the role on what there is now."""
     name = connection.ops.quote_name(role)
     present = set(connection.introspection.table_names())
-    guarded = set(guarded_tables()) & present
+    guarded = set(list_guarded_tables()) & present
     others = present - guarded - {_MIGRATIONS}
     rows = [
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {_schema()} FROM {name}",
@@ -99,7 +99,7 @@ def rights(role: str) -> list[str]:
     return rows
 
 
-def make_role(role: str) -> str:
+def write_role(role: str) -> str:
     """Write what makes the role, unless it is there; its password is set by hand."""
     name, text = connection.ops.quote_name(role), role.replace("'", "''")
     return (

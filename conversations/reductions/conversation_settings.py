@@ -10,15 +10,15 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
-from conversations.budgets.caps import TurnCaps, turn_caps
-from conversations.budgets.prices import price_list
+from conversations.budgets.caps import TurnCaps, resolve_turn_caps
+from conversations.budgets.prices import load_price_list
 from conversations.context.errors import ContextError
 from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.view import Message
-from conversations.log.chain import locked
-from conversations.log.path import path
-from conversations.log.texts import storable
+from conversations.log.chain import lock_conversation
+from conversations.log.path import read_path
+from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
@@ -61,11 +61,11 @@ def read_job_facts(conversation_id: int) -> JobFacts:
         model.max_output,
         model.thinking,
         effective_policy(conversation, known.tools),
-        price_list(model.pk, timezone.now()),
+        load_price_list(model.pk, timezone.now()),
         conversation.instructions,
         model.clears,
         model.compacts,
-        turn_caps(conversation.owner_id),
+        resolve_turn_caps(conversation.owner_id),
         build_toolset(conversation, known),
     )
 
@@ -79,12 +79,12 @@ def change_settings(
     A running turn keeps what it began with. Every call records its model and parameters, every
     transformation its policy, so what was in force at any moment stays known.
     """
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     held = list_pins(conversation) if model != conversation.model else frozenset()
     conversation.model, conversation.policy = model, dict(policy)
-    conversation.instructions = storable(wire.clean(instructions))
+    conversation.instructions = make_storable(wire.clean(instructions))
     if held:
-        log = [entry for entry in path(conversation) if isinstance(entry, Message)]
+        log = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
         demand_pin_room(conversation, log, held)
     conversation.save(update_fields=["model", "instructions", "policy", "updated_at"])
     return conversation

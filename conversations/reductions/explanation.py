@@ -14,8 +14,8 @@ from django.db.models import Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from conversations.budgets.prices import price_list
-from conversations.conf import PREFIX, site_overrides
+from conversations.budgets.prices import load_price_list
+from conversations.conf import PREFIX, read_site_overrides
 from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
 from conversations.context.view import wire
 from conversations.models import ApiCall, Conversation, Transformation, User
@@ -100,7 +100,7 @@ def _add_figures(
         )
         error = round((estimated - counted) * 100 / counted, 1) if counted else None
     since, freed = calls.count(), max(0, row.tokens_before - row.tokens_after)
-    rates = price_list(row.conversation.model, timezone.now()).rates
+    rates = load_price_list(row.conversation.model, timezone.now()).rates
     saved = since * freed * rates.cache_read // 1_000_000 if rates else None
     asked = 0
     if row.summary_call is not None:
@@ -135,7 +135,7 @@ def _list_policy(
     levels = (
         (conversation.policy, _("this chat")),
         (owner.policy, _("this user")),
-        (site_overrides(), ""),
+        (read_site_overrides(), ""),
     )
     preset = PRESETS.get(snapshot.get("name", ""))
     found: list[PolicyNumber] = []

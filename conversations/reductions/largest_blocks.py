@@ -11,7 +11,7 @@ from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import calls
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Block, Message
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.models import Conversation
 from conversations.reductions.pins import list_pins
 from conversations.reductions.shapes import PinState
@@ -32,7 +32,7 @@ class LargeBlock:
 
 def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
     """Return the largest blocks that the next request would contain, largest first."""
-    view = state(conversation, conversation.model).view
+    view = load_state(conversation, conversation.model).view
     found = [
         (block.tokens, message, block)
         for message in view.messages

@@ -22,8 +22,8 @@ from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import Block, Message, View
-from conversations.log.chain import locked
-from conversations.log.path import path, step
+from conversations.log.chain import lock_conversation
+from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Transformation
 from conversations.reductions.pins import append_pin, list_pins, parse_targets, restore_originals
 from conversations.reductions.record_change import (
@@ -51,7 +51,7 @@ def compact_now(
     *, conversation_id: int, actor_id: int, wanted: Literal["results", "turns"], digest: str
 ) -> Transformation:
     """Compact now, exactly as previewed; raises ManualChangeError."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     change = _STEPS[wanted](build_desk(conversation, demand_policy(conversation)))
     if change is None:
@@ -65,7 +65,7 @@ def compact_now(
 @transaction.atomic
 def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
     """Replace originals by a notice; raises ManualChangeError."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     wanted = parse_targets(_read_log(conversation), ids)
     demand_idle(conversation)
     desk = build_desk(conversation, demand_policy(conversation))
@@ -88,7 +88,7 @@ def include_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
     """Put excluded originals back without pinning them; None when they are already in view."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     return restore_originals(conversation, parse_targets(_read_log(conversation), ids), actor_id)
 
@@ -98,7 +98,7 @@ def edit_summary(
     *, conversation_id: int, actor_id: int, seq: int, text: str
 ) -> Transformation | None:
     """Store a person's wording of a summary; None when unchanged. Raises ManualChangeError."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     change = build_rewording(conversation, seq, text, EDIT)
     return None if change is None else record_change(conversation, change, actor_id)
@@ -126,7 +126,7 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
 @transaction.atomic
 def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
     """Return to the view before a person's change, as long as nothing followed it."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     rows = conversation.transformations.filter(seq=seq, outcome="applied").exclude(actor=None)
     row = rows.exclude(edits="[]").first()
     if row is None or conversation.tip != seq:
@@ -147,7 +147,7 @@ def _note(row: Transformation) -> str:
 
 
 def _read_log(conversation: Conversation) -> list[Message]:
-    return [entry for entry in path(conversation) if isinstance(entry, Message)]
+    return [entry for entry in read_path(conversation) if isinstance(entry, Message)]
 
 
 def _has_pinned(view: View, wanted: frozenset[Target], held: frozenset[Target]) -> bool:
@@ -163,8 +163,8 @@ def _has_pinned(view: View, wanted: frozenset[Target], held: frozenset[Target]) 
 
 def _replay_to(conversation: Conversation, tip: int) -> View:
     view = View()
-    for entry in path(conversation, tip):
-        view = step(view, entry)
+    for entry in read_path(conversation, tip):
+        view = fold_entry(view, entry)
     return view
 
 

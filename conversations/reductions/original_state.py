@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from conversations.context.steps.pinned import originals, pin_of
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Message, View
-from conversations.log.path import path, step
+from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation
 from conversations.reductions.pins import list_pins
 from conversations.reductions.shapes import PinState
@@ -25,14 +25,14 @@ class OriginalState:
 
 def read_original_state(conversation: Conversation, id: str) -> OriginalState | None:
     """Return the state of an original; None when the shown path holds nothing with that id."""
-    entries = path(conversation)
+    entries = read_path(conversation)
     log = [entry for entry in entries if isinstance(entry, Message)]
     pin = pin_of(log, id)
     if pin is None:
         return None
     view = View()
     for entry in entries:
-        view = step(view, entry)
+        view = fold_entry(view, entry)
     present = {message.seq: message for message in view.messages}
     wanted = originals(view, log, [pin])
     keep = PinState(id, pin in list_pins(conversation))

@@ -19,8 +19,8 @@ from conversations.context.errors import RuleError
 from conversations.context.steps.pinned import Pin, originals, pin_of, weight
 from conversations.context.steps.restore import restore
 from conversations.context.view.view import Message, View
-from conversations.log.chain import append, locked
-from conversations.log.path import path, step
+from conversations.log.chain import append_row, lock_conversation
+from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiModel, Conversation, Transformation
 from conversations.reductions.record_change import ManualChangeError, record_change
 
@@ -33,8 +33,8 @@ def pin_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
     """Pin originals and restore those that are not in view; raises ManualChangeError."""
-    conversation = locked(conversation_id)
-    log = [entry for entry in path(conversation) if isinstance(entry, Message)]
+    conversation = lock_conversation(conversation_id)
+    log = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
     wanted = parse_targets(log, ids)
     held = list_pins(conversation)
     demand_pin_room(conversation, log, held | wanted)
@@ -48,10 +48,10 @@ def restore_originals(
     conversation: Conversation, wanted: frozenset[Pin], actor_id: int
 ) -> Transformation | None:
     """Restore originals; None when they are in view already. Raises ManualChangeError."""
-    entries = path(conversation)
+    entries = read_path(conversation)
     view = View()
     for entry in entries:
-        view = step(view, entry)
+        view = fold_entry(view, entry)
     log = [entry for entry in entries if isinstance(entry, Message)]
     try:
         change = restore(view, *originals(view, log, wanted))
@@ -65,7 +65,7 @@ def restore_originals(
 @transaction.atomic
 def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
     """Unpin originals; the view does not change."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     held = list_pins(conversation)
     for name in ids:
         number = name.removeprefix("msg_")
@@ -116,7 +116,7 @@ def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pin
         is_pinned=is_pinned,
         actor_id=actor_id,
     )
-    append(row, conversation)
+    append_row(row, conversation)
 
 
 def list_pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:

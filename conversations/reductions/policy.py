@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conversations.conf import PREFIX, conf, site_overrides
+from conversations.conf import PREFIX, conf, read_site_overrides
 from conversations.context.policy.allowed import Allowed, allowed_from, within
 from conversations.context.policy.policy import (
     POLICY_FIELDS,
@@ -60,7 +60,7 @@ def allowed_of(owner: User) -> Allowed:
 
 def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
     """Return the site's policy with these overrides; `preset` replaces the preset they name."""
-    levels = [site_overrides(), *overrides]
+    levels = [read_site_overrides(), *overrides]
     if not all(isinstance(level, Mapping) for level in levels):
         raise PolicyError("policy", "must be an object")
     start = preset or preset_of(*overrides)
@@ -106,7 +106,7 @@ class Number:
 
 def list_numbers(user: User) -> list[Number]:
     """Return every number; raises PolicyError where the user's do not fit the site's."""
-    overrides, allowed = site_overrides(), allowed_of(user)
+    overrides, allowed = read_site_overrides(), allowed_of(user)
     site, policy = policy_of(), policy_of(user.policy)
     return [
         Number(

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from conversations.agent.prices import PriceMissing
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.steps import by_hand
@@ -192,7 +192,7 @@ def _offer_summary(made: Offer, conversation: Conversation, desk: Desk) -> Offer
 
 def _estimate_price(conversation: Conversation, desk: Desk, asked: list[SummaryWanted]) -> Price:
     model = conf.summary_model or conversation.model
-    prices = price_list(model, timezone.now())
+    prices = load_price_list(model, timezone.now())
     reads = by_hand.read_by(asked)
     writes = sum(one.max_tokens for one in asked)
     padded = reads * (100 + _MARGIN) // 100

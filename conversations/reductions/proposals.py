@@ -23,9 +23,9 @@ from conversations.context.steps.summary_checks import Flawed
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import unapplied
 from conversations.log.append import append_change
-from conversations.log.chain import locked
+from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
-from conversations.log.texts import storable
+from conversations.log.texts import make_storable
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions.manual_changes import build_rewording
 from conversations.reductions.policy import effective_policy
@@ -38,7 +38,7 @@ from conversations.reductions.record_change import (
 )
 from conversations.reductions.working_view import build_desk, find_summary
 from conversations.turns import calls
-from conversations.turns.side_calls import GRACE, lock_kept
+from conversations.turns.side_calls import GRACE, lock_for_side_call
 
 _EXPIRED = "The server stopped while it was being written. Ask again."
 _DISCARDED = "Discarded: these words were not wanted"
@@ -60,7 +60,7 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
     Returns the key of the proposal and whether it is new: an undecided request is not made twice.
     Raises ManualChangeError.
     """
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     known = Proposal.objects.filter(conversation=conversation).first()
     if known is not None:
@@ -96,11 +96,11 @@ def read_request(*, proposal_id: int) -> SummaryRequest | None:
 @transaction.atomic
 def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
     """Record a call for the request and hold what it can cost; raises Refused."""
-    lock_kept(request.lease.conversation_id)
+    lock_for_side_call(request.lease.conversation_id)
     rows = Proposal.objects.filter(pk=request.proposal_id, text="", reason="")
     if not rows.exists():
         raise Refused("deleted", "Nobody waits for it any more.")
-    sent = calls.admit(lease=request.lease, sending=sending)
+    sent = calls.record_call(lease=request.lease, sending=sending)
     rows.update(call=sent.call, asked_at=timezone.now())
     return sent
 
@@ -113,9 +113,9 @@ def store_answer(
     proposal = Proposal.objects.filter(pk=proposal_id).first()
     if proposal is None:
         return
-    conversation = locked(proposal.conversation_id)
+    conversation = lock_conversation(proposal.conversation_id)
     rows = Proposal.objects.filter(pk=proposal_id, text="", reason="")
-    if not rows.update(text=storable(text), reason="" if text else storable(reason)):
+    if not rows.update(text=make_storable(text), reason="" if text else make_storable(reason)):
         return
     if not text and change is not None and proposal.call_id is not None:
         _record_rejection(conversation, proposal, change)
@@ -124,7 +124,7 @@ def store_answer(
 @transaction.atomic
 def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
     """Apply the proposed summary exactly as shown; raises ManualChangeError."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     proposal = _demand_ready(conversation)
     change = build_change(conversation, proposal)
@@ -137,7 +137,7 @@ def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Trans
 @transaction.atomic
 def discard_proposal(*, conversation_id: int) -> None:
     """Drop the proposal; an accepted text that is not wanted is recorded as rejected."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     proposal = Proposal.objects.filter(conversation=conversation).first()
     if proposal is None or (proposal.is_asking and not _is_expired(proposal)):
         return

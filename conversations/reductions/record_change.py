@@ -14,7 +14,7 @@ from conversations.context.view.edits import Transformation as Change
 from conversations.log.append import append_change
 from conversations.models import LIVE, Conversation, Transformation
 from conversations.reductions.policy import effective_policy
-from conversations.signals import veto_of
+from conversations.signals import collect_vetoes
 
 
 class ManualChangeError(Exception):
@@ -55,7 +55,7 @@ def record_change(
 ) -> Transformation:
     """Append a person's change to the last turn of the shown path."""
     demand_idle(conversation)
-    veto = veto_of(conversation.pk, change) if change.outcome == "applied" else ""
+    veto = collect_vetoes(conversation.pk, change) if change.outcome == "applied" else ""
     if veto:
         raise ManualChangeError("vetoed", f"This site does not allow it: {veto}")
     turns = conversation.turns.filter(number=conversation.leaf)

@@ -15,7 +15,7 @@ from conversations.context.view import wire
 from conversations.context.view.blocks import result_text
 from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, load
 from conversations.context.view.view import Block, Message, View
-from conversations.log.path import path, step
+from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Transformation
 from conversations.reductions.explanation import explain_change
 from conversations.reductions.pins import list_pins
@@ -79,8 +79,8 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
 
 def _view_before(conversation: Conversation, row: Transformation) -> View:
     view = View()
-    for entry in path(conversation, row.parent):
-        view = step(view, entry)
+    for entry in read_path(conversation, row.parent):
+        view = fold_entry(view, entry)
     return view
 
 

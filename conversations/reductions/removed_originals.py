@@ -12,8 +12,8 @@ from conversations.context.steps.summary_versions import EDIT, REBUILD
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.edits import Edit, SpliceBlocks, load
 from conversations.context.view.view import Block, Message
-from conversations.log.path import path
-from conversations.log.tree import on_path
+from conversations.log.path import read_path
+from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Transformation
 
 #: Kinds of transformation that remove something a person may want back.
@@ -54,7 +54,9 @@ def list_undone(rows: Iterable[Transformation]) -> frozenset[int]:
 
 def list_excluded(conversation: Conversation) -> frozenset[str]:
     """Return the originals that a person excluded on the shown path; two queries."""
-    rows = conversation.transformations.filter(on_path("turn", conversation), outcome="applied")
+    rows = conversation.transformations.filter(
+        build_path_condition("turn", conversation), outcome="applied"
+    )
     rows = rows.filter(Q(setting=EXCLUDE) | Q(kind="restore")).order_by("-seq")
     found: dict[str, bool] = {}
     bound = conversation.tip
@@ -83,7 +85,7 @@ def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
     """Return the ids of the originals that a change removed, as the recall tool takes them."""
     if not can_restore(row):
         return []
-    log = [entry.seq for entry in path(conversation, row.parent) if isinstance(entry, Message)]
+    log = [entry.seq for entry in read_path(conversation, row.parent) if isinstance(entry, Message)]
     found: list[str] = []
     for edit in load(row.edits):
         if isinstance(edit, SpliceBlocks):

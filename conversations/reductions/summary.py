@@ -12,7 +12,7 @@ from conversations.context.steps.summary_versions import EDIT, REBUILD, said
 from conversations.context.view import wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load
 from conversations.context.view.view import Block, Message
-from conversations.log.path import path
+from conversations.log.path import read_path
 from conversations.models import LIVE, ApiCall, Conversation, Transformation
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 from conversations.reductions.working_view import find_summary
@@ -73,7 +73,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
         return None
     block = _block(row)
     text = said(str(block.value.get("text", ""))) if block else ""
-    before = [e for e in path(conversation, row.parent) if isinstance(e, Message)]
+    before = [e for e in read_path(conversation, row.parent) if isinstance(e, Message)]
     covered = _covered(conversation, row, [message.seq for message in before])
     calls = _calls(row)
     known = find_summary(conversation)
@@ -151,7 +151,7 @@ def _read(call: ApiCall) -> int:
 
 def _versions(conversation: Conversation, row: Transformation) -> tuple[Version, ...]:
     """Return the wordings, oldest first, each compared with the one before it."""
-    on_path = path(conversation)
+    on_path = read_path(conversation)
     seqs = {entry.seq for entry in on_path} | {row.seq}
     rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)
     purse, found, before = DiffBudget(), list[Version](), ""

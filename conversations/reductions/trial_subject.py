@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from conversations.agent.prices import PriceList, PriceMissing
 from conversations.agent.usage import Usage
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.context.errors import ContextError
 from conversations.context.policy.policy import PRESETS, Policy, policy_from
 from conversations.context.view import rules, wire
@@ -27,8 +27,8 @@ from conversations.lab.records import Reading, Record, calls
 from conversations.lab.replay_setup import World
 from conversations.lab.report import Report, uncached
 from conversations.lab.tokens import scaled
-from conversations.log.entries import tip_path
-from conversations.log.path import REMEMBERED, path
+from conversations.log.entries import list_path_numbers
+from conversations.log.path import REMEMBERED, read_path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
 from conversations.reductions.policy import effective_policy, list_tool_rules
@@ -60,7 +60,7 @@ class Subject:
 
 def count_bytes(conversation: Conversation) -> int:
     """Return a lower bound of a replay's bytes: the characters of the shown path and its files."""
-    shown = tip_path(conversation)
+    shown = list_path_numbers(conversation)
     rows = MessageRow.objects.filter(conversation=conversation)
     lengths = rows.values_list("seq", Length("content"))
     files: int = conversation.attachments.aggregate(sum=Sum("size"))["sum"] or 0
@@ -69,7 +69,7 @@ def count_bytes(conversation: Conversation) -> int:
 
 def build_record(conversation: Conversation) -> Record:
     """Build the record of the shown path; raises TrialError when there is nothing to replay."""
-    entries = [entry for entry in path(conversation) if isinstance(entry, Message)]
+    entries = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
     messages = tuple(entries)
     called = calls(messages)
     if not called:
@@ -106,7 +106,7 @@ def build_subject(conversation: Conversation) -> Subject:
         own = effective_policy(conversation)
     except ContextError as error:
         raise TrialError(str(error)) from error
-    prices = price_list(model.pk, timezone.now())
+    prices = load_price_list(model.pk, timezone.now())
     results = _results(conversation)
     worlds = tuple(
         World(

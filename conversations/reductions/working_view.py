@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.by_hand import at_hand
@@ -16,7 +16,7 @@ from conversations.context.steps.summary_zone import Zone
 from conversations.context.steps.working_view import Desk
 from conversations.context.view.edits import SpliceMessages, load
 from conversations.context.view.view import View
-from conversations.log.path import Change, path, state, step
+from conversations.log.path import Change, fold_entry, load_state, read_path
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import list_pins
 
@@ -28,7 +28,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> Desk:
     """Return the view at the tip with its figures; pinned parts may not be changed."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()
-    loaded = state(conversation, conversation.model)
+    loaded = load_state(conversation, conversation.model)
     report: Report | None = loaded.report
     known = Situation(
         model=conversation.model,
@@ -38,7 +38,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> Desk:
         report=report,
         bound_to="",
         binding="",
-        rates=price_list(conversation.model, now).rates,
+        rates=load_price_list(conversation.model, now).rates,
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
         pins=list_pins(conversation),
     )
@@ -65,7 +65,7 @@ def find_summary(conversation: Conversation, seq: int = 0) -> CurrentSummary | N
     """Return the last summary of the path, or the one that entry `seq` is a version of."""
     view = View()
     found: CurrentSummary | None = None
-    for entry in path(conversation):
+    for entry in read_path(conversation):
         if isinstance(entry, Change) and entry.kind == "summary" and entry.outcome == "applied":
             edits = load(entry.edits)
             if found is None or any(isinstance(edit, SpliceMessages) for edit in edits):
@@ -74,7 +74,7 @@ def find_summary(conversation: Conversation, seq: int = 0) -> CurrentSummary | N
                 found = CurrentSummary((entry,), view, covered(view, edits))
             else:
                 found = replace(found, versions=(*found.versions, entry))
-        view = step(view, entry)
+        view = fold_entry(view, entry)
     if seq and found is not None and seq not in {version.seq for version in found.versions}:
         return None
     return found

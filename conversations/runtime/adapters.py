@@ -24,24 +24,24 @@ from conversations.agent.ports import (
     ToolDone,
 )
 from conversations.agent.resume import WRONG
-from conversations.budgets.admission import demand_next
+from conversations.budgets.admission import demand_next_call
 from conversations.conf import conf
 from conversations.context.pipeline import Veto
 from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import Message
-from conversations.db import db
+from conversations.db import run_db
 from conversations.files.workspace import UserWorkspace
 from conversations.library.access import load_conversation
 from conversations.live.tool_progress import Progress
 from conversations.log import append
 from conversations.log.leases import Lease
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.reductions.pins import list_pins_by_id
-from conversations.signals import veto_of
+from conversations.signals import collect_vetoes
 from conversations.telemetry import spans
-from conversations.telemetry.ids import tell
+from conversations.telemetry.ids import add_log_ids
 from conversations.toolbox.approval_judge import judge_calls
 from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
@@ -49,7 +49,7 @@ from conversations.toolbox.web_search import has_read_privately
 from conversations.transcript.originals import recall_original
 from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
-from conversations.turns.metrics import refusals_counted
+from conversations.turns.metrics import count_refusals
 from tools.framework.outside_access import WebAccess
 from tools.framework.tool import Tool, ToolContext
 from tools.framework.toolset import NO_TOOLS, Toolset
@@ -69,27 +69,27 @@ class TurnLog:
         self._lease, self._model = lease, model
 
     async def load(self) -> Loaded:
-        return await db(self._load)
+        return await run_db(self._load)
 
     def _load(self) -> Loaded:
-        return state(load_conversation(self._lease.conversation_id), self._model)
+        return load_state(load_conversation(self._lease.conversation_id), self._model)
 
     async def pins(self) -> frozenset[str | int]:
-        return await db(list_pins_by_id, self._lease.conversation_id)
+        return await run_db(list_pins_by_id, self._lease.conversation_id)
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
         kind, outcome = transformation.kind, transformation.outcome
-        with spans.span("reduction", kind=kind, outcome=outcome):
-            return await db(self._record, transformation, policy, summary_call)
+        with spans.trace_span("reduction", kind=kind, outcome=outcome):
+            return await run_db(self._record, transformation, policy, summary_call)
 
     def _record(
         self, change: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
         is_asked = change.outcome == "applied" or (change.outcome == "expected" and change.reason)
         if is_asked:
-            reasons = veto_of(self._lease.conversation_id, change)
+            reasons = collect_vetoes(self._lease.conversation_id, change)
             if reasons:
                 return Veto(reasons)
         append.record_transformation(
@@ -98,7 +98,7 @@ class TurnLog:
         return None
 
     async def store_results(self, content: str) -> Message:
-        return await db(self._store_results, content)
+        return await run_db(self._store_results, content)
 
     def _store_results(self, content: str) -> Message:
         tokens = Message.parse(0, "results", content).tokens
@@ -116,16 +116,16 @@ class TurnCalls:
         self._span: Any = None
 
     async def open(self, sending: Sending) -> Sent:
-        with refusals_counted():
-            sent = await db(calls.open_call, lease=self._lease, sending=sending)
-        tell(call=sent.call)
-        self._span = spans.begin("model call", purpose=sending.purpose, model=sent.model)
+        with count_refusals():
+            sent = await run_db(calls.open_call, lease=self._lease, sending=sending)
+        add_log_ids(call=sent.call)
+        self._span = spans.begin_span("model call", purpose=sending.purpose, model=sent.model)
         self._begin()
         return sent
 
     async def demand(self, sent: Sent) -> None:
-        with refusals_counted():
-            await db(demand_next, lease=self._lease, call_id=sent.call)
+        with count_refusals():
+            await run_db(demand_next_call, lease=self._lease, call_id=sent.call)
 
     def _begin(self) -> None:
         self._opened, self._first = time.monotonic(), None
@@ -149,8 +149,8 @@ class TurnCalls:
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
         failure = ending.failure.code if ending.failure else ""
-        spans.end(self._span, error=failure, status=ending.status)
-        row = await db(
+        spans.end_span(self._span, error=failure, status=ending.status)
+        row = await run_db(
             calls.close_call,
             lease=self._lease,
             call_id=sent.call,
@@ -158,7 +158,7 @@ class TurnCalls:
             timing=self._timing(),
             effects=self._tools.effects,
         )
-        tell(call=None)
+        add_log_ids(call=None)
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
 
 
@@ -185,15 +185,15 @@ class TurnTools:
         )
 
     async def judge(self, uses: Sequence[ToolUse]) -> dict[str, Ask | ToolDone]:
-        return await db(judge_calls, self._lease.turn_id, uses, self._tools)
+        return await run_db(judge_calls, self._lease.turn_id, uses, self._tools)
 
     async def ask(self, asks: Sequence[Ask]) -> None:
-        await db(ask_person, lease=self._lease, asks=asks)
+        await run_db(ask_person, lease=self._lease, asks=asks)
 
     async def started(self, use: ToolUse) -> None:
         tool = self._tools.tools.get(use.name)
         is_private = tool is not None and tool.is_private
-        self._keys[use.id] = await db(
+        self._keys[use.id] = await run_db(
             tool_calls.start_tool, lease=self._lease, tool_use_id=use.id, is_private=is_private
         )
 
@@ -203,7 +203,7 @@ class TurnTools:
         context = replace(self._context, key=key, progress=progress, web=web)
         name = use.name if use.name in self._tools.tools else "unknown"
         try:
-            with spans.span("tool call", tool=name):
+            with spans.trace_span("tool call", tool=name):
                 result = await self._tools.run(use.name, wire.decode(use.input), context)
         finally:
             self._progress.end(use.id)
@@ -216,13 +216,13 @@ class TurnTools:
         """Return web access for a call, limited to the approved host once private data was read."""
         if tool is None or tool.destination is None:
             return self._context.web
-        return replace(self._context.web, is_held_to_host=await db(self._has_read_privately))
+        return replace(self._context.web, is_held_to_host=await run_db(self._has_read_privately))
 
     def _has_read_privately(self) -> bool:
         return has_read_privately(load_conversation(self._lease.conversation_id))
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None:
-        await db(tool_calls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
+        await run_db(tool_calls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
 
 
 class _Originals:
@@ -230,7 +230,7 @@ class _Originals:
         self._conversation_id = conversation_id
 
     async def find(self, id: str) -> str | None:
-        return await db(self._find, id)
+        return await run_db(self._find, id)
 
     def _find(self, id: str) -> str | None:
         return recall_original(load_conversation(self._conversation_id), id)

@@ -16,7 +16,7 @@ from asgiref.sync import async_to_sync
 
 from conversations.agent.events import TurnClosed
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.library.access import is_over
 from conversations.live.publish import announce
 from conversations.live.relay import ALL, relay
@@ -58,7 +58,7 @@ def stop_turn(turn: Turn) -> None:
 async def _stop_turn(turn: Turn) -> None:
     supervisor.stop(turn.pk)
     relay.send(ALL, {"type": "stop", "turn": turn.pk})
-    if await db(is_over, turn.pk):
+    if await run_db(is_over, turn.pk):
         await announce(turn.conversation_id, TurnClosed(turn.number))
 
 

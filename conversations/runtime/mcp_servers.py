@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 
-from conversations.db import db
+from conversations.db import run_db
 from conversations.toolbox.mcp.approved_tools import list_pool_servers, list_requested_checks
 from conversations.toolbox.mcp.servers import clear_check_request, record_listing, record_status
 from tools.mcp.connection import ServerStatus
@@ -33,10 +33,10 @@ class _Recorder:
             logger.warning("MCP server %s failed", server)
         elif status.state in ("connected", "idle"):
             self._failing.discard(server)
-        await db(record_status, name=server, standing=status)
+        await run_db(record_status, name=server, standing=status)
 
     async def record_tools(self, server: str, tools: tuple[Listed, ...]) -> None:
-        await db(record_listing, name=server, tools=tools)
+        await run_db(record_listing, name=server, tools=tools)
 
 
 class PoolSynchronizer:
@@ -88,15 +88,15 @@ class PoolSynchronizer:
             logger.exception("the MCP servers could not be looked at; it is tried again")
 
     async def _look(self) -> None:
-        servers, refused = await db(list_pool_servers)
+        servers, refused = await run_db(list_pool_servers)
         await self._pool.keep(servers, self._recorder)
         for name, why in refused.items():
             if self._refused.get(name) != why:
                 await self._recorder.record_status(name, ServerStatus("failed", why))
         self._refused = refused
-        for server_id, name in await db(list_requested_checks):
+        for server_id, name in await run_db(list_requested_checks):
             self._pool.request_check(name)
-            await db(clear_check_request, server_id=server_id)
+            await run_db(clear_check_request, server_id=server_id)
 
 
 pool_synchronizer = PoolSynchronizer(pool)

@@ -15,9 +15,9 @@ from typing import Any
 from django.db import connection
 
 from conversations.accounts.throttle import sweep_log_ins
-from conversations.audit.anchors import anchor_due
+from conversations.audit.anchors import anchor_if_due
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.files.attachments import sweep_unsent
 from conversations.files.workspace import sweep_workspaces
 from conversations.library.erase import erase_due_conversations
@@ -106,9 +106,9 @@ async def run_maintenance() -> None:
         sweep_unsent,
         sweep_workspaces,
         sweep_log_ins,
-        anchor_due,
+        anchor_if_due,
     ):
-        await db(work)
+        await run_db(work)
 
 
 async def _receive(message: Message) -> None:

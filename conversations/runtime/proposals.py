@@ -12,7 +12,7 @@ from conversations.agent.ports import Refused, Sending, Sent
 from conversations.agent.stop import Stopped, Switch
 from conversations.context.errors import ContextError
 from conversations.context.steps.protocol import SummaryReply
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.publish import announce
 from conversations.reductions import proposals
 from conversations.reductions.conversation_settings import read_job_facts
@@ -39,7 +39,7 @@ class ProposalCalls(SideCallPorts):
 
     async def open(self, sending: Sending) -> Sent:
         try:
-            sent = await db(proposals.open_summary_call, request=self._request, sending=sending)
+            sent = await run_db(proposals.open_summary_call, request=self._request, sending=sending)
         except Refused as error:
             self.refused = error.text
             raise
@@ -50,22 +50,24 @@ class ProposalCalls(SideCallPorts):
 async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> None:
     """Ask the model for the requested summary and store its text or the reason for failure."""
     try:
-        request = await db(proposals.read_request, proposal_id=proposal_id)
+        request = await run_db(proposals.read_request, proposal_id=proposal_id)
         if request is None:
             text = "The conversation went on before it was asked for."
-            await db(proposals.store_answer, proposal_id=proposal_id, reason=text, change=None)
+            await run_db(proposals.store_answer, proposal_id=proposal_id, reason=text, change=None)
             return
-        work = build_job(await db(read_job_facts, request.lease.conversation_id))
+        work = build_job(await run_db(read_job_facts, request.lease.conversation_id))
         calls = ProposalCalls(request, claude)
         await _ask_model(request, work, calls, switch)
         await announce(request.lease.conversation_id, TurnClosed(request.lease.number))
     except Stopped:
-        await db(proposals.store_answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
+        await run_db(proposals.store_answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
     except (ManualChangeError, ContextError) as error:
-        await db(proposals.store_answer, proposal_id=proposal_id, reason=str(error), change=None)
+        await run_db(
+            proposals.store_answer, proposal_id=proposal_id, reason=str(error), change=None
+        )
     except Exception:
         logger.exception("proposal %s failed", proposal_id)
-        await db(proposals.store_answer, proposal_id=proposal_id, reason=_FAILED, change=None)
+        await run_db(proposals.store_answer, proposal_id=proposal_id, reason=_FAILED, change=None)
 
 
 async def _ask_model(
@@ -84,9 +86,11 @@ async def _ask_model(
             change = stop.value
             break
     if reply is not None and change is not None and change.outcome == "applied":
-        await db(
+        await run_db(
             proposals.store_answer, proposal_id=request.proposal_id, text=reply.text, change=None
         )
         return
     reason = calls.refused or (change.reason if change is not None else _FAILED)
-    await db(proposals.store_answer, proposal_id=request.proposal_id, reason=reason, change=change)
+    await run_db(
+        proposals.store_answer, proposal_id=request.proposal_id, reason=reason, change=change
+    )

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from conversations.agent.ports import Ending, Sent
 from conversations.agent.stop import Switch
 from conversations.context.view.view import Message
-from conversations.db import db
+from conversations.db import run_db
 from conversations.runtime.adapters import TurnCalls
-from conversations.turns.side_calls import close_errand
+from conversations.turns.side_calls import close_side_call
 
 #: Seconds a stopped call has to record how it ended.
 LAST_SECONDS = 5
@@ -25,7 +25,7 @@ class SideCallPorts(TurnCalls):
     """The Calls and Model ports of a conversation in which no turn runs."""
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
-        await db(close_errand, call_id=sent.call, ending=ending, timing=self._timing())
+        await run_db(close_side_call, call_id=sent.call, ending=ending, timing=self._timing())
         return None
 
 

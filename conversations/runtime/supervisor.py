@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.log import leases
 from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.runtime.proposals import write_proposal
@@ -156,7 +156,7 @@ class Supervisor:
     async def _run(self, turn_id: int) -> None:
         if self._claude is None:
             return
-        lease = await db(leases.claim_turn, turn_id=turn_id, owner=OWNER)
+        lease = await run_db(leases.claim_turn, turn_id=turn_id, owner=OWNER)
         if lease is None:
             return
         run = self._runs[turn_id] = TurnRun(lease, self._claude)

@@ -15,12 +15,12 @@ from conversations.agent.ports import Sending, Sent
 from conversations.agent.stop import Stopped, Switch
 from conversations.agent.title import MAX_TOKENS, MAX_TOKENS_THINKING, SYSTEM, quoted
 from conversations.context.view.envelope import envelope
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
 from conversations.runtime.side_calls import SideCallLine, SideCallPorts
 from conversations.turns import titles
-from conversations.turns.titles import Opening, opening
+from conversations.turns.titles import Opening, find_opening
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -30,7 +30,7 @@ logger = logging.getLogger("agentweb.turns")
 
 class TitleCalls(SideCallPorts):
     async def open(self, sending: Sending) -> Sent:
-        sent = await db(titles.open_title, lease=self._lease, sending=sending)
+        sent = await run_db(titles.open_title_call, lease=self._lease, sending=sending)
         self._begin()
         return sent
 
@@ -38,7 +38,7 @@ class TitleCalls(SideCallPorts):
 async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
     """Write a title for the conversation of an ended turn, unless it has one."""
     try:
-        found = await db(opening, lease.turn_id)
+        found = await run_db(find_opening, lease.turn_id)
         if found is None:
             return
         calls = TitleCalls(lease, claude)
@@ -46,7 +46,7 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
         is_named = False
         if title:
             store, key = titles.name_conversation, lease.conversation_id
-            is_named = await db(store, conversation_id=key, title=title)
+            is_named = await run_db(store, conversation_id=key, title=title)
         if is_named:
             await announce(lease.conversation_id, TitleChanged())
         await announce(lease.conversation_id, MeterMoved())

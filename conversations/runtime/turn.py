@@ -23,7 +23,7 @@ from conversations.agent.resume import Begun
 from conversations.agent.stop import Stopped, Switch
 from conversations.conf import conf
 from conversations.context.errors import ContextError
-from conversations.db import db, db_in_time
+from conversations.db import run_db, run_db_heartbeat
 from conversations.live.turn_stream import TurnStage
 from conversations.log import leases
 from conversations.log.leases import Lease
@@ -31,7 +31,7 @@ from conversations.reductions.conversation_settings import read_job_facts
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
 from conversations.runtime.job import build_job
 from conversations.turns import turns
-from conversations.turns.resume import begun
+from conversations.turns.resume import load_progress
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -68,9 +68,9 @@ class TurnRun:
             finish = await self._finish()
             await self._stage.settle()
             if finish.state == "running":
-                await db(leases.hand_on, lease=self._lease)
+                await run_db(leases.hand_over_turn, lease=self._lease)
             elif finish.state != "approval_wait":
-                following = await db(turns.finish_turn, lease=self._lease, finish=finish)
+                following = await run_db(turns.finish_turn, lease=self._lease, finish=finish)
             logger.info(
                 "turn %s: %s %s %s", self._lease.turn_id, finish.state, finish.reason, finish.code
             )
@@ -92,7 +92,7 @@ class TurnRun:
     async def _finish(self) -> Finish:
         lease, switch, stage = self._lease, self.switch, self._stage
         try:
-            facts = await db(read_job_facts, lease.conversation_id)
+            facts = await run_db(read_job_facts, lease.conversation_id)
             work, calls = build_job(facts), TurnCalls(lease, self._claude, facts.tools)
             ports = Ports(
                 log=TurnLog(lease, work.model),
@@ -126,9 +126,9 @@ class TurnRun:
 
     async def _begun(self) -> Begun:
         """Read what the turn has done so far; request a stop if one was asked for meanwhile."""
-        if await db(leases.renew_lease, lease=self._lease):
+        if await run_db(leases.renew_lease, lease=self._lease):
             self.switch.request("user")
-        return await db(begun, self._lease.turn_id)
+        return await run_db(load_progress, self._lease.turn_id)
 
     async def _keep(self) -> None:
         """Renew the lease and read stop requests; stop the turn before the lease is lost."""
@@ -139,7 +139,7 @@ class TurnRun:
             await asyncio.sleep(pause)
             pause, begun = min(1.0, usual), time.monotonic()
             try:
-                if await db_in_time(leases.renew_lease, lease=lease):
+                if await run_db_heartbeat(leases.renew_lease, lease=lease):
                     switch.request("user")
                 pause, last = usual, begun
             except Stopped:

@@ -18,28 +18,28 @@ _NONE: Mapping[str, Id] = MappingProxyType({})
 _ids: ContextVar[Mapping[str, Id]] = ContextVar("agentweb_ids", default=_NONE)
 
 
-def known() -> dict[str, Id]:
+def get_log_ids() -> dict[str, Id]:
     """Give the ids that are known here."""
     ids = _ids.get()
     return {name: ids[name] for name in NAMES if ids.get(name) is not None}
 
 
-def tell(**ids: Id) -> None:
+def add_log_ids(**ids: Id) -> None:
     """Add ids for the rest of this task; None takes one away."""
-    _ids.set({**_ids.get(), **_sound(ids)})
+    _ids.set({**_ids.get(), **_demand_known(ids)})
 
 
 @contextmanager
-def logged(**ids: Id) -> Iterator[None]:
+def use_log_ids(**ids: Id) -> Iterator[None]:
     """Add ids to the lines of a block."""
-    token = _ids.set({**_ids.get(), **_sound(ids)})
+    token = _ids.set({**_ids.get(), **_demand_known(ids)})
     try:
         yield
     finally:
         _ids.reset(token)
 
 
-def _sound(ids: dict[str, Id]) -> dict[str, Id]:
+def _demand_known(ids: dict[str, Id]) -> dict[str, Id]:
     if unknown := ids.keys() - set(NAMES):
         raise TypeError(f"no ids of log lines: {', '.join(sorted(unknown))}")
     return ids

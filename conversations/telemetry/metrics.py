@@ -146,7 +146,7 @@ def is_on() -> bool:
     return _registry is not None
 
 
-def exposition() -> tuple[bytes, str]:
+def render_exposition() -> tuple[bytes, str]:
     """Give all figures as Prometheus reads them, and the type of that text."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from conversations.telemetry.ids import known
+from conversations.telemetry.ids import get_log_ids
 
 _tracer: Any = None
 
@@ -26,49 +26,55 @@ def is_on() -> bool:
 
 
 @contextmanager
-def span(name: str, **attributes: str | int | bool) -> Iterator[Any]:
+def trace_span(name: str, **attributes: str | int | bool) -> Iterator[Any]:
     """Trace a block; gives the span, or None."""
     if _tracer is None:
         yield None
         return
     quiet = {"record_exception": False, "set_status_on_exception": False}
-    with _tracer.start_as_current_span(name, attributes=_told(attributes), **quiet) as one:
+    with _tracer.start_as_current_span(
+        name, attributes=_build_attributes(attributes), **quiet
+    ) as one:
         try:
             yield one
         except BaseException as error:
-            fail(one, type(error).__name__)
+            mark_span_failed(one, type(error).__name__)
             raise
 
 
-def begin(name: str, **attributes: str | int | bool) -> Any:
-    """Begin a span whose end comes elsewhere in the same task; ended by `end`."""
-    return None if _tracer is None else _tracer.start_span(name, attributes=_told(attributes))
+def begin_span(name: str, **attributes: str | int | bool) -> Any:
+    """Begin a span whose end comes elsewhere in the same task; ended by `end_span`."""
+    return (
+        None
+        if _tracer is None
+        else _tracer.start_span(name, attributes=_build_attributes(attributes))
+    )
 
 
-def end(one: Any, *, error: str = "", **attributes: str | int | bool) -> None:
+def end_span(one: Any, *, error: str = "", **attributes: str | int | bool) -> None:
     if one is not None:
-        one.set_attributes(_named(attributes))
+        one.set_attributes(_prefix_names(attributes))
         if error:
-            fail(one, error)
+            mark_span_failed(one, error)
         one.end()
 
 
-def fail(one: Any, kind: str) -> None:
+def mark_span_failed(one: Any, kind: str) -> None:
     from opentelemetry.trace import Status, StatusCode
 
     one.set_attribute("error.type", kind)
     one.set_status(Status(StatusCode.ERROR))
 
 
-def _told(attributes: Mapping[str, str | int | bool]) -> dict[str, Any]:
-    return _named({**known(), **attributes})
+def _build_attributes(attributes: Mapping[str, str | int | bool]) -> dict[str, Any]:
+    return _prefix_names({**get_log_ids(), **attributes})
 
 
-def _named(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _prefix_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {f"agentweb.{name}": value for name, value in attributes.items()}
 
 
-def carried() -> dict[str, str]:
+def write_trace_headers() -> dict[str, str]:
     """Give the headers that take this trace to another process."""
     if _tracer is None:
         return {}
@@ -80,7 +86,7 @@ def carried() -> dict[str, str]:
 
 
 @contextmanager
-def continued(headers: Mapping[str, str]) -> Iterator[None]:
+def continue_trace(headers: Mapping[str, str]) -> Iterator[None]:
     """Go on with the trace that such headers bring."""
     if _tracer is None:
         yield

@@ -10,8 +10,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from conversations.budgets.effective import share
-from conversations.models.periods import shown
+from conversations.budgets.effective import compute_percent
+from conversations.models.periods import format_moment
 from conversations.rendering.numbers import worth
 
 register = template.Library()
@@ -31,8 +31,8 @@ def bar(spent: int, held: int, limit: int, unit: str) -> SafeString:
         '<rect class="budget-spent" width="{}%" height="100%"/></svg>'
         '<span class="budget-words">{} spent{} of {}</span></span>',
         over,
-        share(spent + held, limit),
-        share(spent, limit),
+        compute_percent(spent + held, limit),
+        compute_percent(spent, limit),
         worth(spent, unit),
         f", {worth(held, unit)} held" if held else "",
         worth(limit, unit),
@@ -42,7 +42,7 @@ def bar(spent: int, held: int, limit: int, unit: str) -> SafeString:
 @register.filter
 def in_zone(at: datetime | None, zone: str) -> str:
     """Format a moment in the time zone of a budget."""
-    return "–" if at is None else shown(at, zone)
+    return "–" if at is None else format_moment(at, zone)
 
 
 @register.filter

@@ -19,9 +19,9 @@ from conversations.agent.approval_rules import Ask
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.context.view import wire
-from conversations.log.chain import append, locked
-from conversations.log.leases import Lease, give_back, hold
-from conversations.log.texts import storable
+from conversations.log.chain import append_row, lock_conversation
+from conversations.log.leases import Lease, hold_lease, release_turn
+from conversations.log.texts import make_storable
 from conversations.models import Approval, Conversation, Decision, ToolCall, Turn
 
 
@@ -39,11 +39,11 @@ class ApprovalError(Exception):
 @transaction.atomic
 def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
     """Store the questions and give the turn back; raises Stopped when a stop came first."""
-    hold(lease, state="approval_wait")
+    hold_lease(lease, state="approval_wait")
     turn = Turn.objects.get(pk=lease.turn_id)
     if turn.stop_requested_at is not None:
         raise Stopped("user")
-    conversation = locked(lease.conversation_id)
+    conversation = lock_conversation(lease.conversation_id)
     calls = {call.tool_use_id: call for call in ToolCall.objects.filter(turn=turn)}
     expires_at = timezone.now() + timedelta(hours=conf.approval_hours)
     asked = set(Approval.objects.filter(call__turn=turn).values_list("call_id", flat=True))
@@ -55,13 +55,13 @@ def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
             conversation=conversation,
             call=call,
             arguments_digest=wire.digest(call.input),
-            destination=storable(ask.destination),
+            destination=make_storable(ask.destination),
             reason=ask.reason,
             sources=", ".join(ask.sources)[:400],
             expires_at=expires_at,
         )
-        append(question, conversation)
-    give_back(turn)
+        append_row(question, conversation)
+    release_turn(turn)
 
 
 @transaction.atomic
@@ -118,11 +118,11 @@ def _lock_turn(turn_id: int | None) -> Turn | None:
 
 
 def _record(question: Approval, verdict: str, actor_id: int | None) -> None:
-    conversation = locked(question.conversation_id)
+    conversation = lock_conversation(question.conversation_id)
     decision = Decision(
         conversation=conversation, approval=question, verdict=verdict, actor_id=actor_id
     )
-    append(decision, conversation)
+    append_row(decision, conversation)
 
 
 def _resume_turn(turn: Turn) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.toolbox.mail_accounts import (
     list_mail_accounts,
     read_mail_account_by_name,
@@ -31,11 +31,11 @@ class Mailboxes:
         return build_mail_access()
 
     async def names(self) -> Sequence[str]:
-        return [row.name for row in await db(list_mail_accounts, self.owner_id)]
+        return [row.name for row in await run_db(list_mail_accounts, self.owner_id)]
 
     async def find(self, name: str) -> Account | None:
         try:
-            return await db(read_mail_account_by_name, self.owner_id, name)
+            return await run_db(read_mail_account_by_name, self.owner_id, name)
         except SecretUnreadable as error:
             refused = LoginError(
                 "The stored password of this account cannot be opened any more; the user must"
@@ -45,10 +45,10 @@ class Mailboxes:
             raise refused from error
 
     async def renewed(self, name: str, secret: str) -> None:
-        await db(renew_mail_secret, owner_id=self.owner_id, name=name, secret=secret)
+        await run_db(renew_mail_secret, owner_id=self.owner_id, name=name, secret=secret)
 
     async def used(self, name: str, problem: str) -> None:
-        await db(record_mail_use, owner_id=self.owner_id, name=name, problem=problem)
+        await run_db(record_mail_use, owner_id=self.owner_id, name=name, problem=problem)
 
 
 def build_mail_access() -> MailAccess:

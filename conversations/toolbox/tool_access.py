@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from conversations.conf import conf
-from conversations.log.chain import locked
+from conversations.log.chain import lock_conversation
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
 #: site: disabled for all; rule: not for this person; need: something is not set up; chat: switched
@@ -74,7 +74,7 @@ def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[s
 
     A running turn keeps the tools it began with.
     """
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     rows = ToolSwitch.objects.filter(conversation=conversation)
     rows.filter(tool__in=on).delete()
     known = set(rows.values_list("tool", flat=True))
@@ -86,6 +86,6 @@ def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[s
 @transaction.atomic
 def choose_web_search(*, conversation_id: int, choice: str) -> None:
     """Store the person's choice about web search; each call's envelope records its effect."""
-    conversation = locked(conversation_id)
+    conversation = lock_conversation(conversation_id)
     chosen = WebSearch(choice)
     Conversation.objects.filter(pk=conversation.pk).update(web_search=chosen)

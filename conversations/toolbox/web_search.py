@@ -16,9 +16,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.conf import conf
-from conversations.log.tree import on_path
+from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall, WebSearch
 
 NAME = "web_search"
@@ -40,7 +40,7 @@ def is_search_possible(conversation: Conversation) -> bool:
     return (
         conf.web_search
         and conf.web_search_uses > 0
-        and price_list(conversation.model, at).has_search
+        and load_price_list(conversation.model, at).has_search
     )
 
 
@@ -51,7 +51,7 @@ def has_read_privately(conversation: Conversation) -> bool:
 
 def list_private_sources(conversation: Conversation) -> tuple[str, ...]:
     """Return the names of tools that returned something private on the shown path, in order."""
-    path = on_path("turn", conversation)
+    path = build_path_condition("turn", conversation)
     calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
     imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
     before = (IMPORTED,) if imported.exists() else ()

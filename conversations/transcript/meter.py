@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from conversations.context.errors import ContextError
-from conversations.log.context_size import estimate, figures
+from conversations.log.context_size import estimate_tokens, read_figures
 from conversations.models import Conversation
 from conversations.reductions.policy import effective_numbers
 from conversations.transcript.shapes import Meter, Tick
@@ -20,11 +20,11 @@ def read_meter(conversation: Conversation) -> Meter:
     The figure is that of the last reply, moved by what was appended and reduced since. Where no
     call has measured anything (imported, or at the first answer) it is estimated.
     """
-    found = figures(conversation)
+    found = read_figures(conversation)
     window = found.window or 200_000
     cached = None
     if found.reported is None:
-        tokens = estimate(conversation)
+        tokens = estimate_tokens(conversation)
         source = "estimated" if tokens else "none"
     else:
         tokens = max(0, found.reported + found.moved)

@@ -14,8 +14,8 @@ from django.db.models import QuerySet
 from conversations.context.tokens.media_words import described, text_of
 from conversations.context.view import wire
 from conversations.context.view.blocks import result_images, result_text
-from conversations.files.attachments_shown import spelled
-from conversations.log.tree import on_path
+from conversations.files.attachment_display import expand_for_reading
+from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall
 
 
@@ -26,7 +26,7 @@ def read_original(conversation_id: int, id: str) -> str | None:
 
 def recall_original(conversation: Conversation, id: str) -> str | None:
     """Return an original of the shown path, for the recall tool; None when it is not there."""
-    rows, path = _Rows.of(conversation.pk), on_path("turn", conversation)
+    rows, path = _Rows.of(conversation.pk), build_path_condition("turn", conversation)
     return _find(_Rows(rows.messages.filter(path), rows.calls.filter(path)), id)
 
 
@@ -82,7 +82,9 @@ def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
 def _message_text(message: Message) -> str:
     is_prompt = message.kind == Message.Kind.PROMPT
     content = message.content
-    blocks = spelled(message.conversation, content) if is_prompt else wire.decode(content)
+    blocks = (
+        expand_for_reading(message.conversation, content) if is_prompt else wire.decode(content)
+    )
     shown = ("text", "tool_result", "image", "document")
     return "\n\n".join(_block_text(block) for block in blocks if block["type"] in shown)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from conversations.log.tree import end_of, path_turns
+from conversations.log.tree import filter_path_turns, find_path_end
 from conversations.models import LIVE, Conversation, Message, Transformation
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Transcript
@@ -41,8 +41,8 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
     number = found.values_list("turn__number", flat=True).first()
     if number is None:
         return None
-    end = end_of(conversation, number)
-    ended = path_turns(conversation, end=end, start=number).exclude(state__in=LIVE)
+    end = find_path_end(conversation, number)
+    ended = filter_path_turns(conversation, end=end, start=number).exclude(state__in=LIVE)
     behind = ended.order_by("number").values_list("number", flat=True)
     upto = list(behind[: transcript.PAGE // 2])
     page = _list_ended(conversation, upto[-1] if upto else number)
@@ -55,8 +55,8 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
 
 def read_page_after(conversation: Conversation, after: int) -> Transcript:
     """Return the page of ended turns after a turn; running ones are shown elsewhere."""
-    end = end_of(conversation, after)
-    rows = path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
+    end = find_path_end(conversation, after)
+    rows = filter_path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
     page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
     shown = page[: transcript.PAGE]
     return Transcript(
@@ -71,8 +71,8 @@ def complete_page(conversation: Conversation, page: Transcript) -> Transcript:
     if not page.turns:
         return transcript.read_transcript(conversation)
     first, last = page.turns[0], page.turns[-1]
-    end = end_of(conversation, last.number)
-    ended = path_turns(conversation, end=end, most=2).exclude(state__in=LIVE)
+    end = find_path_end(conversation, last.number)
+    ended = filter_path_turns(conversation, end=end, most=2).exclude(state__in=LIVE)
     newest = ended.order_by("-number").values_list("number", flat=True).first() or 0
     return replace(
         page,
@@ -127,6 +127,6 @@ def is_same_history(conversation: Conversation, found: Bookmark) -> bool:
 
 
 def _list_ended(conversation: Conversation, end: int) -> list[Any]:
-    rows = path_turns(conversation, end=end, most=transcript.PAGE + 2)
+    rows = filter_path_turns(conversation, end=end, most=transcript.PAGE + 2)
     page = rows.exclude(state__in=LIVE).order_by("-number").select_related("draft")
     return list(page[: transcript.PAGE + 1])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conversations.files.shapes import Attached
-from conversations.log.tree import Versions
+from conversations.log.tree import VersionPosition
 from conversations.reductions.shapes import PinState
 from conversations.transcript.questions import Question
 
@@ -128,7 +128,7 @@ class Turn:
     prompt_seq: int | None = None
     #: The turn before it on its path (0: none); `versions` is None when there are no others.
     parent: int = 0
-    versions: Versions | None = None
+    versions: VersionPosition | None = None
     #: The id under which another version is requested.
     next_id: str = ""
     #: Whether the prompt is ours, continuing a cut answer; whether this turn can be continued.

@@ -18,9 +18,14 @@ from conversations.agent.finish import can_continue
 from conversations.conf import conf
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
-from conversations.files.attachments_shown import files_of, shown_files
+from conversations.files.attachment_display import list_shown_files, map_named_files
 from conversations.files.shapes import Attached
-from conversations.log.tree import path_turns, version_id, versions, versions_of
+from conversations.log.tree import (
+    filter_path_turns,
+    find_version_position,
+    list_versions,
+    make_version_id,
+)
 from conversations.models import ApiResult, Conversation, Message, ToolCall, Transformation
 from conversations.reductions.pins import list_pins
 from conversations.reductions.removed_originals import (
@@ -49,7 +54,7 @@ def read_transcript(
     conversation: Conversation, before: int | None = None, live: Live | None = None
 ) -> Transcript:
     """Return a page of turns: the last of the shown path, or those before a turn on its path."""
-    rows = path_turns(conversation, end=before, most=PAGE + 2 if before else PAGE + 1)
+    rows = filter_path_turns(conversation, end=before, most=PAGE + 2 if before else PAGE + 1)
     if before is not None:
         rows = rows.filter(number__lt=before)
     page = list(rows.order_by("-number").select_related("draft"))
@@ -65,7 +70,7 @@ def list_turns_after(
 
     None when that turn is not on the shown path, or too far back.
     """
-    rows = path_turns(conversation, start=after, most=MOST_BEHIND + 1)
+    rows = filter_path_turns(conversation, start=after, most=MOST_BEHIND + 1)
     found = list(rows.order_by("number").select_related("draft"))
     first = found[0] if found else None
     if after and (first is None or first.number != after):
@@ -125,8 +130,8 @@ def build_turns(
     results = _list_results(rows) if is_begun else {}
     held = list_pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
-    files = files_of(conversation, prompts)
-    others = versions(conversation, {row.parent for row in rows})
+    files = map_named_files(conversation, prompts)
+    others = list_versions(conversation, {row.parent for row in rows})
     shown = [
         _build_turn(
             conversation,
@@ -179,13 +184,13 @@ def _build_turn(
     return Turn(
         number=row.number,
         parent=row.parent,
-        versions=versions_of(row, others),
-        next_id=str(version_id(row.public_id, len(others))),
+        versions=find_version_position(row, others),
+        next_id=str(make_version_id(row.public_id, len(others))),
         is_continuation=row.continues_id is not None,
         can_continue=can_continue(row.state, row.finish_reason, has_answer=bool(answers)),
         id=str(row.public_id),
         prompt_html=render_plain(text) if text else "",
-        files=shown_files(prompt.content, files) if prompt else (),
+        files=list_shown_files(prompt.content, files) if prompt else (),
         rounds=tuple(found),
         **_describe_state(row, has_answer=bool(answers)),
         cost_micros=sum(result.cost_micros for result in results),

@@ -16,8 +16,8 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.context.view import wire
-from conversations.files.attachments import take_in
-from conversations.log.chain import extend
+from conversations.files.attachments import store_imported_files
+from conversations.log.chain import append_rows
 from conversations.log.search_index import index_messages, index_title
 from conversations.models import Conversation, Message, Turn, User
 from conversations.transfer.recordings import AlreadyImported, Entry, Exchange, Recording
@@ -93,7 +93,7 @@ def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
             )
             conversation.head = conversation.tip = row.seq
             rows.append(row)
-    extend(rows, conversation)
+    append_rows(rows, conversation)
     index_messages(conversation=conversation, rows=rows)
 
 
@@ -101,7 +101,9 @@ def _with_files(conversation: Conversation, entry: Entry) -> Entry:
     """Store the files of a prompt as attachments and refer to them in it."""
     if entry.kind != "prompt":
         return entry
-    return replace(entry, content=take_in(conversation=conversation, content=entry.content))
+    return replace(
+        entry, content=store_imported_files(conversation=conversation, content=entry.content)
+    )
 
 
 def _date(conversation: Conversation, recording: Recording) -> None:

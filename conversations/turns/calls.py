@@ -10,17 +10,17 @@ from django.db.models import Max
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
 from conversations.agent.usage import Usage
-from conversations.budgets.admission import admission, inactive, worst_cost
-from conversations.budgets.holds import Amounts, hold_amounts, settle, settle_in_full
-from conversations.budgets.prices import price_list
+from conversations.budgets.admission import admit_call, build_inactive_refusal, compute_worst_cost
+from conversations.budgets.holds import Amounts, hold_amounts, settle_holds, settle_holds_in_full
+from conversations.budgets.prices import load_price_list
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import body, searches_in
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
-from conversations.log.chain import append, locked
-from conversations.log.leases import Lease, hold
-from conversations.log.texts import keep_blob, share_texts, storable
+from conversations.log.chain import append_row, lock_conversation
+from conversations.log.leases import Lease, hold_lease
+from conversations.log.texts import lock_texts_shared, make_storable, store_blob
 from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Message, ToolCall, Turn
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_call
@@ -37,36 +37,36 @@ class Timing:
 @transaction.atomic
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call and hold the most it can cost; raises Refused."""
-    hold(lease)
-    _demand_wanted(lease)
-    return admit(lease=lease, sending=sending)
+    hold_lease(lease)
+    _demand_not_stopped(lease)
+    return record_call(lease=lease, sending=sending)
 
 
-def admit(*, lease: Lease, sending: Sending) -> Sent:
+def record_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call that may be made, if the budget allows it; raises Refused."""
     # Locked in one order everywhere: turn, conversation, windows. Else a call on a turn that is
     # over and the running turn of its conversation could wait for each other.
-    conversation = locked(lease.conversation_id)
-    found = admission(lease=lease, sending=sending)
+    conversation = lock_conversation(lease.conversation_id)
+    found = admit_call(lease=lease, sending=sending)
     text = found.envelope.text
     sent = body(text, sending.messages)
-    call = _record(conversation, lease, sending, found.envelope, text, sent)
+    call = _insert_call(conversation, lease, sending, found.envelope, text, sent)
     hold_amounts(slots=found.slots, call=call, worst=found.worst, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
 
 
-def _demand_wanted(lease: Lease) -> None:
+def _demand_not_stopped(lease: Lease) -> None:
     """Go no further when a stop was asked for anywhere, or when the user was shut out."""
     turn = Turn.objects.filter(pk=lease.turn_id)
     stop, is_active = turn.values_list("stop_requested_at", "conversation__owner__is_active").get()
     if stop is not None:
         raise Stopped("user")
     if not is_active:
-        raise inactive()
+        raise build_inactive_refusal()
 
 
-def _record(
+def _insert_call(
     conversation: Conversation,
     lease: Lease,
     sending: Sending,
@@ -76,7 +76,7 @@ def _record(
 ) -> ApiCall:
     digest, headers = envelope.digest, wire.encode(envelope.headers)
     shared = Envelope(digest=digest, text=text, headers=headers)
-    share_texts()
+    lock_texts_shared()
     Envelope.objects.bulk_create([shared], ignore_conflicts=True)
     last = ApiCall.objects.filter(turn_id=lease.turn_id).aggregate(last=Max("number"))["last"]
     view = sending.view
@@ -88,7 +88,7 @@ def _record(
         model=str(dict(envelope.parameters)["model"]),
         envelope_id=digest,
         tip=conversation.tip,
-        messages_id=None if view is not None else keep_blob(sending.messages),
+        messages_id=None if view is not None else store_blob(sending.messages),
         body_digest=wire.digest(sent),
         body_bytes=len(sent.encode()),
         estimated_tokens=sending.estimated_tokens,
@@ -98,7 +98,7 @@ def _record(
         binding=envelope.binding,
         max_tokens=envelope.max_tokens,
     )
-    append(row, conversation)
+    append_row(row, conversation)
     return row
 
 
@@ -107,8 +107,8 @@ def close_call(
     *, lease: Lease, call_id: int, ending: Ending, timing: Timing, effects: dict[str, str]
 ) -> Message | None:
     """Settle a call and store what is kept of its answer, with the tool calls it plans."""
-    hold(lease, **({"state": "tool_wait"} if ending.tools else {}))
-    conversation = locked(lease.conversation_id)
+    hold_lease(lease, **({"state": "tool_wait"} if ending.tools else {}))
+    conversation = lock_conversation(lease.conversation_id)
     call = ApiCall.objects.get(pk=call_id)
     if call.purpose == ApiCall.Purpose.REPLY:
         drop_draft(lease.turn_id)
@@ -122,7 +122,7 @@ def close_call(
                 tool_use_id=use.id,
                 name=use.name[:128],
                 input=use.input,
-                flaw=storable(use.flaw),
+                flaw=make_storable(use.flaw),
                 effect=effects.get(use.name, "write"),
             )
             for position, use in enumerate(ending.tools)
@@ -140,9 +140,9 @@ def settle_call(
     timing: Timing,
 ) -> None:
     """Record how a call of the locked conversation ended and what it cost; its answer is stored."""
-    paid, basis = known_usage(call, ending)
+    paid, basis = determine_usage(call, ending)
     is_clamped = ending.usage is not None and ending.usage.is_clamped
-    if paid is not None and paid.searches > (most := searches_offered(call, paid)):
+    if paid is not None and paid.searches > (most := count_offered_searches(call, paid)):
         # More than were offered cannot have been made.
         paid, is_clamped = replace(paid, searches=most), True
     counts = paid
@@ -152,12 +152,12 @@ def settle_call(
         paid, basis, counts = Usage(call.estimated_tokens, came, 0, 0, 0), "estimated", None
     if is_clamped:
         basis = "clamped"
-    cost = price_list(call.model, call.sent_at).cost(paid) if paid else 0
-    row = _result(call, ending, answer, counts, cost, basis, timing)
-    append(row, conversation)
+    cost = load_price_list(call.model, call.sent_at).cost(paid) if paid else 0
+    row = _build_result(call, ending, answer, counts, cost, basis, timing)
+    append_row(row, conversation)
     count_call(call=call, result=row)
     used = Amounts(cost, paid.spent.total) if paid else None
-    settle(call=call, used=used, conversation=conversation)
+    settle_holds(call=call, used=used, conversation=conversation)
 
 
 def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
@@ -167,12 +167,12 @@ def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
     result = ApiResult(
         call=call,
         status="lost",
-        cost_micros=worst_cost(call) if cost is None else cost,
+        cost_micros=compute_worst_cost(call) if cost is None else cost,
         cost_basis="estimated",
         duration_ms=0,
     )
-    append(result, conversation)
-    settle_in_full(call=call, conversation=conversation)
+    append_row(result, conversation)
+    settle_holds_in_full(call=call, conversation=conversation)
     count_call(call=call, result=result)
 
 
@@ -189,7 +189,7 @@ def _store_answer(conversation: Conversation, lease: Lease, ending: Ending) -> M
     )
 
 
-def _result(
+def _build_result(
     call: ApiCall,
     ending: Ending,
     answer: Message | None,
@@ -203,11 +203,11 @@ def _result(
         call=call,
         answer=answer,
         status=ending.status,
-        request_id=storable(ending.request_id),
+        request_id=make_storable(ending.request_id),
         http_status=failure.http_status if failure else 200,
         error_type=failure.code if failure else "",
-        error_message=storable(failure.text) if failure else "",
-        stop_reason=storable(ending.stop_reason),
+        error_message=make_storable(failure.text) if failure else "",
+        stop_reason=make_storable(ending.stop_reason),
         usage=ending.usage.raw if ending.usage else "{}",
         input_tokens=usage.input if usage else None,
         output_tokens=usage.output if usage else None,
@@ -220,7 +220,7 @@ def _result(
     )
 
 
-def known_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
+def determine_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
     """Give what is paid for and how it is known: exact, estimated from a cut stream, or none.
 
     A call of which no event came is free, also one that ran into the deadline for it: the API bills
@@ -240,7 +240,7 @@ def known_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
     return said.cut(read, came, ending.received_searches), "estimated"
 
 
-def searches_offered(call: ApiCall, paid: Usage) -> int:
+def count_offered_searches(call: ApiCall, paid: Usage) -> int:
     """Give how many searches of the web a call offered; it is looked up where any were made."""
     if not paid.searches:
         return 0

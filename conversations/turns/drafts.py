@@ -17,9 +17,9 @@ from conversations.agent.stop import Stopped
 from conversations.context.view import wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
-from conversations.log.chain import locked
-from conversations.log.leases import Lease, hold
-from conversations.log.texts import storable
+from conversations.log.chain import lock_conversation
+from conversations.log.leases import Lease, hold_lease
+from conversations.log.texts import make_storable
 from conversations.models import LIVE, ApiCall, Draft, Turn
 
 _LIVE = ", ".join(["%s"] * len(LIVE))
@@ -27,14 +27,14 @@ _IS_OPEN = """NOT EXISTS (
     SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
 )"""
 #: The lock holds off whoever would take the turn over meanwhile.
-_WENT_ON = f"""
+_UPDATE_ONE = f"""
 UPDATE conversations_draft SET text = %s, thinking = %s, updated_at = %s
 WHERE turn_id IN (
     SELECT id FROM conversations_turn
     WHERE id = %s AND lease_generation = %s AND state IN ({_LIVE}) {{lock}}
 ) AND {_IS_OPEN}"""  # noqa: S608 - nothing but places for parameters
 #: The same of several turns. It waits for none, so it holds none while it waits for another.
-_ALL_WENT_ON = f"""
+_UPDATE_MANY = f"""
 WITH shown (turn, generation, text, thinking) AS (VALUES {{rows}}), held AS (
     SELECT t.id FROM conversations_turn t
     JOIN shown ON shown.turn = t.id AND shown.generation = t.lease_generation
@@ -58,15 +58,15 @@ def save_drafts(checkpoints: Sequence[Checkpoint]) -> list[Stopped | None]:
     """Keep those of several turns; gives for each why its turn may write no more, if it may not."""
     if connection.vendor == "sqlite":
         with transaction.atomic():
-            return [_saved(checkpoint) for checkpoint in checkpoints]
-    kept = _all_went_on(checkpoints) if len(checkpoints) > 1 else frozenset[int]()
+            return [_try_save_draft(checkpoint) for checkpoint in checkpoints]
+    kept = _update_drafts(checkpoints) if len(checkpoints) > 1 else frozenset[int]()
     return [
-        None if checkpoint["lease"].turn_id in kept else _saved(checkpoint)
+        None if checkpoint["lease"].turn_id in kept else _try_save_draft(checkpoint)
         for checkpoint in checkpoints
     ]
 
 
-def _saved(checkpoint: Checkpoint) -> Stopped | None:
+def _try_save_draft(checkpoint: Checkpoint) -> Stopped | None:
     try:
         save_draft(**checkpoint)
     except Stopped as stopped:
@@ -77,42 +77,42 @@ def _saved(checkpoint: Checkpoint) -> Stopped | None:
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
     """Keep what was shown of the answer on its way; one that was stored meanwhile needs none."""
     kept: dict[str, Any] = {
-        "text": storable(text),
-        "thinking": storable(thinking),
+        "text": make_storable(text),
+        "thinking": make_storable(thinking),
         "updated_at": timezone.now(),
     }
     # Twice a second for each answer, and nearly always there is a draft of the call that is open.
-    if not _went_on(lease, **kept):
-        _begin_draft(lease, **kept)
+    if not _update_draft(lease, **kept):
+        _create_draft(lease, **kept)
 
 
-def _went_on(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
+def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
     """Replace the draft in one statement, if there is one and the lease stands."""
     lock = "FOR SHARE" if connection.features.has_select_for_update else ""
     at = connection.ops.adapt_datetimefield_value(updated_at)
     with connection.cursor() as cursor:
         cursor.execute(
-            _WENT_ON.format(lock=lock),
+            _UPDATE_ONE.format(lock=lock),
             [text, thinking, at, lease.turn_id, lease.generation, *LIVE],
         )
         return bool(cursor.rowcount)
 
 
-def _all_went_on(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
+def _update_drafts(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
     """Replace the drafts that can be at once, in one statement; names their turns."""
     values: list[int | str] = []
     for one in checkpoints:
-        lease, words = one["lease"], (storable(one["text"]), storable(one["thinking"]))
+        lease, words = one["lease"], (make_storable(one["text"]), make_storable(one["thinking"]))
         values += [lease.turn_id, lease.generation, *words]
     rows = ", ".join(["(%s, %s, %s, %s)"] * len(checkpoints))
     with connection.cursor() as cursor:
-        cursor.execute(_ALL_WENT_ON.format(rows=rows), [*values, *LIVE, timezone.now()])
+        cursor.execute(_UPDATE_MANY.format(rows=rows), [*values, *LIVE, timezone.now()])
         return frozenset(turn for (turn,) in cursor.fetchall())
 
 
 @transaction.atomic
-def _begin_draft(lease: Lease, **kept: Any) -> None:
-    hold(lease)
+def _create_draft(lease: Lease, **kept: Any) -> None:
+    hold_lease(lease)
     calls = ApiCall.objects.filter(turn_id=lease.turn_id, purpose="reply", result=None)
     call = calls.order_by("-number").values_list("pk", flat=True).first()
     if call is not None:
@@ -130,13 +130,13 @@ def drop_draft(turn_id: int) -> None:
     Draft.objects.filter(turn_id=turn_id).delete()
 
 
-def keep_draft(turn: Turn) -> None:
+def store_draft_as_answer(turn: Turn) -> None:
     """Make the draft of a turn that was cut off the answer it was going to be."""
     draft = Draft.objects.filter(turn=turn).first()
     if draft is not None and draft.text.strip():
         content = wire.encode([{"type": "text", "text": draft.text}])
         append_message(
-            conversation=locked(turn.conversation_id),
+            conversation=lock_conversation(turn.conversation_id),
             turn_id=turn.pk,
             kind="answer",
             content=content,

@@ -15,7 +15,7 @@ from uuid import uuid4
 from django.db import transaction
 from django.db.models import Model, Q
 
-from conversations.log.chain import extend
+from conversations.log.chain import append_rows
 from conversations.log.search_index import index_messages, index_title
 from conversations.models import (
     Attachment,
@@ -28,7 +28,7 @@ from conversations.models import (
     Turn,
 )
 from conversations.turns.prompts import SendError, lock_for
-from conversations.turns.versions import last_entry
+from conversations.turns.versions import find_last_entry
 
 M = TypeVar("M", bound=Model)
 #: What a copy has of its own.
@@ -42,7 +42,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     turn.refresh_from_db()
     if turn.is_live:
         raise SendError("busy", "An answer is on its way; wait until it is done, or stop it first.")
-    end = _end(row, turn)
+    end = _find_end(row, turn)
     copy = Conversation.objects.create(
         owner_id=row.owner_id,
         title=row.title,
@@ -56,33 +56,33 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         forked_from=turn,
     )
     index_title(conversation=copy)
-    turns = _turns(row, copy, end)
-    messages = [_copied(one, copy, turns) for one in row.messages.filter(seq__lte=end)]
-    changes = [_copied(one, copy, turns) for one in row.transformations.filter(seq__lte=end)]
+    turns = _copy_turns(row, copy, end)
+    messages = [_copy_row(one, copy, turns) for one in row.messages.filter(seq__lte=end)]
+    changes = [_copy_row(one, copy, turns) for one in row.transformations.filter(seq__lte=end)]
     for change in changes:
         change.summary_call = None
     entries: list[Message | Transformation] = [*messages, *changes]
     entries.sort(key=lambda entry: entry.seq)
     pins = row.pins.filter(Q(seq=None) | Q(seq__lte=end)).order_by("link")
-    rows: list[Chained] = [*entries, *(_copied(pin, copy, turns) for pin in pins)]
-    extend(rows, copy)
-    _tools(messages, turns)
-    Attachment.objects.bulk_create(_copied(one, copy, turns) for one in row.attachments.all())
-    ToolSwitch.objects.bulk_create(_copied(one, copy, {}) for one in row.tool_switches.all())
+    rows: list[Chained] = [*entries, *(_copy_row(pin, copy, turns) for pin in pins)]
+    append_rows(rows, copy)
+    _copy_tool_calls(messages, turns)
+    Attachment.objects.bulk_create(_copy_row(one, copy, turns) for one in row.attachments.all())
+    ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
     index_messages(conversation=copy, rows=messages)
     return copy
 
 
-def _end(row: Conversation, turn: Turn) -> int:
+def _find_end(row: Conversation, turn: Turn) -> int:
     """Give the entry that a turn's path has before what follows it."""
     if turn.number == row.leaf:
         return row.tip
     after = Message.objects.filter(conversation=row, kind="prompt", turn__parent=turn.number)
     found = after.order_by("seq").values_list("parent", flat=True).first()
-    return found or turn.tip or last_entry(turn)
+    return found or turn.tip or find_last_entry(turn)
 
 
-def _copied(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
+def _copy_row(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
     values: dict[str, Any] = {
         field.attname: getattr(row, field.attname)
         for field in row._meta.concrete_fields
@@ -93,11 +93,11 @@ def _copied(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
     return type(row)(conversation=copy, **values)
 
 
-def _turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
+def _copy_turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
     """Copy the turns that had begun by then, and give them by the keys of the first ones."""
     begun = row.messages.filter(kind="prompt", seq__lte=end).values("turn")
     found = {one.pk: one for one in row.turns.filter(pk__in=begun).order_by("number")}
-    copies: dict[int, Turn] = {key: _copied(one, copy, {}) for key, one in found.items()}
+    copies: dict[int, Turn] = {key: _copy_row(one, copy, {}) for key, one in found.items()}
     for one in copies.values():
         # Where a path went on behind the end, it ends with what is here of it.
         one.tip = one.tip if one.tip <= end else 0
@@ -112,7 +112,7 @@ def _turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
     return copies
 
 
-def _tools(messages: Iterable[Message], turns: dict[int, Turn]) -> None:
+def _copy_tool_calls(messages: Iterable[Message], turns: dict[int, Turn]) -> None:
     answers = {(one.turn_id, one.seq): one for one in messages if one.kind == "answer"}
     rows = ToolCall.objects.filter(turn__in=turns).select_related("answer").order_by("pk")
     copies = []

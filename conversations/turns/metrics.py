@@ -20,24 +20,24 @@ from tools.framework.registry import TOOLS
 _OF_SERVERS, _UNKNOWN = "mcp", "unknown"
 
 
-def _later(count: Callable[[], None]) -> None:
+def _count_on_commit(count: Callable[[], None]) -> None:
     if metrics.is_on():
         transaction.on_commit(count)
 
 
 def count_turn(*, state: str, reason: str) -> None:
     """Count a turn that came to its final state."""
-    _later(lambda: metrics.TURNS_ENDED.add(state=state, reason=reason))
+    _count_on_commit(lambda: metrics.TURNS_ENDED.add(state=state, reason=reason))
 
 
 def count_takeover(*, state: str) -> None:
     """Count a turn that was taken from a dead worker, and what became of it."""
-    _later(lambda: metrics.TAKEOVERS.add(state=state))
+    _count_on_commit(lambda: metrics.TAKEOVERS.add(state=state))
 
 
 def count_call(*, call: ApiCall, result: ApiResult) -> None:
     """Count a call that is over: how it ended, what it took, what it cost."""
-    _later(lambda: _count_call(call, result))
+    _count_on_commit(lambda: _count_call(call, result))
 
 
 def _count_call(call: ApiCall, result: ApiResult) -> None:
@@ -54,7 +54,7 @@ def _count_call(call: ApiCall, result: ApiResult) -> None:
 def count_tool(*, name: str, state: str) -> None:
     """Count a tool call that is over."""
     known = name if name in TOOLS else _OF_SERVERS if name.startswith("mcp__") else _UNKNOWN
-    _later(lambda: metrics.TOOL_CALLS.add(tool=known, state=state))
+    _count_on_commit(lambda: metrics.TOOL_CALLS.add(tool=known, state=state))
 
 
 def count_transformation(*, transformation: Transformation, **_: object) -> None:
@@ -63,7 +63,7 @@ def count_transformation(*, transformation: Transformation, **_: object) -> None
 
 
 @contextmanager
-def refusals_counted() -> Iterator[None]:
+def count_refusals() -> Iterator[None]:
     """Count a call that a block does not admit; nothing of it is committed."""
     try:
         yield

@@ -15,9 +15,9 @@ from django.db.models import Max
 
 from conversations.conf import conf
 from conversations.context.view import wire
-from conversations.files.attachments import AttachmentError, attach, prompt_tokens
+from conversations.files.attachments import AttachmentError, attach_files, estimate_prompt_tokens
 from conversations.log.append import append_message
-from conversations.log.chain import locked
+from conversations.log.chain import lock_conversation
 from conversations.models import LIVE, Conversation, Turn, User
 
 BUSY = "An answer is on its way; send when it is done."
@@ -70,7 +70,7 @@ def prompt_content(*, conversation: Conversation, text: str, attachments: Sequen
     """Write the blocks of a prompt, its files first; behind the owner's lock."""
     typed = text_block(text)
     try:
-        blocks = attach(conversation=conversation, ids=attachments) if attachments else []
+        blocks = attach_files(conversation=conversation, ids=attachments) if attachments else []
     except AttachmentError as error:
         raise SendError(error.code, error.text) from error
     return content_of([*blocks, typed] if typed else blocks)
@@ -84,7 +84,7 @@ def lock_owner(user_id: int) -> None:
 def lock_for(conversation: Conversation) -> Conversation:
     """Lock owner and conversation, in this order; raises SendError for one in the trash."""
     lock_owner(conversation.owner_id)
-    row = locked(conversation.pk)
+    row = lock_conversation(conversation.pk)
     if row.deleted_at is not None:
         raise SendError("deleted", "This conversation is in the trash; bring it back first.")
     return row
@@ -137,6 +137,6 @@ def open_turn(row: Conversation, prompt: Prompt) -> Turn:
         turn_id=turn.pk,
         kind="prompt",
         content=prompt.content,
-        estimate=prompt_tokens(conversation_id=row.pk, content=prompt.content),
+        estimate=estimate_prompt_tokens(conversation_id=row.pk, content=prompt.content),
     )
     return turn

@@ -14,8 +14,8 @@ from uuid import UUID
 from django.db import transaction
 
 from conversations.conf import conf
-from conversations.files.attachments import let_wait
-from conversations.log.chain import locked
+from conversations.files.attachments import detach_files
+from conversations.log.chain import lock_conversation
 from conversations.models import Conversation, QueuedPrompt, Turn
 from conversations.turns.prompts import (
     Prompt,
@@ -28,12 +28,12 @@ from conversations.turns.prompts import (
 )
 
 
-def waits(sent: Turn | QueuedPrompt) -> TypeGuard[QueuedPrompt]:
+def is_waiting(sent: Turn | QueuedPrompt) -> TypeGuard[QueuedPrompt]:
     """Say whether what was sent waits for its turn."""
     return isinstance(sent, QueuedPrompt)
 
 
-def queued_before(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
+def find_queued_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
     """Give the waiting message of the same id; raises SendError for another content."""
     queued = row.queued_prompts.filter(client_id=prompt.client_id).first()
     if queued is not None:
@@ -41,7 +41,7 @@ def queued_before(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
     return queued
 
 
-def put_in_queue(row: Conversation, prompt: Prompt) -> QueuedPrompt:
+def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
     """Let a message wait in a locked conversation; raises SendError when too many do."""
     if row.queued_prompts.count() >= conf.max_queued_prompts:
         raise SendError(
@@ -58,17 +58,17 @@ def put_in_queue(row: Conversation, prompt: Prompt) -> QueuedPrompt:
 
 
 @transaction.atomic
-def start_next(*, conversation_id: int) -> Turn | None:
+def start_next_prompt(*, conversation_id: int) -> Turn | None:
     """Make the first waiting message a turn, in the place of the one that has just ended."""
-    row = locked(conversation_id)
+    row = lock_conversation(conversation_id)
     queued = row.queued_prompts.first()
     if queued is None or row.deleted_at is not None:
         return None
-    return _opened(row, queued)
+    return _open_queued(row, queued)
 
 
 @transaction.atomic
-def send_next(*, conversation: Conversation) -> Turn | None:
+def send_next_prompt(*, conversation: Conversation) -> Turn | None:
     """Send the first waiting message now; None when none waits any more."""
     row = lock_for(conversation)
     queued = row.queued_prompts.first()
@@ -76,22 +76,22 @@ def send_next(*, conversation: Conversation) -> Turn | None:
         return None
     demand_idle(row)
     demand_slot(row)
-    return _opened(row, queued)
+    return _open_queued(row, queued)
 
 
 @transaction.atomic
-def take_back(*, conversation: Conversation, client_id: UUID) -> bool:
+def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
     """Let a message wait no longer, its files as before; False when it is not waiting any more."""
-    row = locked(conversation.pk)
+    row = lock_conversation(conversation.pk)
     queued = row.queued_prompts.filter(client_id=client_id).first()
     if queued is None:
         return False
     queued.delete()
-    let_wait(conversation=row, content=queued.content)
+    detach_files(conversation=row, content=queued.content)
     return True
 
 
-def _opened(row: Conversation, queued: QueuedPrompt) -> Turn:
+def _open_queued(row: Conversation, queued: QueuedPrompt) -> Turn:
     turn = open_turn(row, Prompt(queued.content, queued.client_id))
     queued.delete()
     return turn

@@ -10,7 +10,7 @@ from conversations.agent.resume import WRONG, Begun, OpenRound
 from conversations.models import ApiResult, Message, ToolCall
 
 
-def begun(turn_id: int) -> Begun:
+def load_progress(turn_id: int) -> Begun:
     """Give where a turn stands; one that nobody has run yet has done nothing."""
     messages = list(
         Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
@@ -26,15 +26,15 @@ def begun(turn_id: int) -> Begun:
         first=messages[0][1],
         rounds=len(answers),
         tool_calls=before.count(),
-        wrong=_wrong(list(before.only("answer", "flaw", "state", "details"))),
+        wrong=_count_wrong_rounds(list(before.only("answer", "flaw", "state", "details"))),
         pauses=results.filter(stop_reason="pause_turn").count(),
         overflows=results.filter(error_type="overflow").count(),
         ids=frozenset(calls.values_list("tool_use_id", flat=True)),
-        open=_open(opened) if opened else None,
+        open=_build_open_round(opened) if opened else None,
     )
 
 
-def _wrong(calls: list[ToolCall]) -> int:
+def _count_wrong_rounds(calls: list[ToolCall]) -> int:
     """Count the last rounds in a row in which no call could be run."""
     count = 0
     for _, some in groupby(calls, lambda call: call.answer_id):
@@ -46,17 +46,17 @@ def _is_wrong(call: ToolCall) -> bool:
     return call.state == "error" and (bool(call.flaw) or call.details.get("code") in WRONG)
 
 
-def _open(calls: list[ToolCall]) -> OpenRound:
+def _build_open_round(calls: list[ToolCall]) -> OpenRound:
     result = ApiResult.objects.get(answer=calls[0].answer_id)
     return OpenRound(
         result.call_id,
         tuple(ToolUse(row.tool_use_id, row.name, row.input, row.flaw) for row in calls),
-        {row.tool_use_id: done for row in calls if (done := _done(row)) is not None},
+        {row.tool_use_id: done for row in calls if (done := _build_done(row)) is not None},
         {row.tool_use_id: row.effect for row in calls if row.state == "started"},
     )
 
 
-def _done(call: ToolCall) -> ToolDone | None:
+def _build_done(call: ToolCall) -> ToolDone | None:
     match call.state:
         case "ok" | "error" | "unknown" | "denied" | "cancelled" if call.output is not None:
             return ToolDone(call.output.text, call.state, call.details, _is_wrong(call))

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, Refused
-from conversations.budgets.admission import inactive
+from conversations.budgets.admission import build_inactive_refusal
 from conversations.conf import conf
 from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
@@ -24,21 +24,21 @@ from conversations.turns.calls import Timing
 GRACE = timedelta(seconds=60)
 
 
-def lock_kept(conversation_id: int) -> Conversation:
+def lock_for_side_call(conversation_id: int) -> Conversation:
     """Lock a conversation of which a call may be made; raises Refused."""
     rows = Conversation.objects.select_for_update(of=("self",)).select_related("owner")
     row = rows.filter(pk=conversation_id, deleted_at=None).first()
     if row is None:
         raise Refused("deleted", "The conversation is gone.")
     if not row.owner.is_active:
-        raise inactive()
+        raise build_inactive_refusal()
     return row
 
 
 @transaction.atomic
-def close_errand(*, call_id: int, ending: Ending, timing: Timing) -> None:
+def close_side_call(*, call_id: int, ending: Ending, timing: Timing) -> None:
     """Settle the call, unless it was closed before."""
-    found = _open_call(call_id)
+    found = _lock_open_call(call_id)
     if found is not None:
         call, conversation = found
         calls.settle_call(
@@ -46,26 +46,26 @@ def close_errand(*, call_id: int, ending: Ending, timing: Timing) -> None:
         )
 
 
-def close_lost_errands(*, everything: bool = False, now: datetime | None = None) -> int:
+def close_lost_side_calls(*, everything: bool = False, now: datetime | None = None) -> int:
     """Close the calls of ended turns that nobody waits for any more; `everything`: all of them."""
     # Of a turn that is over no other call is open but one that a person asked for.
     rows = ApiCall.objects.filter(result=None).exclude(turn__state__in=LIVE)
     if not everything:
         waited = timedelta(seconds=conf.attempt_seconds) + GRACE
         rows = rows.filter(sent_at__lt=(now or timezone.now()) - waited)
-    return sum(_is_closed(key) for key in list(rows.values_list("pk", flat=True)))
+    return sum(_close_lost(key) for key in list(rows.values_list("pk", flat=True)))
 
 
 @transaction.atomic
-def _is_closed(call_id: int) -> bool:
-    found = _open_call(call_id)
+def _close_lost(call_id: int) -> bool:
+    found = _lock_open_call(call_id)
     if found is not None:
         call, conversation = found
         calls.lose_call(call=call, conversation=conversation)
     return found is not None
 
 
-def _open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
+def _lock_open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
     """Give the call, if it has no result, and its conversation, locked."""
     rows = Conversation.objects.select_for_update(of=("self",))
     conversation = rows.filter(calls=call_id).first()

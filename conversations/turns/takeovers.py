@@ -18,12 +18,12 @@ from conversations.agent.tool_calls import CUT_SHORT
 from conversations.context.view import wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
-from conversations.log.chain import locked
-from conversations.log.leases import GIVEN_BACK, give_back
-from conversations.log.texts import keep_blob
+from conversations.log.chain import lock_conversation
+from conversations.log.leases import RELEASED, release_turn
+from conversations.log.texts import store_blob
 from conversations.models import ALLOWED, ApiCall, Draft, Message, ToolCall, Turn
 from conversations.turns.calls import lose_call
-from conversations.turns.drafts import drop_draft, keep_draft
+from conversations.turns.drafts import drop_draft, store_draft_as_answer
 from conversations.turns.metrics import count_takeover, count_turn
 
 _INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
@@ -33,41 +33,41 @@ INTERRUPTED = "The server stopped during this answer."
 POISON = "The server stopped each time it worked on this turn, so it was given up."
 
 
-def expired_turns(*, everything: bool = False) -> list[int]:
+def list_expired_turns(*, everything: bool = False) -> list[int]:
     """Name the turns whose worker is gone; `everything`: no worker can be left at all."""
-    return list(_expired(everything=everything).values_list("pk", flat=True))
+    return list(_filter_expired(everything=everything).values_list("pk", flat=True))
 
 
-def _expired(*, everything: bool) -> QuerySet[Turn]:
+def _filter_expired(*, everything: bool) -> QuerySet[Turn]:
     # By the database's clock, as the leases are: those of the processes may differ.
     turns = Turn.objects.filter(state__in=_INTERRUPTIBLE).exclude(lease_until=None)
     return turns if everything else turns.filter(lease_until__lt=Now())
 
 
-def claimable_turns() -> list[int]:
+def list_claimable_turns() -> list[int]:
     """Name the turns that wait for a worker, oldest first."""
-    rows = Turn.objects.filter(Q(state="queued") | GIVEN_BACK)
+    rows = Turn.objects.filter(Q(state="queued") | RELEASED)
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
 @transaction.atomic
-def take_over(*, turn_id: int, everything: bool = False) -> Turn | None:
+def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
     """Take a turn from a worker that died, to be claimed again or closed; None when it has one."""
     # Not its key: who holds the conversation may be writing a row that names this turn.
-    rows = _expired(everything=everything).select_for_update(no_key=True)
+    rows = _filter_expired(everything=everything).select_for_update(no_key=True)
     turn = rows.filter(pk=turn_id).first()
     if turn is None:
         return None
     turn.takeovers += 1
     if not _can_go_on(turn):
-        _close(turn, "interrupted", "crash", "interrupted", INTERRUPTED)
+        _end_turn(turn, "interrupted", "crash", "interrupted", INTERRUPTED)
     elif turn.takeovers > MOST_TAKEOVERS:
-        _close(turn, "failed", "poison", "poison", POISON)
+        _end_turn(turn, "failed", "poison", "poison", POISON)
     else:
         close_lost_calls(turn)
         drop_draft(turn.pk)
         state = "running" if turn.state == "backoff" else turn.state
-        give_back(turn, state=state, retry_at=None)
+        release_turn(turn, state=state, retry_at=None)
     count_takeover(state=turn.state)
     return turn
 
@@ -83,10 +83,10 @@ def _can_go_on(turn: Turn) -> bool:
     return last.kind == "results" or ToolCall.objects.filter(answer=last).exists()
 
 
-def _close(turn: Turn, state: str, reason: str, code: str, text: str) -> None:
+def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None:
     """Keep the draft, answer open tool calls, mark lost calls."""
     turn.lease_generation += 1
-    tidy(turn)
+    close_open_work(turn)
     turn.state, turn.finish_reason, turn.retry_at = state, reason, None
     turn.error_code, turn.error_text = code, text
     turn.ended_at = timezone.now()
@@ -97,17 +97,17 @@ def _close(turn: Turn, state: str, reason: str, code: str, text: str) -> None:
 NOT_RUN = "Not run: the turn ended before this tool was started."
 
 
-def tidy(turn: Turn) -> None:
+def close_open_work(turn: Turn) -> None:
     """Leave a history that can go on: after an error of ours as after a crash."""
     close_lost_calls(turn)
-    keep_draft(turn)
+    store_draft_as_answer(turn)
     _answer_open_tools(turn)
 
 
 def close_lost_calls(turn: Turn) -> None:
     """Mark calls in doubt; what they held stays spent."""
     for call in ApiCall.objects.filter(turn=turn, result=None):
-        lose_call(call=call, conversation=locked(turn.conversation_id))
+        lose_call(call=call, conversation=lock_conversation(turn.conversation_id))
 
 
 def _answer_open_tools(turn: Turn) -> None:
@@ -122,7 +122,7 @@ def _answer_open_tools(turn: Turn) -> None:
         output = wire.encode(text) if is_open or call.output is None else call.output.text
         if is_open:
             call.state = "cancelled" if call.state == "planned" else "unknown"
-            call.output_id, call.ended_at = keep_blob(output), timezone.now()
+            call.output_id, call.ended_at = store_blob(output), timezone.now()
             call.save()
         head = wire.encode({"type": "tool_result", "tool_use_id": call.tool_use_id})
         is_error = "" if call.state == "ok" else ',"is_error":true'
@@ -130,7 +130,7 @@ def _answer_open_tools(turn: Turn) -> None:
     if results:
         content = wire.join(results)
         append_message(
-            conversation=locked(turn.conversation_id),
+            conversation=lock_conversation(turn.conversation_id),
             turn_id=turn.pk,
             kind="results",
             content=content,

@@ -8,14 +8,14 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.ports import Refused, Sending, Sent
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.conf import conf
 from conversations.log.leases import Lease
-from conversations.log.search_index import index_title, spoken
-from conversations.log.texts import storable
+from conversations.log.search_index import extract_visible_text, index_title
+from conversations.log.texts import make_storable
 from conversations.models import ApiCall, ApiModel, Conversation, Message, Turn
 from conversations.turns import calls
-from conversations.turns.side_calls import lock_kept
+from conversations.turns.side_calls import lock_for_side_call
 
 OFF = ("", "off")
 
@@ -30,7 +30,7 @@ class Opening:
     thinks: bool
 
 
-def opening(turn_id: int) -> Opening | None:
+def find_opening(turn_id: int) -> Opening | None:
     """Give how a conversation began, if this turn ended its beginning and nobody has named it."""
     if conf.title_model in OFF:
         return None
@@ -39,8 +39,8 @@ def opening(turn_id: int) -> Opening | None:
     if turn is None or not _is_first(turn):
         return None
     conversation = turn.conversation
-    prompt, answer = _said(turn, "prompt"), _said(turn, "answer")
-    model = _usable(conf.title_model) or _usable(conversation.model)
+    prompt, answer = _read_text(turn, "prompt"), _read_text(turn, "answer")
+    model = _find_usable_model(conf.title_model) or _find_usable_model(conversation.model)
     if model is None or not prompt.strip():
         return None
     return Opening(prompt, answer, model.pk, model.thinking == ApiModel.Thinking.ALWAYS)
@@ -54,27 +54,27 @@ def _is_first(turn: Turn) -> bool:
     return is_answered and not others.exists()
 
 
-def _said(turn: Turn, kind: str) -> str:
+def _read_text(turn: Turn, kind: str) -> str:
     rows = Message.objects.filter(turn=turn, kind=kind).order_by("seq")
-    return "\n\n".join(text for row in rows if (text := spoken(row.content).strip()))
+    return "\n\n".join(text for row in rows if (text := extract_visible_text(row.content).strip()))
 
 
-def _usable(model: str) -> ApiModel | None:
+def _find_usable_model(model: str) -> ApiModel | None:
     """Give a model that is enabled and has its prices."""
     row = ApiModel.objects.filter(pk=model, is_enabled=True).first()
-    return row if row is not None and price_list(model, timezone.now()).rates else None
+    return row if row is not None and load_price_list(model, timezone.now()).rates else None
 
 
 _TITLE = ApiCall.Purpose.TITLE
 
 
 @transaction.atomic
-def open_title(*, lease: Lease, sending: Sending) -> Sent:
+def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record the call that asks for the title and hold what it can cost; raises Refused."""
-    row = lock_kept(lease.conversation_id)
+    row = lock_for_side_call(lease.conversation_id)
     if ApiCall.objects.filter(conversation=row, purpose=_TITLE).exists():
         raise Refused("titled", "Its title was asked for before.")
-    return calls.admit(lease=lease, sending=sending)
+    return calls.record_call(lease=lease, sending=sending)
 
 
 @transaction.atomic
@@ -84,7 +84,7 @@ def name_conversation(*, conversation_id: int, title: str) -> bool:
     row = rows.filter(pk=conversation_id, titled_by="words").first()
     if row is None:
         return False
-    row.title = storable(title)
+    row.title = make_storable(title)
     # An update and not a save: `updated_at` says when something was said last.
     Conversation.objects.filter(pk=row.pk).update(title=row.title, titled_by="model")
     index_title(conversation=row)

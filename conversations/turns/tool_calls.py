@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 
 from conversations.agent.ports import ToolDone
 from conversations.agent.stop import Stopped
-from conversations.log.leases import Lease, hold
-from conversations.log.texts import keep_blob
+from conversations.log.leases import Lease, hold_lease
+from conversations.log.texts import store_blob
 from conversations.models import ToolCall
 from conversations.telemetry.metrics import is_on
 from conversations.turns.metrics import count_tool
@@ -24,7 +24,7 @@ from conversations.turns.metrics import count_tool
 @transaction.atomic
 def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> str:
     """Commit that the call leaves, and give its key; none leaves once a stop was asked for."""
-    hold(lease)
+    hold_lease(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
     left = {"state": "started", "started_at": Now(), "is_private": is_private}
@@ -39,11 +39,11 @@ def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> s
 @transaction.atomic
 def finish_tool(*, lease: Lease, tool_use_id: str, done: ToolDone) -> None:
     """Store the whole original result and how the call ended."""
-    hold(lease)
+    hold_lease(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     is_closed = calls.filter(state__in=("planned", "started")).update(
         state=done.state,
-        output_id=keep_blob(done.content),
+        output_id=store_blob(done.content),
         details=dict(done.details),
         ended_at=Now(),
     )

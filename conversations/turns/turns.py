@@ -10,11 +10,11 @@ from django.db.models.functions import Now
 
 from conversations.agent.ports import Finish
 from conversations.context.view import wire
-from conversations.files.attachments import first_name
-from conversations.log.chain import locked
-from conversations.log.leases import Lease, hold
+from conversations.files.attachments import find_first_name
+from conversations.log.chain import lock_conversation
+from conversations.log.leases import Lease, hold_lease
 from conversations.log.search_index import index_title
-from conversations.log.texts import storable
+from conversations.log.texts import make_storable
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_turn
@@ -29,8 +29,8 @@ from conversations.turns.prompts import (
     prompt_content,
     sent_before,
 )
-from conversations.turns.queue import put_in_queue, queued_before, start_next
-from conversations.turns.takeovers import tidy
+from conversations.turns.queue import enqueue_prompt, find_queued_prompt, start_next_prompt
+from conversations.turns.takeovers import close_open_work
 
 
 @transaction.atomic
@@ -46,13 +46,13 @@ def start_conversation(
         )
         demand_same(begun.payload_digest, wire.digest(content))
         return begun
-    words = " ".join(storable(text).split())[:80]
-    title = words or first_name(owner_id=owner_id, ids=attachments)
+    words = " ".join(make_storable(text).split())[:80]
+    title = words or find_first_name(owner_id=owner_id, ids=attachments)
     conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
     index_title(conversation=conversation)
     demand_slot(conversation)
     content = prompt_content(conversation=conversation, text=text, attachments=attachments)
-    return open_turn(locked(conversation.pk), Prompt(content, client_id))
+    return open_turn(lock_conversation(conversation.pk), Prompt(content, client_id))
 
 
 @transaction.atomic
@@ -66,11 +66,11 @@ def send_prompt(
     row = lock_for(conversation)
     content = prompt_content(conversation=row, text=text, attachments=attachments)
     prompt = Prompt(content, client_id)
-    sent = sent_before(row, prompt) or queued_before(row, prompt)
+    sent = sent_before(row, prompt) or find_queued_prompt(row, prompt)
     if sent is not None:
         return sent
     if is_busy(row):
-        return put_in_queue(row, prompt)
+        return enqueue_prompt(row, prompt)
     demand_slot(row)
     return open_turn(row, prompt)
 
@@ -82,21 +82,21 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
     A message that waits for a good end is then the next turn, which is given.
     """
     if finish.state == "cancelled":
-        hold(lease, state="cancelling")
-    hold(
+        hold_lease(lease, state="cancelling")
+    hold_lease(
         lease,
         state=finish.state,
-        finish_reason=storable(finish.reason)[:20],
+        finish_reason=make_storable(finish.reason)[:20],
         error_code=finish.code[:40],
-        error_text=storable(finish.text),
+        error_text=make_storable(finish.text),
         retry_at=None,
         ended_at=Now(),
     )
     count_turn(state=finish.state, reason=finish.reason or finish.code)
     if finish.state == "done":
         drop_draft(lease.turn_id)
-        return start_next(conversation_id=lease.conversation_id)
-    tidy(Turn.objects.get(pk=lease.turn_id))
+        return start_next_prompt(conversation_id=lease.conversation_id)
+    close_open_work(Turn.objects.get(pk=lease.turn_id))
     return None
 
 
@@ -111,6 +111,6 @@ def request_stop(*, turn: Turn) -> None:
         count_turn(state="cancelled", reason="stopped")
     waiting = Turn.objects.filter(pk=turn.pk, state="approval_wait")
     if waiting.update(state="cancelling"):
-        tidy(turn)
+        close_open_work(turn)
         Turn.objects.filter(pk=turn.pk).update(state="cancelled", **ended)
         count_turn(state="cancelled", reason="stopped")

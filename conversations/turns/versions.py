@@ -16,7 +16,7 @@ from django.db.models import Max
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
-from conversations.log.tree import newest_below, version_id, versions
+from conversations.log.tree import find_newest_below, list_versions, make_version_id
 from conversations.models import Conversation, Message, Transformation, Turn
 from conversations.turns.prompts import (
     REUSED,
@@ -35,11 +35,11 @@ SWITCH = "An answer is on its way; wait until it is done, or stop it first."
 
 
 @transaction.atomic
-def regenerate(*, turn: Turn, client_id: UUID | None = None) -> Turn:
+def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
     """Answer a prompt once more, as a new version; asked twice with one id, it is the same one."""
-    prompt = _prompt_of(turn)
+    prompt = _find_prompt(turn)
     again = Prompt(
-        prompt.content, client_id or next_id(turn), retry_of=turn, continues=turn.continues
+        prompt.content, client_id or make_next_id(turn), retry_of=turn, continues=turn.continues
     )
     return _new_version(turn, prompt, again)
 
@@ -52,10 +52,10 @@ def edit_prompt(
 
     Its other blocks stay: all of them, or those whose places in it are in `keep`.
     """
-    prompt = _prompt_of(turn)
+    prompt = _find_prompt(turn)
     if turn.continues_id is not None:
         raise SendError("continued", "This part only lets an answer go on; there is no text in it.")
-    content = content_of(_reworded(prompt.content, text_block(text), keep))
+    content = content_of(_replace_text(prompt.content, text_block(text), keep))
     return _new_version(turn, prompt, Prompt(content, client_id))
 
 
@@ -63,24 +63,26 @@ def edit_prompt(
 def show_version(*, turn: Turn) -> Turn:
     """Show the newest path through a turn, and give its last turn."""
     row = lock_for(turn.conversation)
-    end = newest_below(row, turn.number)
+    end = find_newest_below(row, turn.number)
     leaf = row.turns.get(number=end)
     if leaf.number == row.leaf:
         return leaf
-    demand_place(row)
-    _leave(row)
+    demand_leavable_path(row)
+    _store_path_end(row)
     Conversation.objects.filter(pk=row.pk).update(
-        leaf=leaf.number, tip=leaf.tip or last_entry(leaf)
+        leaf=leaf.number, tip=leaf.tip or find_last_entry(leaf)
     )
     return leaf
 
 
-def next_id(turn: Turn) -> UUID:
+def make_next_id(turn: Turn) -> UUID:
     """Make the id of the next version of a turn: two who ask for it at once ask for the same."""
-    return version_id(turn.public_id, len(versions(turn.conversation, {turn.parent})[turn.parent]))
+    return make_version_id(
+        turn.public_id, len(list_versions(turn.conversation, {turn.parent})[turn.parent])
+    )
 
 
-def demand_place(row: Conversation, turn: Turn | None = None) -> None:
+def demand_leavable_path(row: Conversation, turn: Turn | None = None) -> None:
     """Refuse to leave the shown path under an answer, or under messages that wait to follow it.
 
     A version of its last turn leaves them where they are.
@@ -105,34 +107,34 @@ def _new_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
         return sent
     if row.queued_prompts.filter(client_id=new.client_id).exists():
         raise SendError("reused_id", REUSED)
-    demand_place(row, turn)
+    demand_leavable_path(row, turn)
     demand_slot(row)
-    _leave(row)
+    _store_path_end(row)
     row.leaf, row.tip = turn.parent, prompt.parent
     row.save(update_fields=["leaf", "tip"])
     return open_turn(row, new)
 
 
-def _leave(row: Conversation) -> None:
+def _store_path_end(row: Conversation) -> None:
     """Keep where the shown path ends, so that it can be shown again."""
     row.turns.filter(number=row.leaf).update(tip=row.tip)
 
 
-def last_entry(turn: Turn) -> int:
+def find_last_entry(turn: Turn) -> int:
     """Give the last entry of a turn that no path was ever left at: its path ends there."""
     kinds = (Message, Transformation)
     rows = (kind._default_manager.filter(turn=turn).aggregate(last=Max("seq")) for kind in kinds)
     return max(row["last"] or 0 for row in rows)
 
 
-def _prompt_of(turn: Turn) -> Message:
+def _find_prompt(turn: Turn) -> Message:
     prompt = turn.messages.filter(kind="prompt").first()
     if prompt is None:
         raise SendError("empty", "There is no message here to send again.")
     return prompt
 
 
-def _reworded(content: str, typed: str, keep: Collection[int] | None) -> list[str]:
+def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> list[str]:
     """Put a text block in the place of those that are there."""
     blocks: list[str] = []
     for place, text in enumerate(wire.split(content)):
@@ -159,7 +161,7 @@ def continue_turn(*, turn: Turn) -> Turn:
     """Ask for the rest of the last turn's answer; asked twice, it is the same turn."""
     row = lock_for(turn.conversation)
     turn.refresh_from_db()
-    prompt = Prompt(_words(turn), uuid5(turn.public_id, "continue"), continues=turn)
+    prompt = Prompt(_write_continuation(turn), uuid5(turn.public_id, "continue"), continues=turn)
     sent = sent_before(row, prompt)
     if sent is not None:
         return sent
@@ -173,7 +175,7 @@ def continue_turn(*, turn: Turn) -> Turn:
     return open_turn(row, prompt)
 
 
-def _words(turn: Turn) -> str:
+def _write_continuation(turn: Turn) -> str:
     last = turn.messages.order_by("-seq").first()
     blocks = wire.decode(last.content) if last is not None and last.kind == "answer" else []
     said = "\n\n".join(block["text"] for block in blocks if block["type"] == "text").strip()

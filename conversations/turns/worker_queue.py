@@ -13,30 +13,32 @@ from conversations.models import LIVE, Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingTurns:
     """The queue of the whole site."""
 
     count: int
     oldest_seconds: float
 
 
-def waiting_turns() -> Waiting:
+def count_waiting_turns() -> WaitingTurns:
     """Count the queued turns, by the database's clock."""
     rows = Turn.objects.filter(state="queued")
     oldest = rows.annotate(now=Now()).order_by("created_at").values("created_at", "now").first()
     if oldest is None:
-        return Waiting(0, 0.0)
-    return Waiting(rows.count(), max(0.0, (oldest["now"] - oldest["created_at"]).total_seconds()))
+        return WaitingTurns(0, 0.0)
+    return WaitingTurns(
+        rows.count(), max(0.0, (oldest["now"] - oldest["created_at"]).total_seconds())
+    )
 
 
-def stuck_turns(*, waited: timedelta, silent: timedelta) -> int:
+def count_stuck_turns(*, waited: timedelta, silent: timedelta) -> int:
     """Count the turns that nobody came for, or whose worker fell silent and that nobody took."""
     forgotten = Q(state="queued", created_at__lt=Now() - waited)
     orphaned = Q(state__in=LIVE, lease_until__lt=Now() - silent)
     return Turn.objects.filter(forgotten | orphaned).count()
 
 
-def database_time() -> datetime:
+def read_database_time() -> datetime:
     """Ask the database for its time."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

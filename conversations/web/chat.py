@@ -13,9 +13,9 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from conversations.accounts.preferences import preferences
+from conversations.accounts.preferences import read_preferences
 from conversations.agent.events import QueueChanged
-from conversations.budgets.notices import limits, limits_of
+from conversations.budgets.notices import find_conversation_limits, find_limits
 from conversations.conf import conf
 from conversations.files.attachments import AttachmentError, store_uploads
 from conversations.library.access import (
@@ -38,7 +38,7 @@ from conversations.transcript.shapes import Bookmark, Transcript
 from conversations.transcript.words import explain_not_sent
 from conversations.turns import turns as services
 from conversations.turns.prompts import SendError
-from conversations.turns.queue import waits
+from conversations.turns.queue import is_waiting
 from conversations.web.forms.chat import PromptForm, StartForm, describe_error
 from conversations.web.responses import answer_post, get_user, refuse_post
 
@@ -76,7 +76,7 @@ def _page(
 ) -> dict[str, object]:
     user = get_user(request)
     models = list_enabled_models()
-    chosen = preferences(user.preferences)
+    chosen = read_preferences(user.preferences)
     model = chosen.model if chosen.model in models else conf.model
     context: dict[str, object] = {
         "conversation": conversation,
@@ -92,7 +92,7 @@ def _page(
     }
     away = chosen.put_away
     if conversation is None:
-        return context | {"limits": limits(user.pk, model, put_away=away)}
+        return context | {"limits": find_limits(user.pk, model, put_away=away)}
     page = (
         paging.complete_page(conversation, page)
         if page
@@ -106,7 +106,9 @@ def _page(
         "bookmark": bookmark,
         "queue": queue.read_queue(conversation),
         "meter": meter,
-        "limits": limits_of(conversation, tokens=lambda: meter.tokens, put_away=away),
+        "limits": find_conversation_limits(
+            conversation, tokens=lambda: meter.tokens, put_away=away
+        ),
     }
 
 
@@ -125,7 +127,7 @@ def start(request: HttpRequest) -> HttpResponse:
     form = StartForm(request.POST)
     if not form.is_valid():
         return _new_chat_error(request, describe_error(form))
-    stop = limits(user.pk, form.cleaned_data["model"] or conf.model).stop
+    stop = find_limits(user.pk, form.cleaned_data["model"] or conf.model).stop
     if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
         return _new_chat_error(request, explain_not_sent(stop.rule.period), 409)
     try:
@@ -162,7 +164,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     form = PromptForm(request.POST)
     if not form.is_valid():
         return refuse_post(request, conversation, describe_error(form))
-    stop = limits_of(conversation).stop
+    stop = find_conversation_limits(conversation).stop
     if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
         return refuse_post(request, conversation, explain_not_sent(stop.rule.period), 409)
     try:
@@ -172,7 +174,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except (SendError, AttachmentError) as error:
         status = 409 if error.code == "queue_full" else 400
         return refuse_post(request, conversation, error.text, status)
-    if waits(sent):
+    if is_waiting(sent):
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
         dispatch.wake_turn(sent.pk)

@@ -17,7 +17,7 @@ from conversations.library.access import get_conversation
 from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.turns.prompts import SendError
-from conversations.turns.queue import send_next, take_back
+from conversations.turns.queue import send_next_prompt, withdraw_prompt
 from conversations.web import responses
 
 
@@ -27,7 +27,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the first queued message; nothing happens if there is none."""
     conversation = get_conversation(responses.get_user(request), public_id)
     try:
-        turn = send_next(conversation=conversation)
+        turn = send_next_prompt(conversation=conversation)
     except SendError as error:
         return responses.refuse_post(request, conversation, error.text, 409)
     if turn is not None:
@@ -41,7 +41,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
     """Take a queued message back; the page may put its text into the composer."""
     conversation = get_conversation(responses.get_user(request), public_id)
-    if not take_back(conversation=conversation, client_id=client_id):
+    if not withdraw_prompt(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."
         return responses.refuse_post(request, conversation, text, 409)
     async_to_sync(announce)(conversation.pk, QueueChanged())

@@ -17,8 +17,8 @@ from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from conversations.accounts.people import end_sessions, keep_preferences
-from conversations.accounts.preferences import preferences
+from conversations.accounts.people import end_sessions, save_preferences
+from conversations.accounts.preferences import read_preferences
 from conversations.reductions.policy import list_numbers_or_problem
 from conversations.web.forms.log_in import NewPasswordForm, read_peer
 from conversations.web.forms.settings import AppearanceForm, ChatForm, PreferenceForm, ShortcutsForm
@@ -65,10 +65,10 @@ def context(request: HttpRequest) -> HttpResponse:
 def _handle_form(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
     """Show a form of preferences, or store what was sent."""
     user = get_user(request)
-    present = preferences(user.preferences)
+    present = read_preferences(user.preferences)
     form = kind(present, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        keep_preferences(user_id=user.pk, changes=form.cleaned_data)
+        save_preferences(user_id=user.pk, changes=form.cleaned_data)
         if request.htmx:  # type: ignore[attr-defined]
             return HttpResponse(status=204)
         add_notice(request, _("Saved."))

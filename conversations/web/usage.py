@@ -15,15 +15,20 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from conversations.accounts.preferences import preferences
-from conversations.budgets.caps import caps_of
-from conversations.budgets.notices import Limits, limits, limits_of, put_notice_away
+from conversations.accounts.preferences import read_preferences
+from conversations.budgets.caps import list_turn_caps
+from conversations.budgets.notices import (
+    Limits,
+    dismiss_notice,
+    find_conversation_limits,
+    find_limits,
+)
 from conversations.budgets.usage import charts, days
-from conversations.budgets.usage.allowance import allowances
-from conversations.budgets.usage.cells import csv_lines
-from conversations.budgets.usage.groups import model_name
-from conversations.budgets.usage.person import usage_of
-from conversations.budgets.usage.statement import statement
+from conversations.budgets.usage.allowance import list_allowances
+from conversations.budgets.usage.cells import write_csv_lines
+from conversations.budgets.usage.groups import get_model_name
+from conversations.budgets.usage.person import sum_usage
+from conversations.budgets.usage.statement import list_statement_rows
 from conversations.conf import conf
 from conversations.library.access import find_live_turn, get_conversation, list_enabled_models
 from conversations.live.publish import tell_spending
@@ -50,7 +55,7 @@ def calls(request: HttpRequest) -> HttpResponseBase:
     """Send the calls of the span as CSV, streamed."""
     span = read_span(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"
-    lines = csv_lines(statement(get_user(request), span))
+    lines = write_csv_lines(list_statement_rows(get_user(request), span))
     return stream_download(request, lines, name, "text/csv; charset=utf-8")
 
 
@@ -75,7 +80,7 @@ def notices(request: HttpRequest) -> HttpResponse:
 def put_away(request: HttpRequest) -> HttpResponse:
     """Dismiss a notice in every tab."""
     user = get_user(request)
-    put_notice_away(user_id=user.pk, name=request.POST.get("notice", ""))
+    dismiss_notice(user_id=user.pk, name=request.POST.get("notice", ""))
     async_to_sync(tell_spending)(user.pk)
     user.refresh_from_db(fields=["preferences"])
     conversation, found = _read_limits(request)
@@ -87,15 +92,15 @@ def put_away(request: HttpRequest) -> HttpResponse:
 def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     """Return the notices of the page: those of its conversation, or of a new one."""
     user, name = get_user(request), request.GET.get("chat", "")
-    away = preferences(user.preferences)
+    away = read_preferences(user.preferences)
     if not name:
         model = away.model if away.model in list_enabled_models() else conf.model
-        return None, limits(user.pk, model, put_away=away.put_away)
+        return None, find_limits(user.pk, model, put_away=away.put_away)
     try:
         conversation = get_conversation(user, UUID(name))
     except ValueError as error:
         raise Http404("no such conversation") from error
-    return conversation, limits_of(conversation, put_away=away.put_away)
+    return conversation, find_conversation_limits(conversation, put_away=away.put_away)
 
 
 def _render_limits(
@@ -107,17 +112,17 @@ def _render_limits(
 
 
 def read_span(request: HttpRequest) -> days.Span:
-    return days.asked(request.GET.dict(), timezone.now().date())
+    return days.read_span(request.GET.dict(), timezone.now().date())
 
 
 def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
     """Return the template context about a person's spending."""
-    usage = usage_of(user, span, is_named=is_named)
+    usage = sum_usage(user, span, is_named=is_named)
     return {
         "span": span,
         "usage": usage,
-        "allowances": allowances(user.pk),
-        "caps": caps_of(user.pk),
-        "money": charts.money_by_day(span, usage.groups, model_name),
-        "tokens": charts.tokens_by_day(span, usage.groups),
+        "allowances": list_allowances(user.pk),
+        "caps": list_turn_caps(user.pk),
+        "money": charts.draw_money_by_day(span, usage.groups, get_model_name),
+        "tokens": charts.draw_tokens_by_day(span, usage.groups),
     }

@@ -24,7 +24,7 @@ from conversations.runtime import dispatch
 from conversations.transcript.prompt_editor import read_editable_prompt
 from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
-from conversations.turns.versions import continue_turn, edit_prompt, regenerate, show_version
+from conversations.turns.versions import continue_turn, edit_prompt, regenerate_answer, show_version
 from conversations.web.forms.chat import EditForm, VersionForm, describe_error
 from conversations.web.responses import answer_post, get_user, refuse_post
 
@@ -43,7 +43,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     if not form.is_valid():
         return refuse_post(request, turn.conversation, describe_error(form))
     name = form.cleaned_data["client_id"]
-    return _answer_version(request, turn, lambda: regenerate(turn=turn, client_id=name))
+    return _answer_version(request, turn, lambda: regenerate_answer(turn=turn, client_id=name))
 
 
 @login_required

@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from agentweb.bench import budget_cost as bench
 from agentweb.emulator.server import EmulatorServer, start
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.budgets.reconciliation import has_drift
-from conversations.budgets.status import standings
+from conversations.budgets.status import list_statuses
 from conversations.models import (
     ApiModel,
     Budget,
@@ -69,7 +69,7 @@ def test_budgets_set_changes_the_limit_in_place_and_switches_off() -> None:
     assert Budget.objects.get().limit == 7_000_001
     assert ", off" in run("budgets", "set", "--user", "ada", "off")
     assert "There is no such budget" in run("budgets", "set", "--user", "ada", "off", code=1)
-    assert standings(1) == ()
+    assert list_statuses(1) == ()
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_loading_closes_the_present_price_and_inserts_the_new_one(tmp_path: Path
     assert "0 changed" in run("prices", "load", file)
     old, new = ModelPrice.objects.filter(model=stored_turns.MODEL, kind="output").order_by("pk")
     assert old.effective_to == new.effective_from
-    assert price_list(stored_turns.MODEL, timezone.now()).rate("output", 0) == 12_500_000
+    assert load_price_list(stored_turns.MODEL, timezone.now()).rate("output", 0) == 12_500_000
     past = timezone.now() - timedelta(days=1)
-    assert price_list(stored_turns.MODEL, past).rate("output", 0) == 10_000_000
+    assert load_price_list(stored_turns.MODEL, past).rate("output", 0) == 10_000_000
     assert "$12.50 per million" in run("prices", "list", "--model", stored_turns.MODEL)
 
 
@@ -227,8 +227,10 @@ def test_a_price_of_the_future_counts_from_then(tmp_path: Path) -> None:
     rows = [{"model": stored_turns.MODEL, "kind": "input", "dollars_per_million": 0,
              "effective_from": "2099-01-01"}]  # fmt: skip
     run("prices", "load", prices(tmp_path, json.dumps(rows), "new.json"))
-    assert price_list(stored_turns.MODEL, timezone.now()).rate("input", 0) == 2_000_000
-    assert price_list(stored_turns.MODEL, datetime(2099, 1, 2, tzinfo=UTC)).rate("input", 0) == 0
+    assert load_price_list(stored_turns.MODEL, timezone.now()).rate("input", 0) == 2_000_000
+    assert (
+        load_price_list(stored_turns.MODEL, datetime(2099, 1, 2, tzinfo=UTC)).rate("input", 0) == 0
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from django.db import connection
 from django.utils import timezone
 
 from conversations import tasks
-from conversations.log.triggers import guarded_tables
+from conversations.log.triggers import list_guarded_tables
 from conversations.models import Conversation, Turn, User
 from conversations.runtime.process import process
 from tests.support.stored_turns import played
@@ -42,7 +42,7 @@ def run(*words: str) -> tuple[int, str, str]:
 def spoil() -> None:
     """Change one byte of one stored message."""
     with connection.cursor() as cursor:
-        for table in guarded_tables():
+        for table in list_guarded_tables():
             where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
             cursor.execute(f'DROP TRIGGER "{table}_keep_update"{where}')
         sql = "UPDATE conversations_message SET content = REPLACE(content, 'Read', 'Rend')"

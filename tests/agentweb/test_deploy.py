@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 
 from agentweb.heartbeat import LASTS
 from agentweb.management.lock_files import pins
-from conversations.conf import PREFIX, Conf, defaults
+from conversations.conf import PREFIX, Conf, list_defaults
 from conversations.runtime.process import GRACE
 from tests.support.compose_file import filled, read
 from tests.test_project import ROOT, names_read
@@ -129,7 +129,7 @@ def test_a_service_runs_a_command_that_exists_with_little_rights(name: str) -> N
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_service_gives_only_variables_that_are_read(name: str) -> None:
-    known = names_read() | {PREFIX + one.upper() for one in defaults()}
+    known = names_read() | {PREFIX + one.upper() for one in list_defaults()}
     assert set(SERVICES[name]["environment"]) - known == set()
 
 

@@ -21,7 +21,7 @@ from agentweb.celery import worker_init
 from agentweb.doctor import content, database, host, model, parts, site
 from agentweb.doctor.lines import Line, exit_code, looked, ok
 from agentweb.emulator import server as emulator
-from conversations.log.triggers import guarded_tables
+from conversations.log.triggers import list_guarded_tables
 from conversations.models import ApiModel, BudgetWindow, Turn
 from tests.support import people_and_turns, servers
 
@@ -186,7 +186,7 @@ def test_a_schema_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(database.startup, "unapplied_migrations", lambda: ["conversations.0099_x"])
         assert found(database.schema, "migrations")[0] == "failed"
-    table = guarded_tables()[0]
+    table = list_guarded_tables()[0]
     where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TRIGGER "{table}_keep_delete"{where}')
@@ -196,9 +196,9 @@ def test_a_schema_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("apart", "state"), [(0, "ok"), (-5, "warn"), (7_200, "failed")])
 def test_clocks_that_differ(apart: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = database.database_time() + timedelta(seconds=apart)
+    there = database.read_database_time() + timedelta(seconds=apart)
     assert abs(datetime.now(UTC) + timedelta(seconds=apart) - there) < timedelta(seconds=2)
-    monkeypatch.setattr(database, "database_time", lambda: there)
+    monkeypatch.setattr(database, "read_database_time", lambda: there)
     assert found(database.clock, "clock")[0] == state
 
 

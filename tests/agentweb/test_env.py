@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentweb import env
-from conversations.conf import PREFIX, defaults
+from conversations.conf import PREFIX, list_defaults
 
 NAME = "AGENTWEB_TRIED"
 
@@ -81,11 +81,11 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(
         env.text(NAME)
 
 
-@pytest.mark.parametrize("name", defaults())
+@pytest.mark.parametrize("name", list_defaults())
 def test_every_setting_can_be_read_from_the_environment(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full, default = PREFIX + name.upper(), defaults()[name]
+    full, default = PREFIX + name.upper(), list_defaults()[name]
     monkeypatch.delenv(full, raising=False)
     assert env.typed(full, default) == default
     if isinstance(default, bool | int):

@@ -17,7 +17,7 @@ from django.test import AsyncClient, Client
 
 from agentweb.logs import JsonFormatter, LineFormatter
 from conversations.telemetry import event_loop_lag
-from conversations.telemetry.ids import known, logged, tell
+from conversations.telemetry.ids import add_log_ids, get_log_ids, use_log_ids
 from tests.support import people_and_turns
 
 ID = r"[0-9a-f]{16}"
@@ -35,7 +35,7 @@ def failing() -> Any:
 
 
 def test_a_line_has_time_level_logger_ids_and_message() -> None:
-    with logged(request="r1", user=7, conversation=3, turn=5, call=9):
+    with use_log_ids(request="r1", user=7, conversation=3, turn=5, call=9):
         line = LineFormatter().format(record("turn %s", "done", exc_info=None))
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 INFO agentweb\.tried"
@@ -45,7 +45,7 @@ def test_a_line_has_time_level_logger_ids_and_message() -> None:
 
 
 def test_an_object_has_the_same_and_its_traceback() -> None:
-    with logged(user=7):
+    with use_log_ids(user=7):
         text = JsonFormatter().format(record('said "%s"\n', "ü\u2028", exc_info=failing()))
     assert "\n" not in text
     found = json.loads(text)
@@ -72,27 +72,27 @@ def test_the_words_of_an_error_cannot_look_like_a_line() -> None:
 
 
 def test_ids_end_with_their_block_and_unknown_ones_are_refused() -> None:
-    with logged(turn=1):
-        with logged(turn=2, call=3):
-            assert known() == {"turn": 2, "call": 3}
-        assert known() == {"turn": 1}
-        tell(call=4)
-        tell(call=None)
-        assert known() == {"turn": 1}
-    assert known() == {}
-    with pytest.raises(TypeError, match="text"), logged(text="a prompt"):  # type: ignore[call-arg]
+    with use_log_ids(turn=1):
+        with use_log_ids(turn=2, call=3):
+            assert get_log_ids() == {"turn": 2, "call": 3}
+        assert get_log_ids() == {"turn": 1}
+        add_log_ids(call=4)
+        add_log_ids(call=None)
+        assert get_log_ids() == {"turn": 1}
+    assert get_log_ids() == {}
+    with pytest.raises(TypeError, match="text"), use_log_ids(text="a prompt"):  # type: ignore[call-arg]
         pass
 
 
 @pytest.mark.asyncio
 async def test_ids_follow_into_threads_and_tasks_and_stay_apart() -> None:
     async def one(turn: int) -> dict[str, Any]:
-        with logged(turn=turn):
+        with use_log_ids(turn=turn):
             await asyncio.sleep(0)
-            return await asyncio.create_task(asyncio.to_thread(known))
+            return await asyncio.create_task(asyncio.to_thread(get_log_ids))
 
     assert await asyncio.gather(one(1), one(2)) == [{"turn": 1}, {"turn": 2}]
-    assert await sync_to_async(known)() == {}
+    assert await sync_to_async(get_log_ids)() == {}
 
 
 @pytest.mark.django_db
@@ -108,7 +108,7 @@ def test_every_answer_names_its_request() -> None:
 async def test_it_is_the_same_in_the_server() -> None:
     answer = await AsyncClient().get("/accounts/login/")
     assert re.fullmatch(ID, answer["X-Request-ID"])
-    assert known() == {}
+    assert get_log_ids() == {}
 
 
 @pytest.mark.django_db

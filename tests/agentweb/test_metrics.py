@@ -19,7 +19,7 @@ from conversations.agent.ports import Finish
 from conversations.models import ApiResult, ToolCall
 from conversations.telemetry import metrics
 from conversations.turns.metrics import count_tool
-from conversations.turns.takeovers import take_over
+from conversations.turns.takeovers import take_over_turn
 from conversations.turns.turns import finish_turn
 from tests.support import people_and_turns, servers, stored_turns
 
@@ -35,7 +35,7 @@ def counted() -> Iterator[None]:
 
 def value(name: str, **labels: str) -> float:
     """Read one figure as a collector would."""
-    text = metrics.exposition()[0].decode()
+    text = metrics.render_exposition()[0].decode()
     wanted = ",".join(f'{key}="{labels[key]}"' for key in sorted(labels))
     for line in text.splitlines():
         found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
@@ -97,7 +97,7 @@ def test_a_request_counts_under_the_name_of_its_route() -> None:
     assert value(count, route="login", method="GET", status="302") == 1
     assert value(count, route="none", method="GET", status="404") == 1
     assert value(count, route="login", method="other", status="302") == 1
-    assert b"<" not in metrics.exposition()[0]
+    assert b"<" not in metrics.render_exposition()[0]
 
 
 @pytest.mark.django_db
@@ -105,14 +105,14 @@ def test_a_request_counts_under_the_name_of_its_route() -> None:
 def test_a_failed_log_in_counts_without_its_name() -> None:
     Client().post("/accounts/login/", {"username": "ada", "password": "hunter2"})
     assert value("log_ins_failed_total") == 1
-    assert b"ada" not in metrics.exposition()[0]
+    assert b"ada" not in metrics.render_exposition()[0]
 
 
 @pytest.mark.usefixtures("counted")
 def test_labels_do_not_grow_without_bound() -> None:
     for number in range(metrics.MOST_SETS + 50):
         metrics.REFUSALS.add(code=f"code{number}")
-    text = metrics.exposition()[0].decode()
+    text = metrics.render_exposition()[0].decode()
     assert text.count("agentweb_refusals_total{") == metrics.MOST_SETS + 1
     assert value("refusals_total", code=metrics.OTHER) == 50
 
@@ -178,7 +178,7 @@ def test_what_is_stored_is_what_is_counted() -> None:
     assert value("cost_micros_total", **reply) == sum(row.cost_micros for row in results)
     assert value("call_seconds_count", **reply) == results.count()
     tools = ToolCall.objects.filter(state="ok")
-    text = metrics.exposition()[0].decode()
+    text = metrics.render_exposition()[0].decode()
     counted = re.findall(r'agentweb_tool_calls_total\{state="ok",tool="\w+"\} (\S+)', text)
     assert sum(map(float, counted)) == tools.count() > 0
 
@@ -190,7 +190,7 @@ def test_a_turn_counts_once_with_how_it_ended() -> None:
     finish_turn(lease=lease, finish=Finish("failed", "", "budget", "The budget is used up."))
     assert value("turns_ended_total", state="failed", reason="budget") == 1
     taken = people_and_turns.begun(people_and_turns.person("bob"))
-    take_over(turn_id=taken.turn_id, everything=True)
+    take_over_turn(turn_id=taken.turn_id, everything=True)
     assert value("turns_ended_total", state="interrupted", reason="crash") == 1
     assert value("lease_takeovers_total", state="interrupted") == 1
 
@@ -222,5 +222,5 @@ def test_without_a_database_the_other_figures_are_given(monkeypatch: pytest.Monk
         raise OperationalError
 
     assert "agentweb_database_up 1.0" in gathered()[0].decode()
-    monkeypatch.setattr("agentweb.metrics_page.waiting_turns", down)
+    monkeypatch.setattr("agentweb.metrics_page.count_waiting_turns", down)
     assert "agentweb_database_up 0.0" in gathered()[0].decode()

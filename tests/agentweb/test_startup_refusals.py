@@ -15,7 +15,7 @@ from django.db import connection
 
 from agentweb import checks, env, startup
 from agentweb.host import file_system, is_on_network
-from conversations.log.triggers import guarded_tables, install_guards
+from conversations.log.triggers import install_guards, list_guarded_tables
 
 STRONG = "0123456789abcdef" * 4
 MOUNTS = """\
@@ -193,7 +193,7 @@ def test_a_worker_refuses_a_database_that_lacks_migrations(monkeypatch: pytest.M
 
 @pytest.mark.django_db
 def test_missing_triggers_are_refused_by_the_names_of_their_tables() -> None:
-    table = guarded_tables()[0]
+    table = list_guarded_tables()[0]
     where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TRIGGER "{table}_keep_update"{where}')

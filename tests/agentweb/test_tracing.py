@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agentweb import tracing
 from agentweb.celery import app
 from conversations.telemetry import spans
-from conversations.telemetry.ids import known, logged
+from conversations.telemetry.ids import get_log_ids, use_log_ids
 from tests.support import people_and_turns
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -48,7 +48,7 @@ def test_a_request_is_a_span_by_its_route(seen: InMemorySpanExporter, settings: 
 
 def test_a_failure_is_named_by_its_type_alone(seen: InMemorySpanExporter) -> None:
     def fail() -> None:
-        with logged(turn=5), spans.span("tool call", tool="recall"):
+        with use_log_ids(turn=5), spans.trace_span("tool call", tool="recall"):
             raise ValueError("what somebody wrote")
 
     with pytest.raises(ValueError, match="somebody"):
@@ -63,9 +63,9 @@ def test_a_failure_is_named_by_its_type_alone(seen: InMemorySpanExporter) -> Non
 
 
 def test_a_span_of_two_ends_belongs_to_the_one_around_it(seen: InMemorySpanExporter) -> None:
-    with spans.span("turn") as turn:
-        call = spans.begin("model call", purpose="reply", model="claude-sonnet-5-5")
-        spans.end(call, error="overloaded", status="error")
+    with spans.trace_span("turn") as turn:
+        call = spans.begin_span("model call", purpose="reply", model="claude-sonnet-5-5")
+        spans.end_span(call, error="overloaded", status="error")
     inner, outer = seen.get_finished_spans()
     assert (inner.name, outer.name) == ("model call", "turn")
     assert inner.parent is not None
@@ -79,8 +79,8 @@ def test_a_trace_goes_with_a_task_into_its_worker() -> None:
 
     @app.task(name="tests.traced", ignore_result=True)
     def traced() -> None:
-        with spans.span("turn") as span:
-            brought.append((known(), span.get_span_context().trace_id))
+        with spans.trace_span("turn") as span:
+            brought.append((get_log_ids(), span.get_span_context().trace_id))
 
     sent: list[dict[str, Any]] = []
 
@@ -89,7 +89,7 @@ def test_a_trace_goes_with_a_task_into_its_worker() -> None:
 
     signals.after_task_publish.connect(keep)
     try:
-        with logged(request="r-12345678"), spans.span("request") as span:
+        with use_log_ids(request="r-12345678"), spans.trace_span("request") as span:
             traced.apply_async()
             wanted = span.get_span_context().trace_id
     finally:
@@ -98,15 +98,15 @@ def test_a_trace_goes_with_a_task_into_its_worker() -> None:
     run = build_tracer(traced.name, traced, app=app)
     run(sent[0]["id"], (), {}, request=sent[0])
     assert brought == [({"request": "r-12345678"}, wanted)]
-    assert known() == {}
+    assert get_log_ids() == {}
 
 
 def test_switched_off_nothing_is_traced_or_sent() -> None:
-    with spans.span("turn") as span, spans.continued({"traceparent": TRACE}):
+    with spans.trace_span("turn") as span, spans.continue_trace({"traceparent": TRACE}):
         assert span is None
-        assert spans.begin("model call") is None
-        assert spans.carried() == {}
-        spans.end(None, status="complete")
+        assert spans.begin_span("model call") is None
+        assert spans.write_trace_headers() == {}
+        spans.end_span(None, status="complete")
 
 
 def test_an_endpoint_switches_it_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import watch
 from conversations.models import Conversation, Turn, User
 from tests.live.test_consumer import closed_with, connected, socket
@@ -80,13 +80,13 @@ async def test_a_session_that_ends_closes_its_socket_and_its_posts_are_refused(
 ) -> None:
     assert watch.SECONDS <= 5
     monkeypatch.setattr(watch, "SECONDS", 0.1)
-    client, other, user, conversation = await db(entered)
+    client, other, user, conversation = await run_db(entered)
     async with connected(conversation, key_of(client)) as found:
         await found.receive_from(timeout=60)
-        done = await db(change, client, other, user)
+        done = await run_db(change, client, other, user)
         assert done is None or done.status_code == 302
         assert await asyncio.wait_for(closed_with(found), 60) == 4401
-    before = await db(Turn.objects.count)
+    before = await run_db(Turn.objects.count)
 
     def posted() -> list[int]:
         chat = f"/c/{conversation.public_id}/"
@@ -96,8 +96,8 @@ async def test_a_session_that_ends_closes_its_socket_and_its_posts_are_refused(
             client.get(chat).status_code,
         ]
 
-    assert await db(posted) == [302, 401, 302]
-    assert await db(Turn.objects.count) == before
+    assert await run_db(posted) == [302, 401, 302]
+    assert await run_db(Turn.objects.count) == before
     again = socket(f"/ws/c/{conversation.public_id}/", key_of(client))
     accepted, _ = await again.connect(timeout=60)
     assert not accepted
@@ -108,12 +108,12 @@ async def test_the_other_browser_stays_where_only_one_was_meant(
     change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "SECONDS", 0.1)
-    client, other, user, conversation = await db(entered)
-    await db(change, client, other, user)
-    async with connected(conversation, await db(key_of, other)) as found:
+    client, other, user, conversation = await run_db(entered)
+    await run_db(change, client, other, user)
+    async with connected(conversation, await run_db(key_of, other)) as found:
         await found.receive_from(timeout=60)
         await asyncio.sleep(0.5)
-        status = await db(lambda: other.get("/c/new/").status_code)
+        status = await run_db(lambda: other.get("/c/new/").status_code)
         assert status == 200
         closing = asyncio.create_task(closed_with(found))
         await asyncio.sleep(0.3)
@@ -134,7 +134,7 @@ async def test_who_is_no_longer_staff_reads_nobodys_content_with_the_same_sessio
         User.objects.filter(pk=zoe.pk).update(is_staff=False)
         return [before, without, client.get(page).status_code]
 
-    assert await db(reviewed) == [200, 403, 302]
+    assert await run_db(reviewed) == [200, 403, 302]
 
 
 async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_for_it() -> None:
@@ -150,12 +150,12 @@ async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_f
             keys[kind] = key_of(client)
         return place.conversation, other.conversation, keys
 
-    theirs, own, keys = await db(people)
+    theirs, own, keys = await run_db(people)
     for key in (*keys.values(), "", "x" * 32):
         for path in (f"/ws/c/{theirs.public_id}/", f"/ws/c/{theirs.public_id}/?after=0"):
             accepted, _ = await socket(path, key).connect(timeout=60)
             assert not accepted
-    before = await db(people_and_turns.everything)
+    before = await run_db(people_and_turns.everything)
     named = str(theirs.public_id)
     async with connected(own, keys["eve"]) as found:
         await found.receive_from(timeout=60)
@@ -164,4 +164,4 @@ async def test_no_socket_is_opened_to_what_is_somebody_elses_and_no_frame_asks_f
                 frame = f'{{"type":"{kind}","conversation":"{named}",{more}}}'
                 await found.send_to(text_data=frame)
         assert await found.receive_nothing(0.3)
-    assert await db(people_and_turns.everything) == before
+    assert await run_db(people_and_turns.everything) == before

@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from conversations.audit import anchors
 from conversations.audit.anchor_file import AnchorError
-from conversations.audit.anchors import anchor_due, anchor_heads
+from conversations.audit.anchors import anchor_heads, anchor_if_due
 from conversations.audit.verify import Problem, Tally, verify_conversation, verify_everything
 from conversations.budgets.grants import grant_more
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
-from conversations.log.chain import OWNED, link_digest
-from conversations.log.triggers import guarded_models, verbs
+from conversations.log.chain import OWNED, compute_link
+from conversations.log.triggers import list_guard_verbs, list_guarded_models
 from conversations.models import AnchorMark, Chained, Conversation, Grant, SiteChain
 from tests.support import people_and_turns, stored_turns
 
@@ -41,10 +41,10 @@ def path(tmp_path: Path, settings: Any) -> Path:
 def unguarded() -> None:
     """Take away what keeps a superuser from changing the record."""
     with connection.cursor() as cursor:
-        for kind in guarded_models():
+        for kind in list_guarded_models():
             table = kind._meta.db_table
             where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
-            for verb in verbs(kind):
+            for verb in list_guard_verbs(kind):
                 cursor.execute(f'DROP TRIGGER "{table}_keep_{verb}"{where}')
 
 
@@ -95,7 +95,7 @@ def rechain(conversation: Conversation, changed: Callable[[Chained], bool]) -> N
         if changed(row):
             values = {"estimate": 7}
             row.estimate = 7  # type: ignore[attr-defined]
-        row.chain = before = link_digest(before, row)
+        row.chain = before = compute_link(before, row)
         type(row)._base_manager.filter(pk=row.pk).update(chain=row.chain, **values)
     Conversation.objects.filter(pk=conversation.pk).update(chain=before)
 
@@ -126,19 +126,19 @@ def test_an_anchor_is_due_once_an_hour_and_says_so_in_the_log(
 ) -> None:
     stored_turns.played()
     with caplog.at_level(logging.INFO, "agentweb.audit"):
-        assert (anchor_due(), anchor_due()) == (1, 0)
+        assert (anchor_if_due(), anchor_if_due()) == (1, 0)
     assert "anchor 1 of 1 chains: sha256:" in caplog.text
     stored_turns.played("bea")
-    assert anchor_due() == 0
+    assert anchor_if_due() == 0
     AnchorMark.objects.update(written_at=timezone.now() - timedelta(minutes=61))
-    assert anchor_due() == 1
+    assert anchor_if_due() == 1
 
 
 def test_a_clock_that_ran_far_ahead_once_does_not_end_the_anchors(path: Path) -> None:
     stored_turns.played()
     anchor_heads(now=timezone.now() + timedelta(days=365))
     stored_turns.played("bea")
-    assert (anchor_due(), len(lines(path))) == (1, 2)
+    assert (anchor_if_due(), len(lines(path))) == (1, 2)
 
 
 @pytest.mark.usefixtures("unguarded")
@@ -294,8 +294,8 @@ def test_a_file_that_cannot_be_written_is_said_once_and_nothing_else_fails(
     stored_turns.played()
     path.parent.parent.joinpath("file").write_text("")
     settings.AGENTWEB_ANCHOR_FILE = str(path.parent.parent / "file" / "anchors.jsonl")
-    assert (anchor_due(), anchor_due()) == (0, 0)
-    anchors._rest.until = 0
+    assert (anchor_if_due(), anchor_if_due()) == (0, 0)
+    anchors._pause.until = 0
     assert caplog.text.count("could not be anchored") == 1
 
 
@@ -319,5 +319,5 @@ def test_a_changed_link_of_the_sites_chain_is_named(path: Path) -> None:
 def test_no_anchors_are_asked_for_where_they_are_off(settings: Any) -> None:
     settings.AGENTWEB_ANCHOR_FILE = "off"
     stored_turns.played()
-    assert anchor_due() == 0
+    assert anchor_if_due() == 0
     assert found() == []

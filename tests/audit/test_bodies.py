@@ -9,13 +9,13 @@ from uuid import uuid4
 import pytest
 
 from conversations.agent.ports import Finish
-from conversations.audit.bodies import Growing
+from conversations.audit.bodies import IncrementalDigest
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.envelope import body
 from conversations.context.view.view import Message, View
 from conversations.log import leases
-from conversations.log.rebuild import rebuilt
+from conversations.log.rebuild import rebuild_request
 from conversations.models import Conversation
 from conversations.turns import turns
 from tests.support.stored_turns import ENVELOPE, last_call, played, reply
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_growing_digest_is_that_of_the_body() -> None:
-    growing, view = Growing(), View()
+    growing, view = IncrementalDigest(), View()
     texts = [ENVELOPE.text, ENVELOPE.limited(5).text]
     kinds: Any = ("prompt", "answer", "results")
     for seq in range(1, 30):
@@ -38,7 +38,7 @@ def test_a_growing_digest_is_that_of_the_body() -> None:
 
 
 def test_a_growing_digest_follows_the_marks_that_move() -> None:
-    growing, view, moved = Growing(), View(), set[int]()
+    growing, view, moved = IncrementalDigest(), View(), set[int]()
     counts = [1, 1, 1, 25, 12, 12, 3, 12, 2, 1, 1, 30, 1, 1, 1, 10, 10, 1, 1]
     for seq, count in enumerate(counts, 1):
         content = wire.encode([{"type": "text", "text": f"nr {seq} €"}] * count)
@@ -61,14 +61,14 @@ def test_a_body_with_a_mark_in_its_messages_is_rebuilt() -> None:
         reply(lease, tuple(f'{{"type":"text","text":"part {n}"}}' for n in range(30)), "end_turn")
         turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     call = last_call(place.conversation)
-    text = rebuilt(call).body
+    text = rebuild_request(call).body
     assert text.split('"messages":')[1].count(cache_breakpoints.MARK) == 1
     assert wire.digest(text) == call.body_digest
     assert list(verify_everything(Tally())) == []
 
 
 def test_verification_is_linear_in_the_calls() -> None:
-    growing, view, fed = Growing(), View(), 0
+    growing, view, fed = IncrementalDigest(), View(), 0
     text = wire.encode([{"type": "text", "text": "word " * 2_000}])
     started = time.thread_time()
     for seq in range(1, 2_001):

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from conversations.audit.verify import Problem, Tally, verify_everything
 from conversations.budgets.grants import correct_window
-from conversations.log.chain import append, extend, locked, locked_site
-from conversations.log.triggers import guarded_models, verbs
+from conversations.log.chain import append_row, append_rows, lock_conversation, lock_site_chain
+from conversations.log.triggers import list_guard_verbs, list_guarded_models
 from conversations.models import (
     AppendOnly,
     Approval,
@@ -41,7 +41,7 @@ from conversations.models import (
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
-KINDS = guarded_models()
+KINDS = list_guarded_models()
 #: Where a row stands in its chain is its name; the key of a row nothing names says nothing.
 COLUMNS: list[tuple[Any, str, str]] = [
     (kind, field.column, field.attname)
@@ -68,9 +68,9 @@ def world() -> None:
         ]  # fmt: skip
         with transaction.atomic():
             for row in rows:
-                append(row, end := locked(place.pk))
+                append_row(row, end := lock_conversation(place.pk))
             decision = Decision(conversation=place, approval=rows[0], verdict="once", actor=user)
-            append(decision, end)
+            append_row(decision, end)
     write_site(user, now)
     assert list(verify_everything(Tally())) == []
     unguard()
@@ -84,14 +84,14 @@ def write_site(user: User, now: dt.datetime) -> None:
     for at in (1, 2, 3):
         correct_window(window_id=window.pk, amount=at, reason="by hand", actor=user)
         with transaction.atomic():
-            extend(
+            append_rows(
                 [
                     Grant(budget=window.budget, amount=at, reason="a trial", form=uuid4()),
                     Crossing(window=window, percent=at, spent=1, limit=2),
                     McpDecision(server=server, kind="added", definition="{}", digest="x"),
                     Erasure(owner=user, conversation=uuid4(), usage=[{"day": str(at)}], **erasure),
                 ],
-                locked_site(),
+                lock_site_chain(),
             )
 
 
@@ -107,7 +107,7 @@ def unguard() -> None:
                 for one in kind._meta.constraints:
                     if isinstance(one, models.CheckConstraint):
                         cursor.execute(f'ALTER TABLE "{table}" DROP CONSTRAINT "{one.name}"')
-            for verb in verbs(kind):
+            for verb in list_guard_verbs(kind):
                 cursor.execute(f'DROP TRIGGER "{table}_keep_{verb}"{where}')
 
 
@@ -237,7 +237,7 @@ def test_the_row_of_a_chains_end_is_part_of_it() -> None:
             Conversation.objects.filter(pk=conversation.pk).update(links=conversation.links - 1)
             assert any(verified())
     with undone():
-        locked_site().delete()
+        lock_site_chain().delete()
         assert {problem.table for problem in verified()} & {"ledgerentry", "grant", "erasure"}
 
 

@@ -10,7 +10,7 @@ from django.db import connection
 
 from conversations.audit.verify import Problem, Tally, verify_conversation, verify_everything
 from conversations.context.steps import api_clearing
-from conversations.log.triggers import guarded_tables
+from conversations.log.triggers import list_guarded_tables
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -50,7 +50,7 @@ def unguarded() -> Callable[..., None]:
     """Give a way to write what the triggers and checks of the database would refuse."""
     postgres = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
-        for table in guarded_tables():
+        for table in list_guarded_tables():
             for verb in ("update", "delete", "place"):
                 where = f' ON "{table}"' if postgres else ""
                 cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_{verb}"{where}')
@@ -88,7 +88,7 @@ def test_an_empty_database_is_clean() -> None:
 def test_a_turn_that_lost_its_worker_is_clean() -> None:
     user = User.objects.create(username="ada")
     Budget.objects.create(user=user, limit=10**9)
-    takeovers.take_over(turn_id=played().turn.pk, everything=True)
+    takeovers.take_over_turn(turn_id=played().turn.pk, everything=True)
     assert found()[1] == []
 
 

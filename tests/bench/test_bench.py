@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from agentweb.bench import made_markdown, own_database, page_times, rendering_cost
 from agentweb.bench.page_times import Page, conversation_pages, lengthy, list_pages, reader
-from conversations.log.tree import path_turns
+from conversations.log.tree import filter_path_turns
 from conversations.transcript.meter import read_meter
 
 
@@ -54,7 +54,7 @@ def test_a_long_conversation_is_measured_at_once_where_the_planner_knows_of_no_r
             # A walk through all pairs of rows takes many times as long.
             cursor.execute("SET LOCAL statement_timeout = '4s'")
     assert read_meter(long).tokens > 100_000
-    assert path_turns(long).count() == 2_000
+    assert filter_path_turns(long).count() == 2_000
 
 
 @pytest.mark.django_db

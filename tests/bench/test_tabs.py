@@ -19,7 +19,7 @@ from agentweb.bench.stored_answers import stored
 from agentweb.bench.tabs import Tab
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import watch
 from conversations.live.hub import hub
 from tests.support.running_turns import ended, queue, supervising
@@ -163,7 +163,7 @@ async def test_a_tab_shows_what_the_page_shows_at_every_moment(
                 pass
         await ended(turn)
     chat = str(turn.conversation.public_id)
-    assert (await db(stored, [chat], 60))[chat] == shown.stamps
+    assert (await run_db(stored, [chat], 60))[chat] == shown.stamps
     assert len(shown.stamps) == 225
     assert shown.missed == page.missed == []
 

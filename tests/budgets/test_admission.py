@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from conversations.agent.ports import Ending, ModelFailed
 from conversations.agent.usage import Usage
-from conversations.budgets.status import standings
-from conversations.log.chain import append, locked_site
+from conversations.budgets.status import list_statuses
+from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import ApiCall, Budget, BudgetWindow, Grant, Reservation, TurnCap
 from conversations.turns import calls
 from tests.support import people_and_turns, stored_turns
@@ -86,7 +86,7 @@ def test_a_refusal_says_where_the_budget_comes_from() -> None:
 def test_a_refusal_says_when_in_the_budgets_own_time_zone() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 5, "day", time_zone="Asia/Tokyo")
-    [standing] = standings(user.pk)
+    [standing] = list_statuses(user.pk)
     assert standing.ends_at is not None
     assert standing.ends_at.astimezone(UTC).hour == 15
     assert "at 00:00 (Asia/Tokyo)." in refusal(people_and_turns.begun(user))
@@ -97,13 +97,13 @@ def test_a_change_of_the_allowance_in_mid_month_gives_nothing_away() -> None:
     shared = site(PLENTY)
     cost = play(people_and_turns.begun(user))
     own = people_and_turns.limited(user, cost + 10)
-    assert [one.spent for one in standings(user.pk)] == [cost]
+    assert [one.spent for one in list_statuses(user.pk)] == [cost]
     assert "is spent or held" in refusal(people_and_turns.begun(user, "More"))
     Budget.objects.filter(pk=own.pk).update(limit=PLENTY)
     more = play(people_and_turns.begun(user, "Even more"))
     own.refresh_from_db()
     Budget.objects.filter(pk=own.pk).update(is_active=False)
-    [standing] = standings(user.pk)
+    [standing] = list_statuses(user.pk)
     assert (standing.rule.id, standing.spent) == (shared.pk, cost + more)
     assert clean()
 
@@ -172,11 +172,11 @@ def test_a_grant_adds_to_the_limit_while_it_lasts() -> None:
             budget=budget, user=user, amount=PLENTY, starts_at=now - timedelta(days=2),
             expires_at=now + timedelta(days=days), reason="a trial",
         )  # fmt: skip
-        append(grant, locked_site())
+        append_row(grant, lock_site_chain())
     play(people_and_turns.begun(ada))
-    assert [one.limit for one in standings(ada.pk)] == [PLENTY + 1]
+    assert [one.limit for one in list_statuses(ada.pk)] == [PLENTY + 1]
     assert "does not allow" in refusal(people_and_turns.begun(bea))
-    append(Grant(budget=budget, amount=PLENTY, reason="for all"), locked_site())
+    append_row(Grant(budget=budget, amount=PLENTY, reason="for all"), lock_site_chain())
     play(people_and_turns.begun(bea, "Now"))
     assert clean()
 
@@ -184,11 +184,11 @@ def test_a_grant_adds_to_the_limit_while_it_lasts() -> None:
 def test_a_grant_that_ends_touches_no_window_and_refuses_the_next_call() -> None:
     user = people_and_turns.person()
     budget = people_and_turns.limited(user, 1)
-    append(Grant(budget=budget, amount=PLENTY, reason="a trial"), locked_site())
+    append_row(Grant(budget=budget, amount=PLENTY, reason="a trial"), lock_site_chain())
     lease = people_and_turns.begun(user)
     sent = people_and_turns.opened(lease)
     later = timezone.now() + timedelta(days=365)
-    assert standings(user.pk, later)[0].limit == PLENTY + 1
+    assert list_statuses(user.pk, later)[0].limit == PLENTY + 1
     Budget.objects.filter(pk=budget.pk).update(is_active=False)
     own = people_and_turns.limited(user, 2)
     stored_turns.close(lease, sent.call, people_and_turns.complete())

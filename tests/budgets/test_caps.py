@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import Group
 
 from conversations.agent.ports import Refused
-from conversations.budgets.admission import demand_next
-from conversations.budgets.caps import turn_caps
+from conversations.budgets.admission import demand_next_call
+from conversations.budgets.caps import resolve_turn_caps
 from conversations.models import ApiCall, Budget, ModelPrice, TurnCap, User
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import PLENTY, member, play, worst
@@ -38,14 +38,14 @@ def test_caps_of_a_turn_are_the_persons_else_the_groups_largest_else_the_sites(
 ) -> None:
     settings.AGENTWEB_MAX_ROUNDS, settings.AGENTWEB_MAX_TURN_MICROS = 7, 5
     user = member("Research", "Sales")
-    assert (turn_caps(user.pk).rounds, turn_caps(user.pk).micros) == (7, 5)
+    assert (resolve_turn_caps(user.pk).rounds, resolve_turn_caps(user.pk).micros) == (7, 5)
     research, sales = Group.objects.order_by("name")
     TurnCap.objects.create(group=research, rounds=9, seconds=60)
     TurnCap.objects.create(group=sales, rounds=8, tool_calls=0, micros=0)
-    found = turn_caps(user.pk)
+    found = resolve_turn_caps(user.pk)
     assert (found.rounds, found.seconds, found.tool_calls, found.micros) == (9, 60, 0, 0)
     TurnCap.objects.create(user=user, rounds=2)
-    assert (turn_caps(user.pk).rounds, turn_caps(user.pk).seconds) == (2, 60)
+    assert (resolve_turn_caps(user.pk).rounds, resolve_turn_caps(user.pk).seconds) == (2, 60)
 
 
 def test_no_tool_needs_to_run_where_no_call_could_follow() -> None:
@@ -55,20 +55,20 @@ def test_no_tool_needs_to_run_where_no_call_could_follow() -> None:
     call = people_and_turns.opened(lease).call
     stored_turns.close(lease, call, people_and_turns.complete())
     before = people_and_turns.everything()
-    demand_next(lease=lease, call_id=call)
+    demand_next_call(lease=lease, call_id=call)
     assert people_and_turns.everything() == before
     Budget.objects.filter(pk=budget.pk).update(limit=0)
     with pytest.raises(Refused, match="monthly budget"):
-        demand_next(lease=lease, call_id=call)
+        demand_next_call(lease=lease, call_id=call)
     Budget.objects.update(is_active=False)
     TurnCap.objects.create(user=user, micros=1)
     with pytest.raises(Refused, match="This turn may cost"):
-        demand_next(lease=lease, call_id=call)
+        demand_next_call(lease=lease, call_id=call)
     TurnCap.objects.all().delete()
     User.objects.update(is_active=False)
     with pytest.raises(Refused, match="not active"):
-        demand_next(lease=lease, call_id=call)
+        demand_next_call(lease=lease, call_id=call)
     User.objects.update(is_active=True)
     ModelPrice.objects.filter(kind="output").delete()
     with pytest.raises(Refused, match="no price"):
-        demand_next(lease=lease, call_id=call)
+        demand_next_call(lease=lease, call_id=call)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.budgets.effective import Rule, Standing, effective, share
+from conversations.budgets.effective import BudgetStatus, Rule, choose_effective, compute_percent
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ def rule(id: int, scope: str = "site", kind: str = "per_member", **fields: Any) 
 
 
 def ids(*rules: Rule) -> list[int]:
-    return [each.id for each in effective(rules)]
+    return [each.id for each in choose_effective(rules)]
 
 
 def test_every_pool_counts() -> None:
@@ -68,8 +68,8 @@ def test_each_unit_and_period_has_one_allowance_and_it_is_the_nearest(rows: Any)
         rule(next(number), scope, kind, unit=unit, period=period, limit=limit)
         for scope, kind, unit, period, limit in rows
     ]
-    found = effective(reversed(rules))
-    assert found == effective(rules)
+    found = choose_effective(reversed(rules))
+    assert found == choose_effective(rules)
     assert {each for each in rules if each.is_pool} == {each for each in found if each.is_pool}
     own = [each for each in found if not each.is_pool]
     keys = {(each.unit, each.period) for each in rules if not each.is_pool}
@@ -99,8 +99,13 @@ def test_it_says_where_it_comes_from(one: Rule, words: str) -> None:
 
 
 def test_a_standing_says_what_is_left() -> None:
-    standing = Standing(rule(1), NOW, None, 100, 60, 30)
+    standing = BudgetStatus(rule(1), NOW, None, 100, 60, 30)
     assert (standing.left, standing.percent, standing.is_over) == (10, 60, False)
-    assert Standing(rule(1), NOW, None, 100, 100, 30).left == -30
-    assert Standing(rule(1), NOW, None, 100, 100, 0).is_over
-    assert (share(0, 0), share(5, 0), share(999, 10), share(1, 3)) == (100, 100, 100, 33)
+    assert BudgetStatus(rule(1), NOW, None, 100, 100, 30).left == -30
+    assert BudgetStatus(rule(1), NOW, None, 100, 100, 0).is_over
+    assert (
+        compute_percent(0, 0),
+        compute_percent(5, 0),
+        compute_percent(999, 10),
+        compute_percent(1, 3),
+    ) == (100, 100, 100, 33)

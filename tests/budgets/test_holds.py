@@ -16,13 +16,13 @@ from conversations.agent.ports import Ending, ModelFailed, Refused
 from conversations.agent.usage import Usage
 from conversations.budgets import holds
 from conversations.budgets.holds import Amounts
-from conversations.budgets.prices import price_list
-from conversations.budgets.reconciliation import check_accounts
-from conversations.budgets.windows import open_slots
-from conversations.log.chain import locked
+from conversations.budgets.prices import load_price_list
+from conversations.budgets.reconciliation import check_windows
+from conversations.budgets.windows import lock_slots
+from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, Budget, BudgetWindow, LedgerEntry, Reservation
-from conversations.models.periods import bounds
+from conversations.models.periods import compute_bounds
 from conversations.turns import takeovers
 from tests.support import people_and_turns, stored_turns
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 def worst(lease: Lease, max_tokens: int = 2_000) -> int:
     """Give what a call of this turn may cost at most."""
     tokens = people_and_turns.sending(lease).estimated_tokens * 125 // 100
-    return price_list(stored_turns.MODEL, timezone.now()).worst(tokens, max_tokens)
+    return load_price_list(stored_turns.MODEL, timezone.now()).worst(tokens, max_tokens)
 
 
 def funded(micros: int, *periods: str) -> Lease:
@@ -84,10 +84,10 @@ def test_settling_twice_changes_nothing() -> None:
     stored_turns.close(lease, sent.call, people_and_turns.complete())
     before = people_and_turns.everything()
     call = ApiCall.objects.get(pk=sent.call)
-    row = locked(lease.conversation_id)
-    holds.settle(call=call, used=Amounts(7_777, 7), conversation=row)
-    holds.settle(call=call, used=None, conversation=row)
-    holds.settle_in_full(call=call, conversation=row)
+    row = lock_conversation(lease.conversation_id)
+    holds.settle_holds(call=call, used=Amounts(7_777, 7), conversation=row)
+    holds.settle_holds(call=call, used=None, conversation=row)
+    holds.settle_holds_in_full(call=call, conversation=row)
     assert people_and_turns.everything() == before
 
 
@@ -100,7 +100,7 @@ def test_what_costs_more_than_was_held_is_kept_apart_and_counts() -> None:
     )
     assert totals() == (held, 0, cost(sent.call) - held)
     assert sum(totals()) == cost(sent.call)
-    assert list(check_accounts()) == []
+    assert list(check_windows()) == []
     Budget.objects.update(limit=held + 10_000)
     with pytest.raises(Refused):
         people_and_turns.opened(lease)
@@ -141,7 +141,7 @@ def test_a_refusal_says_which_budget_used_of_what_and_until_when(period: str, sa
     assert "of $0.010 (set for this person) does not allow another call" in text
     assert "$0.00 is spent or held" in text
     assert ("It starts anew on" in text) == (period != "lifetime")
-    _, ends = bounds(period, "UTC", timezone.now())
+    _, ends = compute_bounds(period, "UTC", timezone.now())
     assert ends is None or f"{ends.day} {ends:%B %Y} at 00:00 (UTC)" in text
 
 
@@ -178,9 +178,9 @@ def test_a_lost_call_keeps_what_it_held_spent() -> None:
     lease = funded(50_000_000)
     people_and_turns.opened(lease)
     held = worst(lease)
-    takeovers.take_over(turn_id=lease.turn_id, everything=True)
+    takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     assert totals() == (held, 0, 0)
-    assert list(check_accounts()) == []
+    assert list(check_windows()) == []
 
 
 def test_a_window_is_made_on_first_use_and_found_again() -> None:
@@ -193,12 +193,12 @@ def test_a_window_is_made_on_first_use_and_found_again() -> None:
 
 def test_the_windows_of_the_past_are_neither_locked_nor_counted() -> None:
     lease = funded(50_000_000, "day")
-    start, _ = bounds("day", "UTC", timezone.now())
+    start, _ = compute_bounds("day", "UTC", timezone.now())
     old = BudgetWindow.objects.create(
         budget=Budget.objects.get(), user_id=lease.user_id, starts_at=start - timedelta(days=1),
         ends_at=start, limit=50_000_000, spent=50_000_000,
     )  # fmt: skip
-    (present,) = open_slots(lease.user_id)
+    (present,) = lock_slots(lease.user_id)
     assert present.window.pk != old.pk
     people_and_turns.opened(lease)
 
@@ -245,14 +245,14 @@ def test_many_threads_never_pass_the_limit(settings: Any) -> None:
     assert settled.aggregate(sum=Sum("amount"))["sum"] == spent + overrun
     reserved = LedgerEntry.objects.filter(kind="reserve").count()
     assert reserved == settled.count() == ApiCall.objects.count()
-    assert list(check_accounts()) == []
+    assert list(check_windows()) == []
 
 
 def settle(call: int) -> None:
     with transaction.atomic():
         row = ApiCall.objects.get(pk=call)
         used = Amounts(1_000, 7)
-        holds.settle(call=row, used=used, conversation=locked(row.conversation_id))
+        holds.settle_holds(call=row, used=used, conversation=lock_conversation(row.conversation_id))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -270,7 +270,7 @@ def test_a_first_use_by_many_threads_makes_one_window_each() -> None:
 
     def open_them(_: int) -> int:
         with transaction.atomic():
-            return len(open_slots(lease.user_id))
+            return len(lock_slots(lease.user_id))
 
     assert people_and_turns.crowd(16, open_them) == [3] * 16
     assert BudgetWindow.objects.count() == 3

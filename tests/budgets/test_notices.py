@@ -9,14 +9,20 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from conversations.accounts.preferences import preferences
+from conversations.accounts.preferences import read_preferences
 from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.grants import grant_more
-from conversations.budgets.notices import Limits, limits, limits_of, notices, put_notice_away
-from conversations.budgets.prices import price_list
-from conversations.log.chain import append, locked_site
+from conversations.budgets.notices import (
+    Limits,
+    dismiss_notice,
+    find_conversation_limits,
+    find_limits,
+    list_notices,
+)
+from conversations.budgets.prices import load_price_list
+from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Crossing, ModelPrice, User
-from conversations.models.periods import bounds
+from conversations.models.periods import compute_bounds
 from conversations.transcript.meter import read_meter
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import group, member
@@ -27,30 +33,32 @@ DOLLAR = 1_000_000
 
 def told(user: User) -> Limits:
     user.refresh_from_db()
-    return limits(user.pk, stored_turns.MODEL, put_away=preferences(user.preferences).put_away)
+    return find_limits(
+        user.pk, stored_turns.MODEL, put_away=read_preferences(user.preferences).put_away
+    )
 
 
 def least(tokens: int = 0) -> int:
-    return price_list(stored_turns.MODEL, timezone.now()).worst(tokens, LEAST_OUTPUT)
+    return load_price_list(stored_turns.MODEL, timezone.now()).worst(tokens, LEAST_OUTPUT)
 
 
 def spend(budget: Budget, amount: int, overrun: int = 0, *percents: int) -> BudgetWindow:
     """Make the present window as it is after so much was settled and so many percents passed."""
-    starts, ends = bounds(budget.period, budget.time_zone, timezone.now())
+    starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
     window, _ = BudgetWindow.objects.update_or_create(
         budget=budget, user=budget.user, starts_at=starts, ends_at=ends,
         defaults={"limit": max(amount, budget.limit), "spent": amount, "overrun": overrun},
     )  # fmt: skip
     for percent in percents:
         crossing = Crossing(window=window, percent=percent, spent=amount, limit=budget.limit)
-        append(crossing, locked_site())
+        append_row(crossing, lock_site_chain())
     return window
 
 
 def test_without_a_budget_there_is_no_limit_and_one_question() -> None:
     user = people_and_turns.person()
     with CaptureQueriesContext(connection) as found:
-        said = limits(user.pk, stored_turns.MODEL)
+        said = find_limits(user.pk, stored_turns.MODEL)
     pill = said.pill
     assert (pill.is_limited, pill.is_over, pill.resets_at) == (False, False, None)
     assert (said.notices, said.stop) == ((), None)
@@ -64,7 +72,7 @@ def test_the_tightest_budget_is_shown_and_where_it_comes_from() -> None:
     people_and_turns.limited(user, 5 * DOLLAR, "lifetime")
     pill = told(user).pill
     assert (pill.spent, pill.limit, pill.percent) == (9 * DOLLAR, 10 * DOLLAR, 90)
-    assert pill.resets_at == bounds("month", "UTC", timezone.now())[1]
+    assert pill.resets_at == compute_bounds("month", "UTC", timezone.now())[1]
     assert (pill.source, pill.is_over) == ("shared by group Research", False)
 
 
@@ -104,8 +112,8 @@ def test_a_long_conversation_is_stopped_before_a_short_one() -> None:
     conversation = people_and_turns.conversation_of(lease)
     tokens = read_meter(conversation).tokens
     spend(budget, DOLLAR - least(tokens))
-    assert limits_of(conversation).stop is None
-    assert limits_of(conversation, tokens=lambda: tokens + 1_000).stop is not None
+    assert find_conversation_limits(conversation).stop is None
+    assert find_conversation_limits(conversation, tokens=lambda: tokens + 1_000).stop is not None
     assert told(user).stop is None
 
 
@@ -121,7 +129,7 @@ def test_of_several_that_stop_the_one_that_lasts_longest_is_named() -> None:
     assert said.stop is not None
     assert (said.stop.rule.id, said.stop.resets_at) == (
         month.pk,
-        bounds("month", "UTC", timezone.now())[1],
+        compute_bounds("month", "UTC", timezone.now())[1],
     )
     assert said.pill.limit == 2 * DOLLAR
     assert said.notices == ()
@@ -137,28 +145,28 @@ def test_a_notice_names_the_highest_percent_until_it_is_put_away_and_then_the_ne
     window = spend(budget, DOLLAR // 2, 0, 50)
     [notice] = told(user).notices
     assert (notice.percent, notice.name) == (50, f"{window.pk}:50")
-    assert put_notice_away(user_id=user.pk, name=notice.name)
+    assert dismiss_notice(user_id=user.pk, name=notice.name)
     assert told(user).notices == ()
     spend(budget, DOLLAR * 8 // 10, 0, 80)
     [notice] = told(user).notices
     assert notice.percent == 80
-    assert put_notice_away(user_id=user.pk, name=notice.name)
-    assert put_notice_away(user_id=user.pk, name=notice.name)
+    assert dismiss_notice(user_id=user.pk, name=notice.name)
+    assert dismiss_notice(user_id=user.pk, name=notice.name)
     assert told(user).notices == ()
     BudgetWindow.objects.update(starts_at=window.starts_at - timedelta(days=40))
     spend(budget, DOLLAR // 2, 0, 50)
     [notice] = told(user).notices
     assert notice.percent == 50
-    assert put_notice_away(user_id=user.pk, name=notice.name)
+    assert dismiss_notice(user_id=user.pk, name=notice.name)
     user.refresh_from_db()
-    assert preferences(user.preferences).put_away == notice.name
+    assert read_preferences(user.preferences).put_away == notice.name
 
 
 def test_nothing_but_a_present_notice_of_ones_own_is_put_away() -> None:
     ada, eve = people_and_turns.person("ada"), people_and_turns.person("eve")
     window = spend(people_and_turns.limited(ada, DOLLAR), DOLLAR // 2, 0, 50)
     for name in ("", "1:1", f"{window.pk}:80", "x" * 5_000, f"{window.pk}:50"):
-        assert not put_notice_away(user_id=eve.pk, name=name)
+        assert not dismiss_notice(user_id=eve.pk, name=name)
     eve.refresh_from_db()
     assert eve.preferences == {}
     assert len(told(ada).notices) == 1
@@ -191,7 +199,7 @@ def test_a_model_without_a_price_stops_nobody_who_has_money() -> None:
 def test_what_is_asked_does_not_grow_and_windows_of_the_past_do_not_count() -> None:
     user = people_and_turns.person()
     budget = people_and_turns.limited(user, DOLLAR, "day")
-    starts, _ = bounds("day", "UTC", timezone.now())
+    starts, _ = compute_bounds("day", "UTC", timezone.now())
     BudgetWindow.objects.bulk_create(
         BudgetWindow(
             budget=budget, user=user, starts_at=starts - timedelta(days=day), limit=100, spent=100
@@ -215,4 +223,4 @@ def test_the_budgets_of_other_people_are_theirs() -> None:
     spend(people_and_turns.limited(people_and_turns.person("eve"), 100), 100, 0, 50)
     ada = people_and_turns.person("ada")
     assert not told(ada).pill.is_limited
-    assert notices(ada.pk) == ()
+    assert list_notices(ada.pk) == ()

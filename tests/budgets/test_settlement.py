@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from conversations.agent.ports import Ending
 from conversations.agent.usage import Usage, usage_from
-from conversations.budgets.notices import notices
-from conversations.budgets.prices import price_list
-from conversations.budgets.status import standings
+from conversations.budgets.notices import list_notices
+from conversations.budgets.prices import load_price_list
+from conversations.budgets.status import list_statuses
 from conversations.models import ApiResult, Budget, BudgetWindow, Crossing, LedgerEntry
 from conversations.turns import takeovers
 from tests.support import people_and_turns, stored_turns
@@ -27,15 +27,15 @@ def test_a_window_tells_each_percent_once() -> None:
     cost = play(lease)
     budget = people_and_turns.limited(user, 10 * cost + 10**6, soft_percents="1, 50")
     call = people_and_turns.opened(lease)
-    assert notices(user.pk) == ()
+    assert list_notices(user.pk) == ()
     stored_turns.close(
         lease, call.call, people_and_turns.complete(usage=Usage(200_000, 1, 0, 0, 0))
     )
     assert list(Crossing.objects.values_list("percent", flat=True)) == [1]
     play(lease)
     assert Crossing.objects.count() == 1
-    [notice] = notices(user.pk)
-    [standing] = standings(user.pk)
+    [notice] = list_notices(user.pk)
+    [standing] = list_statuses(user.pk)
     assert (notice.percent, notice.spent, notice.limit) == (1, standing.spent, budget.limit)
     assert (notice.resets_at, notice.is_over) == (standing.ends_at, False)
     Budget.objects.update(limit=standing.spent + 10**6)
@@ -43,7 +43,7 @@ def test_a_window_tells_each_percent_once() -> None:
     percents = list(Crossing.objects.order_by("pk").values_list("percent", flat=True))
     assert percents == [1, 50] or standing.spent < 10**6
     Budget.objects.update(limit=1)
-    [notice] = notices(user.pk)
+    [notice] = list_notices(user.pk)
     assert notice.is_over
     assert people_and_turns.begun(user, "Another")
     assert clean()
@@ -55,8 +55,8 @@ def test_all_members_are_told_of_their_pool() -> None:
     pool = group("Research", worst(lease), kind="pool", soft_percents="1")
     play(lease, people_and_turns.complete(usage=Usage(100, 500, 0, 0, 0)))
     for user in (ada, bea):
-        assert [(each.rule.id, each.percent) for each in notices(user.pk)] == [(pool.pk, 1)]
-    assert notices(member(name="eve").pk) == ()
+        assert [(each.rule.id, each.percent) for each in list_notices(user.pk)] == [(pool.pk, 1)]
+    assert list_notices(member(name="eve").pk) == ()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,9 @@ def test_a_whole_answer_without_figures_is_not_free() -> None:
         cost = play(lease, ending)
         row = ApiResult.objects.latest("pk")
         asked = row.call.estimated_tokens
-        expected = price_list(stored_turns.MODEL, timezone.now()).cost(Usage(asked, 50, 0, 0, 0))
+        expected = load_price_list(stored_turns.MODEL, timezone.now()).cost(
+            Usage(asked, 50, 0, 0, 0)
+        )
         assert (cost, row.cost_basis, row.input_tokens) == (expected, "estimated", None)
     assert clean()
 
@@ -118,7 +120,7 @@ def test_a_lost_call_keeps_spent_what_it_held_in_every_unit(unit: str) -> None:
     lease = people_and_turns.begun(user)
     people_and_turns.opened(lease)
     held = BudgetWindow.objects.get().held
-    takeovers.take_over(turn_id=lease.turn_id, everything=True)
+    takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     window = BudgetWindow.objects.get()
     assert (window.spent, window.held) == (held, 0)
     assert ApiResult.objects.get().cost_micros == worst(lease)

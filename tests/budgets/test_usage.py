@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.budgets.usage import days
-from conversations.budgets.usage.allowance import allowances
-from conversations.budgets.usage.cells import csv_lines, money
-from conversations.budgets.usage.csv_rows import SHEETS, bounded
+from conversations.budgets.usage.allowance import list_allowances
+from conversations.budgets.usage.cells import format_dollars, write_csv_lines
+from conversations.budgets.usage.csv_rows import SHEETS, limit_rows
 from conversations.budgets.usage.days import Span
-from conversations.budgets.usage.percentiles import spread
-from conversations.budgets.usage.person import usage_of
-from conversations.budgets.usage.site import site
-from conversations.budgets.usage.statement import HEAD, statement
-from conversations.budgets.usage.sums import total
+from conversations.budgets.usage.percentiles import compute_spread
+from conversations.budgets.usage.person import sum_usage
+from conversations.budgets.usage.site import sum_site
+from conversations.budgets.usage.statement import HEAD, list_statement_rows
+from conversations.budgets.usage.sums import add_figures
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
 from conversations.models import ApiCall, ApiResult, LedgerEntry, Transformation
@@ -36,7 +36,7 @@ TODAY = date(2026, 11, 21)
 
 
 def this_month() -> Span:
-    return days.named("month", timezone.now().date())
+    return days.make_named_span("month", timezone.now().date())
 
 
 def erased(name: str) -> None:
@@ -56,16 +56,16 @@ def ledger(user: Any) -> int:
 @pytest.mark.django_db
 def test_the_pages_total_of_a_period_is_the_ledgers_also_of_what_was_erased() -> None:
     user = played("ada").user
-    before = usage_of(user, this_month()).total
+    before = sum_usage(user, this_month()).total
     assert before.micros == ledger(user) > 0
     erased("ada")
     played("bea")
-    found = usage_of(user, this_month())
+    found = sum_usage(user, this_month())
     assert found.total.micros == ledger(user) == 2 * before.micros
     assert found.total.input == 2 * before.input
-    assert allowances(user.pk)[0].spent == found.total.micros
+    assert list_allowances(user.pk)[0].spent == found.total.micros
     sides = (found.models, found.purposes, found.conversations)
-    assert all(total(line.figures for line in lines) == found.total for lines in sides)
+    assert all(add_figures(line.figures for line in lines) == found.total for lines in sides)
     assert "Erased conversations" in {line.name for line in found.conversations}
 
 
@@ -73,12 +73,12 @@ def test_the_pages_total_of_a_period_is_the_ledgers_also_of_what_was_erased() ->
 def test_the_file_has_every_call_once_and_sums_to_the_page() -> None:
     user = played("ada", title="=HYPERLINK(1)").user
     erased("ada")
-    rows = list(statement(user, this_month()))
+    rows = list(list_statement_rows(user, this_month()))
     assert rows[0] == HEAD
     assert len(rows) == 1 + ApiCall.objects.count() + 1
     costs = sum(round(float(str(row[9])) * 1_000_000) for row in rows[1:])
-    assert costs == usage_of(user, this_month()).total.micros
-    text = b"".join(csv_lines(rows)).decode("utf-8-sig")
+    assert costs == sum_usage(user, this_month()).total.micros
+    text = b"".join(write_csv_lines(rows)).decode("utf-8-sig")
     read = list(csv.reader(io.StringIO(text)))
     assert {row[1] for row in read[1:]} == {"'=HYPERLINK(1)", ""}
     assert [len(row) for row in read] == [len(HEAD)] * len(read)
@@ -97,10 +97,10 @@ def test_a_call_belongs_to_the_day_it_was_sent_on_in_utc() -> None:
     for call, at in zip(ApiCall.objects.order_by("pk"), edges, strict=True):
         ApiCall.objects.filter(pk=call.pk).update(sent_at=at)
     with timezone.override("Pacific/Auckland"):
-        march = usage_of(user, Span(date(2026, 3, 1), date(2026, 3, 31)))
+        march = sum_usage(user, Span(date(2026, 3, 1), date(2026, 3, 31)))
     assert march.total.calls == 2
     assert [group.day for group in march.groups] == ["2026-03-01", "2026-03-31"]
-    assert usage_of(user, Span(date(2026, 4, 1), date(2026, 4, 1))).total.calls == 1
+    assert sum_usage(user, Span(date(2026, 4, 1), date(2026, 4, 1))).total.calls == 1
 
 
 @pytest.mark.django_db
@@ -108,11 +108,11 @@ def test_the_site_is_the_sum_of_its_people_and_of_its_models() -> None:
     for name in ("ada", "bea"):
         played(name)
     erased("ada")
-    found = site(this_month())
+    found = sum_site(this_month())
     assert found.total.micros == sum(one.figures.micros for one in found.users)
-    assert found.total == total(one.figures for one in found.models)
+    assert found.total == add_figures(one.figures for one in found.models)
     people = {one.name: one for one in found.users}
-    ada = usage_of(stored_turns.User.objects.get(username="ada"), this_month())
+    ada = sum_usage(stored_turns.User.objects.get(username="ada"), this_month())
     assert people["ada"].figures == ada.total
     changes = Transformation.objects.filter(outcome="applied")
     saved = sum(row.tokens_before - row.tokens_after for row in changes)
@@ -135,8 +135,8 @@ def test_the_queries_are_as_many_however_many_rows_there_are() -> None:
         user = played(name).user
         erased(name)
         with CaptureQueriesContext(connection) as queries:
-            site(this_month())
-            usage_of(user, this_month())
+            sum_site(this_month())
+            sum_usage(user, this_month())
         counts.append(len(queries))
     assert len(set(counts)) == 1
     assert counts[0] <= 16
@@ -147,7 +147,7 @@ def test_the_queries_are_as_many_however_many_rows_there_are() -> None:
 def test_every_sheet_has_as_many_cells_in_each_row(name: str) -> None:
     played("ada")
     erased("bea")
-    head, *rows = bounded(SHEETS[name](this_month()))
+    head, *rows = limit_rows(SHEETS[name](this_month()))
     assert rows
     assert {len(row) for row in rows} == {len(head)}
     assert list(SHEETS[name](Span(date(2020, 1, 1), date(2020, 1, 2)))) == [head]
@@ -161,7 +161,7 @@ def test_a_group_of_users_is_found_by_its_transformations_model() -> None:
     people_and_turns.answered(lease)
     place.conversation.model = "claude-haiku-4-5"
     place.conversation.save()
-    found = site(this_month())
+    found = sum_site(this_month())
     assert [one.name for one in found.models] == [stored_turns.MODEL]
     assert found.models[0].changes.applied > 0
 
@@ -177,7 +177,7 @@ def test_a_group_of_users_is_found_by_its_transformations_model() -> None:
     ],
 )  # fmt: skip
 def test_a_span_is_read_from_the_address(given: dict[str, str], first: date, last: date) -> None:
-    span = days.asked(given, TODAY)
+    span = days.read_span(given, TODAY)
     assert (span.first, span.last, span.problem) == (first, last, "")
     assert len(span.days) == (last - first).days + 1
 
@@ -192,7 +192,7 @@ def test_a_span_is_read_from_the_address(given: dict[str, str], first: date, las
     ],
 )  # fmt: skip
 def test_an_odd_span_is_this_month_and_says_why(given: dict[str, str], words: str) -> None:
-    span = days.asked(given, TODAY)
+    span = days.read_span(given, TODAY)
     assert span.first == date(2026, 11, 1)
     assert words in span.problem
 
@@ -201,21 +201,21 @@ def test_an_odd_span_is_this_month_and_says_why(given: dict[str, str], words: st
     "cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", "＠x", "=\x00"]
 )
 def test_a_formula_is_a_text_in_the_file(cell: str) -> None:
-    (row,) = csv.reader(io.StringIO(b"".join(csv_lines([[cell, -5]])).decode("utf-8-sig")))
+    (row,) = csv.reader(io.StringIO(b"".join(write_csv_lines([[cell, -5]])).decode("utf-8-sig")))
     assert row[0].startswith("'")
     assert row[1] == "-5"
 
 
 @given(st.integers(-(10**15), 10**15))
 def test_money_is_written_with_all_its_digits(micros: int) -> None:
-    whole, part = money(micros).lstrip("-").split(".")
+    whole, part = format_dollars(micros).lstrip("-").split(".")
     assert int(whole) * 1_000_000 + int(part) == abs(micros)
-    assert money(micros).startswith("-") == (micros < 0)
+    assert format_dollars(micros).startswith("-") == (micros < 0)
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=200))
 def test_a_percentile_is_a_value_that_so_many_reach(values: list[int]) -> None:
-    found = spread(values)
+    found = compute_spread(values)
     assert found.size == len(values)
     if not values:
         assert (found.median, found.high) == (None, None)

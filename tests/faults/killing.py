@@ -26,7 +26,7 @@ from django.db.migrations.recorder import MigrationRecorder  # noqa: E402
 
 from conversations.audit.verify import Tally, verify_everything  # noqa: E402
 from conversations.context.view import wire  # noqa: E402
-from conversations.log.triggers import missing_guards  # noqa: E402
+from conversations.log.triggers import find_missing_guards  # noqa: E402
 from conversations.models import Message, User  # noqa: E402
 
 
@@ -151,7 +151,7 @@ def die() -> None:
 def is_whole() -> None:
     """Finish, and see that everything works."""
     call_command("migrate", verbosity=0)
-    assert missing_guards() == []
+    assert find_missing_guards() == []
     from tests.support import replayed_turns, stored_turns
 
     replayed_turns.forget()

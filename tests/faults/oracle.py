@@ -18,7 +18,7 @@ from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.validation.call import validate_call
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import (
     LIVE,
     ApiCall,
@@ -45,13 +45,13 @@ async def check_everything(chat: Chat) -> None:
     app.clock.ahead += 61
     turn = await chat.say("Are you there?")
     assert (turn.state, turn.finish_reason, turn.error_text) == ("done", "end_turn", "")
-    await db(check_rows)
+    await run_db(check_rows)
     await check_requests(app)
     await check_page(chat)
-    await db(check_runs, app)
-    await db(check_prompts, chat)
+    await run_db(check_runs, app)
+    await run_db(check_prompts, chat)
     await settled(app.emulator)
-    await db(check_bills, app.emulator, ApiResult.objects.all())
+    await run_db(check_bills, app.emulator, ApiResult.objects.all())
 
 
 def check_rows() -> None:
@@ -89,7 +89,7 @@ def check_log(conversation: Conversation) -> None:
 
 async def check_requests(app: App) -> None:
     """O2: every request is valid, judged apart from what it was answered, and is in the audit."""
-    assert await db(unrecorded, app.emulator) == []
+    assert await run_db(unrecorded, app.emulator) == []
     for row in app.emulator.emulator.log:
         if row.path == "/v1/messages":
             betas = api_accounts.betas(row.headers)
@@ -103,7 +103,7 @@ async def check_page(chat: Chat) -> None:
     fresh = await chat.fresh()
     assert not chat.page.missed, chat.page.missed
     turns = Turn.objects.filter(conversation=chat.conversation)
-    for number in await db(lambda: list(turns.values_list("number", flat=True))):
+    for number in await run_db(lambda: list(turns.values_list("number", flat=True))):
         assert chat.text(number) == fresh.text(f"turn-{number}")
 
 

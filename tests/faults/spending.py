@@ -116,13 +116,13 @@ def _settle_again(call: int) -> None:
     from django.db import transaction
 
     from conversations.budgets import holds
-    from conversations.log.chain import locked
+    from conversations.log.chain import lock_conversation
     from conversations.models import ApiCall
 
     with transaction.atomic():
         row = ApiCall.objects.get(pk=call)
         used = holds.Amounts(1_000_000, 1_000_000)
-        holds.settle(call=row, used=used, conversation=locked(row.conversation_id))
+        holds.settle_holds(call=row, used=used, conversation=lock_conversation(row.conversation_id))
 
 
 if __name__ == "__main__":

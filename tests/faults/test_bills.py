@@ -41,12 +41,12 @@ from conversations.agent.ports import Head, Sending
 from conversations.agent.tokenizer import NEWER, OLDER, family_of
 from conversations.agent.usage import Usage, usage_from
 from conversations.audit.verify import Tally, verify_everything
-from conversations.budgets.prices import price_list
+from conversations.budgets.prices import load_price_list
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry
-from conversations.turns.takeovers import take_over
+from conversations.turns.takeovers import take_over_turn
 from tests.faults.buying import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, Buyer, fault
 from tests.faults.oracle import settled
 from tests.faults.talks import WORDS, Talk, scene
@@ -78,7 +78,7 @@ async def test_the_ledger_says_what_the_api_bills(
         # It takes longer than a test that hangs.
         faulthandler.cancel_dump_traceback_later()
     dice = Random(SEED)
-    buyer = Buyer(await db(begun), seller.url, clock, dice)
+    buyer = Buyer(await run_db(begun), seller.url, clock, dice)
     for number in range(CALLS):
         talk = buyer.talk()
         if dice.random() < 0.8 or not talk.messages:
@@ -94,7 +94,7 @@ async def test_the_ledger_says_what_the_api_bills(
         clock.advance(dice.choice((1, 1, 20, 200, 301, 3_000, 3_601)))
     await buyer.close()
     await settled(seller)
-    await db(compare, seller, buyer)
+    await run_db(compare, seller, buyer)
 
 
 async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
@@ -102,7 +102,7 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
 ) -> None:
     seller.emulator.reset()
     seller.emulator.ordered_faults[:] = ["hang_after:30"]
-    lease = await db(begun)
+    lease = await run_db(begun)
     buyer = Buyer(lease, seller.url, clock, Random(SEED))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS)
     talk.say("Number 1: show me a table. ")
@@ -119,12 +119,12 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
     await buyer.close()
     await settled(seller)
     assert heard >= 30
-    await db(take_over, turn_id=lease.turn_id, everything=True)
-    row = await db(ApiResult.objects.get)
+    await run_db(take_over_turn, turn_id=lease.turn_id, everything=True)
+    row = await run_db(ApiResult.objects.get)
     (bill,) = seller.emulator.bills.values()
     assert (row.status, row.cost_basis) == ("lost", "estimated")
     assert row.cost_micros > bill.cost_micros > 0
-    await db(check_money, row.cost_micros)
+    await run_db(check_money, row.cost_micros)
 
 
 def begun() -> Lease:
@@ -210,4 +210,4 @@ def announced(row: ApiResult) -> Usage:
 
 
 def cost_as_announced(row: ApiResult) -> int:
-    return price_list(row.call.model, row.call.sent_at).cost(announced(row))
+    return load_price_list(row.call.model, row.call.sent_at).cost(announced(row))

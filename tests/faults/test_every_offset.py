@@ -27,7 +27,7 @@ from agentweb.emulator.scenes.scene import Reply, Text, ToolUse, say
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, Conversation, ToolCall, Turn
 from conversations.runtime.adapters import workspace_for
 from conversations.runtime.supervisor import Supervisor
@@ -63,7 +63,7 @@ def writer() -> Iterator[EmulatorServer]:
 async def run(supervisor: Supervisor, turn: Turn) -> Turn:
     supervisor.launch(turn.pk)
     await supervisor._tasks[turn.pk]
-    return await db(Turn.objects.get, pk=turn.pk)
+    return await run_db(Turn.objects.get, pk=turn.pk)
 
 
 def asked() -> Turn:
@@ -73,7 +73,7 @@ def asked() -> Turn:
 async def recorded(supervisor: Supervisor, emulator: EmulatorServer) -> bytes:
     """Give the bytes of the answer's stream as every run will hear them."""
     emulator.emulator.reset()
-    assert (await run(supervisor, await db(asked))).state == "done"
+    assert (await run(supervisor, await run_db(asked))).state == "done"
     sent = emulator.emulator.log[0]
     kinds = {"anthropic-version": sent.headers["anthropic-version"]}
     kinds["x-api-key"] = "built-in-emulator"
@@ -117,17 +117,17 @@ async def test_cut_at_any_byte_nothing_is_done_by_halves_and_the_talk_goes_on(
         for offset in [*range(0, len(answer), STRIDE), len(answer) - 1, len(answer)]:
             writer.emulator.reset()
             writer.emulator.ordered_faults.append(f"cut_bytes:{offset}")
-            first = await run(supervisor, await db(asked))
+            first = await run(supervisor, await run_db(asked))
             ends[first.state] = ends.get(first.state, 0) + 1
-            await db(check, first, answer[:offset])
-            again = await db(next_turn, first.conversation_id)
+            await run_db(check, first, answer[:offset])
+            again = await run_db(next_turn, first.conversation_id)
             assert (await run(supervisor, again)).state == "done"
             assert {row.status for row in writer.emulator.log} == {200}
-            await db(check_recorded, writer, first.conversation_id)
+            await run_db(check_recorded, writer, first.conversation_id)
             ours = ApiResult.objects.filter(call__conversation=first.conversation_id)
-            await db(check_bills, writer, ours)
+            await run_db(check_bills, writer, ours)
     assert set(ends) == {"done", "failed"}
-    await db(check_rows)
+    await run_db(check_rows)
 
 
 def check_recorded(emulator: EmulatorServer, conversation_id: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, BudgetWindow, ToolCall, Turn
 from tests.faults.matrix import NUMBERS, ROWS, Row
 from tests.faults.oracle import check_everything, check_rows
@@ -45,14 +45,14 @@ async def test_a_fault_ends_as_the_matrix_says_and_the_talk_goes_on(
         async with app.hurrying(row.deadlines) if row.deadlines else nullcontext():
             turn = await chat.say(f"{row.words} emulator:fault={row.fault}")
         assert (turn.state, turn.finish_reason, turn.error_code) == row.end
-        assert await db(ApiCall.objects.filter(purpose="reply").count) == row.requests
-        assert bool(await db(said, turn)) is row.keeps
+        assert await run_db(ApiCall.objects.filter(purpose="reply").count) == row.requests
+        assert bool(await run_db(said, turn)) is row.keeps
         assert row.says in chat.text(1)
         assert ("Try again" in chat.text(1)) is (turn.state == "failed")
-        assert await db(files, chat) == []
+        assert await run_db(files, chat) == []
         await check_everything(chat)
         if row.name.startswith("F23"):
-            assert await db(reductions, chat) == [("trim", "applied")]
+            assert await run_db(reductions, chat) == [("trim", "applied")]
             assert "emulator:fault" not in app.emulator.emulator.log[-1].body.decode()
 
 
@@ -70,7 +70,7 @@ async def test_f2_what_is_too_long_is_reduced_and_answered(app: App) -> None:
         assert (turn.state, turn.finish_reason) == ("done", "end_turn")
         assert app.statuses[before:][0] == 400
         assert app.statuses[before:][-1] == 200
-        assert "applied" in {outcome for _, outcome in await db(reductions, chat)}
+        assert "applied" in {outcome for _, outcome in await run_db(reductions, chat)}
         sizes = [len(row.body) for row in app.emulator.emulator.log[before:]]
         assert sizes[-1] < sizes[0]
         await check_everything(chat)
@@ -94,14 +94,14 @@ async def test_f2_the_ladder_has_an_end_and_the_next_message_works(app: App) -> 
 async def test_f12_a_cut_answer_is_kept_and_its_cost_is_an_estimate(app: App) -> None:
     async with app.chat() as chat:
         turn = await chat.say("Answer in 200 words emulator:fault=error_after:30")
-        kept = await db(said, turn)
+        kept = await run_db(said, turn)
         assert kept
         assert " ".join(kept.split()) in chat.text(1)
-        result = await db(ApiResult.objects.get)
+        result = await run_db(ApiResult.objects.get)
         assert (result.status, result.cost_basis) == ("truncated", "estimated")
         assert result.cost_micros > 0
         await chat.post("retry/1")
-        again = await db(lambda: Turn.objects.latest("pk"))
+        again = await run_db(lambda: Turn.objects.latest("pk"))
         await chat.ended(again)
         await check_everything(chat)
 
@@ -109,9 +109,9 @@ async def test_f12_a_cut_answer_is_kept_and_its_cost_is_an_estimate(app: App) ->
 async def test_f21_of_many_calls_some_run_at_once_and_all_are_answered(app: App) -> None:
     async with app.chat() as chat:
         turn = await chat.say("Hello emulator:fault=many_tools:50:x1")
-        states = await db(lambda: set(ToolCall.objects.values_list("state", flat=True)))
+        states = await run_db(lambda: set(ToolCall.objects.values_list("state", flat=True)))
         assert (turn.state, states) == ("done", {"ok"})
-        assert await db(ToolCall.objects.count) == 50
+        assert await run_db(ToolCall.objects.count) == 50
 
 
 async def test_f26_a_redirect_never_takes_the_prompt_to_another_host(app: App) -> None:
@@ -143,7 +143,7 @@ async def test_f28_a_summary_that_fails_leaves_the_turn_to_the_other_steps(
         for number in range(5):
             turn = await chat.say(f"Answer in 500 words, number {number} emulator:summary={how}")
             assert (turn.state, turn.error_text) == ("done", "")
-        found = await db(reductions, chat)
+        found = await run_db(reductions, chat)
         assert ("summary", "rejected") in found
         assert ("summary", "applied") not in found
         await check_everything(chat)
@@ -154,9 +154,9 @@ async def test_f27_a_loop_ends_at_the_budget(app: App) -> None:
         turn = await chat.say("Hello emulator:fault=loop")
         assert (turn.state, turn.finish_reason, turn.error_code) == ("failed", "budget", "budget")
         assert 2 < len(app.statuses) < 40
-        spent = await db(BudgetWindow.objects.get)
+        spent = await run_db(BudgetWindow.objects.get)
         assert spent.spent + spent.overrun == app.emulator.emulator.billed_micros
-        await db(check_rows)
+        await run_db(check_rows)
 
 
 async def test_f27_a_loop_ends_when_the_time_of_a_turn_is_over(app: App, settings: Any) -> None:
@@ -194,7 +194,7 @@ async def test_f29_an_api_that_cannot_be_reached_is_said_and_then_reached(
             turn = await chat.say("Hello")
         assert turn.state == "failed"
         assert turn.error_code in ("unreachable", "timeout")
-        assert await db(ApiCall.objects.count) == 4
+        assert await run_db(ApiCall.objects.count) == 4
         await check_everything(chat)
 
 
@@ -207,7 +207,7 @@ async def test_thinking_that_another_account_signed_is_left_out_and_the_talk_goe
         turn = await chat.say("Are you still there?")
         assert (turn.state, turn.finish_reason) == ("done", "end_turn")
         assert app.statuses == [200, 400, 200]
-        assert ("rebind", "applied") in await db(reductions, chat)
-        refused = await db(ApiResult.objects.get, http_status=400)
+        assert ("rebind", "applied") in await run_db(reductions, chat)
+        refused = await run_db(ApiResult.objects.get, http_status=400)
         assert (refused.error_type, refused.cost_micros) == ("signature", 0)
         await check_everything(chat)

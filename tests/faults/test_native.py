@@ -13,7 +13,7 @@ import pytest
 from django.urls import reverse
 
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Transformation
 from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_everything
@@ -38,7 +38,7 @@ def small(settings: Any, **numbers: int) -> None:
 
 async def reads(chat: Chat, times: int, aside: str = "") -> None:
     """Let the model read a file so many times, a message for each."""
-    await db(workspace_for(chat.user.pk).write, "notes.txt", PAGE.encode())
+    await run_db(workspace_for(chat.user.pk).write, "notes.txt", PAGE.encode())
     for number in range(times):
         turn = await chat.say(f"Read notes.txt, number {number} {aside}")
         assert (turn.state, turn.finish_reason, turn.error_text) == ("done", "end_turn", "")
@@ -103,28 +103,28 @@ async def test_old_results_are_cleared_as_was_recorded_and_then_compacted(
     async with app.chat() as chat:
         await reads(chat, 9)
         assert set(app.statuses) == {200}
-        found = await db(reductions, chat)
+        found = await run_db(reductions, chat)
         assert ("clearing", "expected") in found
         assert ("summary", "applied") in found
         assert {kind for kind, _ in found} <= {"clearing", "summary", "rebind"}
-        counts = await db(cleared, chat.conversation)
+        counts = await run_db(cleared, chat.conversation)
         assert all(expected == was for expected, was in counts)
         assert max(was for _, was in counts) > 0
-        await db(bills_agree, app)
+        await run_db(bills_agree, app)
         bodies = told(app)
         assert any("compaction" in body for body in bodies)
         last = bodies[-1]["messages"]
         assert last[0]["content"][0]["type"] == "compaction"
         assert "recall" in {tool["name"] for tool in bodies[-1]["tools"]}
         assert "expected were" not in caplog.text
-        rows = await db(lambda: list(Envelope.objects.exclude(headers="{}")))
+        rows = await run_db(lambda: list(Envelope.objects.exclude(headers="{}")))
         assert {row.headers for row in rows} >= {
             '{"anthropic-beta":"compact-2026-09-04"}',
             '{"anthropic-beta":"context-management-2025-06-27"}',
             '{"anthropic-beta":"compact-2026-09-04,context-management-2025-06-27"}',
         }
         await check_everything(chat)
-        pages = await db(explained, chat)
+        pages = await run_db(explained, chat)
         assert any("Cleared by the API" in page for page in pages)
         assert any("The API compacted" in page for page in pages)
 
@@ -139,11 +139,11 @@ async def test_a_compaction_that_fails_is_paid_recorded_and_left_to_the_other_st
         small(settings, COMPACTION_THRESHOLD_TOKENS=12_000, INPUT_TOKEN_BUDGET=11_000)
         turn = await chat.say("Read notes.txt again")
         assert (turn.state, turn.error_text) == ("done", "")
-        found = await db(reductions, chat)
+        found = await run_db(reductions, chat)
         assert ("summary", "rejected") in found
         assert ("summary", "applied") not in found
         rows = ApiResult.objects.filter(call__purpose="summary")
-        costs = await db(lambda: list(rows.values_list("cost_micros", flat=True)))
+        costs = await run_db(lambda: list(rows.values_list("cost_micros", flat=True)))
         assert all(cost > 0 for cost in costs) == (how != "error")
         await check_everything(chat)
 
@@ -152,11 +152,11 @@ async def test_another_model_is_given_the_words_of_the_block(app: App, settings:
     small(settings)
     async with app.chat() as chat:
         await reads(chat, 9)
-        assert ("summary", "applied") in await db(reductions, chat)
+        assert ("summary", "applied") in await run_db(reductions, chat)
         everybody = Conversation.objects.filter(pk=chat.conversation.pk)
         # One that has its own compaction, and one that has none.
         for model in ("claude-haiku-5-5", "claude-fable-5-2"):
-            await db(lambda name=model: everybody.update(model=name))
+            await run_db(lambda name=model: everybody.update(model=name))
             turn = await chat.say("Answer in 30 words")
             assert (turn.state, turn.error_text) == ("done", "")
         assert set(app.statuses) == {200}

@@ -23,7 +23,7 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Sum
 
-from conversations.budgets.reconciliation import check_accounts, has_drift
+from conversations.budgets.reconciliation import check_windows, has_drift
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.turns import takeovers
@@ -129,8 +129,8 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
     # Worth watching: the limit was come near to.
     assert watch.most[own.pk] > 10 * most
     assert ApiCall.objects.filter(result=None).exists() == bool(dying)
-    for key in takeovers.expired_turns(everything=True):
-        takeovers.take_over(turn_id=key, everything=True)
+    for key in takeovers.list_expired_turns(everything=True):
+        takeovers.take_over_turn(turn_id=key, everything=True)
     check_books()
 
 
@@ -139,7 +139,7 @@ def check_books() -> None:
     assert not BudgetWindow.objects.filter(held__gt=0).exists()
     assert not Reservation.objects.filter(is_open=True).exists()
     assert not has_drift()
-    assert list(check_accounts()) == []
+    assert list(check_windows()) == []
     paid = ApiResult.objects.aggregate(sum=Sum("cost_micros"))["sum"]
     assert paid > 0
     for window in BudgetWindow.objects.select_related("budget"):

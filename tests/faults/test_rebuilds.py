@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from conversations.context.view import wire
-from conversations.db import db
-from conversations.log.rebuild import rebuilt
+from conversations.db import run_db
+from conversations.log.rebuild import rebuild_request
 from conversations.models import ApiCall, Conversation, Message, Transformation
 from conversations.reductions import manual_changes, pins, proposals
 from conversations.reductions.preview import build_offer
@@ -52,12 +52,12 @@ class Story:
 
     async def read(self, times: int = 1) -> None:
         """Have a file read that is longer than what is sent as it is."""
-        await db(workspace_for(self.chat.user.pk).write, "notes.txt", PAGE.encode())
+        await run_db(workspace_for(self.chat.user.pk).write, "notes.txt", PAGE.encode())
         await self.say("Read notes.txt", times)
 
     async def by_hand(self, change: Callable[..., Any], **more: Any) -> Any:
         """Change the context, and have a request sent from it."""
-        row = await db(change, **self.who, **more)
+        row = await run_db(change, **self.who, **more)
         await self.say("Answer in 20 words")
         return row
 
@@ -87,61 +87,61 @@ def check_rebuilt(app: App) -> None:
     assert len(seen) > 5
     for body in seen:
         for call in calls[wire.digest(body)]:
-            found = rebuilt(call)
+            found = rebuild_request(call)
             assert (found.problem, found.body) == ("", body)
 
 
 async def by_policies(story: Story) -> None:
     story.policy(MAX_TOOL_RESULT_CHARS=1_000)
     await story.read()
-    assert "ingest" in await db(story.kinds)
+    assert "ingest" in await run_db(story.kinds)
     story.policy()
     await story.read(4)
     story.policy(INPUT_TOKEN_BUDGET=2_000)
     await story.say("Answer in 20 words")
-    assert "compaction" in await db(story.kinds)
+    assert "compaction" in await run_db(story.kinds)
     story.policy()
     await story.say("Answer in 300 words", 3)
     story.policy(COMPACTION_THRESHOLD_TOKENS=2_000)
     await story.say("Answer in 20 words")
-    assert "summary" in await db(story.kinds)
+    assert "summary" in await run_db(story.kinds)
     story.policy()
     await story.say("Answer in 300 words", 3)
     story.policy(MAX_CONVERSATION_MESSAGES=4)
     await story.say("Answer in 20 words")
-    assert "trim" in await db(story.kinds)
+    assert "trim" in await run_db(story.kinds)
     story.policy(MAX_CONVERSATION_BYTES=30_000, TRIM_THRESHOLD_PERCENT=1)
     await story.say(f"{PAGE * 6} Answer in 20 words")
-    assert "shrink" in await db(story.kinds)
+    assert "shrink" in await run_db(story.kinds)
     # Rounds that are worth a summary: each lists them all.
     for number in range(60):
         name = f"an invoice of last year, number {number}.txt"
-        await db(workspace_for(story.chat.user.pk).write, name, b"paid")
+        await run_db(workspace_for(story.chat.user.pk).write, name, b"paid")
     story.policy(ROUND_SUMMARY_EVERY=2, MAX_ROUNDS=6)
     await story.say("Hello emulator:fault=loop")
-    assert "rounds" in await db(story.kinds)
+    assert "rounds" in await run_db(story.kinds)
 
 
 async def of_hands(story: Story) -> None:
     story.policy(INPUT_TOKEN_BUDGET=100_000)
     await story.read(3)
-    first, second, _ = await db(story.calls_of_tools)
+    first, second, _ = await run_db(story.calls_of_tools)
     row = await story.by_hand(manual_changes.exclude_originals, ids=[first])
     assert row.kind == "compaction"
     assert (await story.by_hand(manual_changes.include_originals, ids=[first])).kind == "restore"
-    gone = await db(manual_changes.exclude_originals, **story.who, ids=[second])
+    gone = await run_db(manual_changes.exclude_originals, **story.who, ids=[second])
     await story.by_hand(manual_changes.undo_change, seq=gone.seq)
-    preview = (await db(lambda: build_offer(story.conversation(), "results"))).preview
+    preview = (await run_db(lambda: build_offer(story.conversation(), "results"))).preview
     await story.by_hand(manual_changes.compact_now, wanted="results", digest=preview.digest)
     assert (await story.by_hand(pins.pin_originals, ids=[second])).kind == "restore"
     await story.by_hand(pins.unpin_originals, ids=[second])
     await story.say("Answer in 300 words", 3)
     await story.chat.post("compact/ask")
     await until(lambda: story.proposed() is not None)
-    summary = await story.by_hand(proposals.apply_proposal, digest=await db(story.proposed))
+    summary = await story.by_hand(proposals.apply_proposal, digest=await run_db(story.proposed))
     words = "They asked for invoice 4711 and were told of it in 300 words. " * 3
     await story.by_hand(manual_changes.edit_summary, seq=summary.seq, text=words)
-    card = await db(lambda: build_summary_card(story.conversation(), summary))
+    card = await run_db(lambda: build_summary_card(story.conversation(), summary))
     assert card is not None
 
 
@@ -149,8 +149,8 @@ async def of_the_api(story: Story) -> None:
     numbers = {"INPUT_TOKEN_BUDGET": 9_000, "COMPACTION_THRESHOLD_TOKENS": 24_000}
     story.policy(POLICY="native", CLEAR_KEEP_RESULTS=1, MINIMUM_GAIN_TOKENS=1_000, **numbers)
     await story.read(9)
-    assert {"clearing", "summary"} <= await db(story.kinds)
-    await db(Conversation.objects.filter(pk=story.chat.conversation.pk).update,
+    assert {"clearing", "summary"} <= await run_db(story.kinds)
+    await run_db(Conversation.objects.filter(pk=story.chat.conversation.pk).update,
              model="claude-haiku-5-5")  # fmt: skip
     await story.say("Answer in 20 words")
 
@@ -161,6 +161,6 @@ async def test_every_request_is_rebuilt_from_originals_and_the_record(
 ) -> None:
     async with app.chat() as chat:
         await live(Story(chat, settings))
-        await db(check_rebuilt, app)
-        await db(check_rows)
+        await run_db(check_rebuilt, app)
+        await run_db(check_rows)
         await check_requests(app)

@@ -21,7 +21,7 @@ import pytest
 from conversations.agent.answer import Answer
 from conversations.agent.stop import Switch
 from conversations.claude.sse import EventReader
-from conversations.db import THREADS, db
+from conversations.db import THREADS, run_db
 from conversations.live.turn_stream import TurnStage
 from conversations.models import User
 from tests.faults.oracle import check_everything
@@ -72,7 +72,7 @@ async def fill_pools() -> None:
         gate.wait(timeout=60)
         User.objects.count()
 
-    await asyncio.gather(*(db(work) for _ in range(THREADS)))
+    await asyncio.gather(*(run_db(work) for _ in range(THREADS)))
     # As many as Python gives a loop whose pool nobody has set.
     workers = min(32, (os.cpu_count() or 1) + 4)
     present = threading.Barrier(workers)

@@ -22,7 +22,7 @@ from agentweb.emulator.script import Script, after, call, say, when
 from agentweb.emulator.server import EmulatorServer
 from conversations.agent.tool_calls import CUT_SHORT
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ToolCall, Turn
 from conversations.turns.takeovers import MOST_TAKEOVERS
 from tests.faults.dying import BORDERS
@@ -113,22 +113,22 @@ async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
     async with supervising():
         row = await ended(turn)
     assert (row.state, row.finish_reason, row.takeovers) == ("done", "end_turn", 1)
-    call = await db(ToolCall.objects.select_related("output").get)
+    call = await run_db(ToolCall.objects.select_related("output").get)
     is_unknown = name == "fire" and border in ("started", "effect")
     runs = toy_tools.ran(ran)
     if is_unknown:
         assert len(runs) == (border == "effect")
         assert (call.state, wire.decode(call.output.text)) == ("unknown", CUT_SHORT)
-        assert CUT_SHORT in await db(said, row)
+        assert CUT_SHORT in await run_db(said, row)
     else:
         assert len(runs) == RUNS[border]
         assert call.state == "ok"
-        assert f"{name} has run" in await db(said, row)
+        assert f"{name} has run" in await run_db(said, row)
     assert len({key for _, key in runs}) <= 1
     assert len(emulator.emulator.log) == 2
-    await db(check_rows)
-    await db(is_valid, row.conversation)
-    assert await db(unrecorded, emulator) == []
+    await run_db(check_rows)
+    await run_db(is_valid, row.conversation)
+    assert await run_db(unrecorded, emulator) == []
 
 
 async def test_a_turn_that_kills_its_workers_is_given_up_and_others_run(
@@ -142,6 +142,6 @@ async def test_a_turn_that_kills_its_workers_is_given_up_and_others_run(
         row, fine = await ended(poison), await ended(other)
     assert (row.state, row.finish_reason, fine.state) == ("failed", "poison", "done")
     assert len({key for name, key in toy_tools.ran(ran) if name == "put"}) == 1
-    assert await db(Turn.objects.filter(takeovers__gt=0).count) == 1
-    await db(check_rows)
-    await db(is_valid, row.conversation)
+    assert await run_db(Turn.objects.filter(takeovers__gt=0).count) == 1
+    await run_db(check_rows)
+    await run_db(is_valid, row.conversation)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conversations.claude.errors import MOST_FAILURES
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, Turn
 from tests.faults.oracle import check_everything
 from tests.faults.whole import App, Chat
@@ -110,7 +110,7 @@ async def test_f10_of_many_users_at_once_nobody_asks_on_while_calls_pause(app: A
         chats = [await stack.enter_async_context(app.chat()) for _ in range(12)]
         turns = await asyncio.gather(*(crash(chat) for chat in chats))
         assert {(turn.state, turn.error_code) for turn in turns} == {("failed", "upstream")}
-        made = await db(ApiCall.objects.count)
+        made = await run_db(ApiCall.objects.count)
         assert MOST_FAILURES <= len(app.statuses) <= len(chats) + MOST_FAILURES
         assert len(app.statuses) < made
         assert any("Calls pause for everybody" in chat.text(1) for chat in chats)
@@ -145,7 +145,7 @@ async def watched(count: int) -> list[float]:
     waits: dict[int, float] = {}
     async with asyncio.timeout(120):
         while len(waits) < count:
-            waits |= await db(waiting)
+            waits |= await run_db(waiting)
             await asyncio.sleep(0.05)
     return list(waits.values())
 

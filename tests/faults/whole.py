@@ -22,7 +22,7 @@ from conversations.agent.answer import ToolUse
 from conversations.agent.ports import ToolDone
 from conversations.claude.client import Claude, Deadlines
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.socket_token import socket_token
 from conversations.models import LIVE, Conversation, Transformation, Turn, User
 from conversations.runtime import dispatch
@@ -64,7 +64,7 @@ class Chat:
 
     async def post(self, name: str, **data: str) -> int:
         path = f"/c/{self.conversation.public_id}/{name}/"
-        answer = await db(self.client.post, path, data, headers={"HX-Request": "true"})
+        answer = await run_db(self.client.post, path, data, headers={"HX-Request": "true"})
         return int(answer.status_code)
 
     async def say(self, text: str, seconds: float = 120) -> Turn:
@@ -75,11 +75,13 @@ class Chat:
     async def send(self, text: str) -> Turn:
         assert await self.post("send", text=text, client_id=str(uuid4())) == 200
         self.sent.append(text)
-        return await db(lambda: Turn.objects.filter(conversation=self.conversation).latest("pk"))
+        return await run_db(
+            lambda: Turn.objects.filter(conversation=self.conversation).latest("pk")
+        )
 
     async def ended(self, turn: Turn, seconds: float = 120) -> Turn:
         await until(lambda: not Turn.objects.filter(pk=turn.pk, state__in=LIVE).exists(), seconds)
-        row = await db(Turn.objects.get, pk=turn.pk)
+        row = await run_db(Turn.objects.get, pk=turn.pk)
         async with asyncio.timeout(60):
             while self.state(row.number) not in FINAL:
                 await asyncio.sleep(0.01)
@@ -156,7 +158,7 @@ class App:
             conversation = Conversation.objects.create(owner=user, model=conf.model)
             return Chat(self, user, client, conversation)
 
-        async with (await db(arrive)).watched() as chat:
+        async with (await run_db(arrive)).watched() as chat:
             yield chat
 
     async def point_at(self, url: str, key: str = "sk-test") -> None:

@@ -15,7 +15,7 @@ from conversations.context.view.attachment_refs import MissingFile
 from conversations.context.view.view import Message as ViewMessage
 from conversations.files.attachments import AttachmentError, drop_attachment
 from conversations.log import named_texts
-from conversations.log.rebuild import rebuilt
+from conversations.log.rebuild import rebuild_request
 from conversations.models import ApiModel, Attachment, Blob, Conversation, Message, Turn, User
 from conversations.transcript import meter, transcript
 from conversations.turns import turns
@@ -75,7 +75,9 @@ def test_a_prompt_weighs_with_its_files_and_the_meter_counts_them(user: User) ->
     files = [kept(user, small_files.png(750, 100)), kept(user, PDF, "a.pdf")]
     turn = started(user, *files)
     row = Message.objects.get(turn=turn)
-    whole = ViewMessage.parse(0, "prompt", named_texts.whole(turn.conversation_id, row.content))
+    whole = ViewMessage.parse(
+        0, "prompt", named_texts.expand_attachments(turn.conversation_id, row.content)
+    )
     assert row.estimate == whole.tokens == view_of(turn).tokens
     assert [file.estimate for file in files] == [block.tokens for block in whole.blocks[:2]]
     assert row.estimate > 100 + 3 * 2_500
@@ -99,7 +101,7 @@ def test_what_was_sent_is_rebuilt_and_verified(user: User) -> None:
     stored_turns.close(lease, sent.call, people_and_turns.complete())
     call = stored_turns.last_call(people_and_turns.conversation_of(lease))
     assert base64.b64encode(PNG).decode() in sent.body
-    assert rebuilt(call).digest == call.body_digest
+    assert rebuild_request(call).digest == call.body_digest
     assert problems() == []
 
 
@@ -159,7 +161,7 @@ def test_a_name_reaches_no_file_of_another_conversation(user: User) -> None:
     digest = Attachment.objects.get().data_id
     content = wire.join([attachment_refs.block("image/png", digest, "")])
     with pytest.raises(MissingFile):
-        named_texts.whole(other.conversation_id, content)
+        named_texts.expand_attachments(other.conversation_id, content)
 
 
 def test_a_file_sent_in_one_chat_is_not_sent_in_another_by_its_id(user: User) -> None:

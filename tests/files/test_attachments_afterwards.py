@@ -20,8 +20,8 @@ from conversations.files import attachments
 from conversations.library.conversations import delete_conversation, delete_everything
 from conversations.library.erase import erase_due_conversations
 from conversations.log import append
-from conversations.log.path import path
-from conversations.log.triggers import guarded_tables
+from conversations.log.path import read_path
+from conversations.log.triggers import list_guarded_tables
 from conversations.models import Attachment, Blob, Conversation, Turn, User
 from conversations.transcript import transcript
 from conversations.transcript.originals import read_original
@@ -73,7 +73,7 @@ def test_a_prompt_put_back_is_named_in_the_record_and_whole_in_the_view(user: Us
         view, "trim", Trigger(1, 0, "estimated"), (SpliceMessages(1, 2),), "gone"
     )
     append.record_transformation(lease=lease, change=trim, policy=Policy(), summary_call=None)
-    whole = [entry for entry in path(chat(turn)) if isinstance(entry, ViewMessage)]
+    whole = [entry for entry in read_path(chat(turn)) if isinstance(entry, ViewMessage)]
     short = stored_turns.loaded(lease).view
     change = restore(short, whole[0])
     assert change is not None
@@ -90,7 +90,7 @@ def tampered(statement: str, *values: object) -> None:
     with connection.cursor() as cursor:
         for verb in ("update", "delete"):
             table = Blob._meta.db_table
-            assert table in guarded_tables()
+            assert table in list_guarded_tables()
             on = f' ON "{table}"' if connection.vendor == "postgresql" else ""
             cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_{verb}"{on}')
         cursor.execute(statement, values)

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from conversations.files import workspace as services
 from conversations.files.workspace import UserWorkspace, objects, sweep
-from conversations.files.workspace.browse import deleted_files
+from conversations.files.workspace.browse import list_deleted_files
 from conversations.models import FileState, User, WorkspaceFile
 from tests.support import people_and_turns
 from tests.support.object_stores import BUCKETS, Bucket, Unreachable
@@ -150,7 +150,7 @@ def test_a_call_knows_its_own_work(workspace: UserWorkspace) -> None:
     for _ in range(2):
         workspace.delete("d/a", key="k4")
     assert paths(workspace) == []
-    assert len(deleted_files(User.objects.get(pk=workspace.owner_id))) == 1
+    assert len(list_deleted_files(User.objects.get(pk=workspace.owner_id))) == 1
 
 
 def test_what_is_deleted_together_comes_back_together(user: User, workspace: UserWorkspace) -> None:
@@ -175,10 +175,10 @@ def test_the_trash_holds_room_only_while_nobody_needs_it(
     for number in range(3):
         workspace.delete(f"{number}")
     workspace.write("new", b"x" * 3_000)
-    assert [each.path for each in deleted_files(user)] == ["2"]
+    assert [each.path for each in list_deleted_files(user)] == ["2"]
     assert sum(row.bytes for row in WorkspaceFile.objects.all()) == 9_000
     assert services.empty_file_trash(owner_id=user.pk) == 1
-    assert deleted_files(user) == ()
+    assert list_deleted_files(user) == ()
 
 
 def test_a_name_that_is_taken_gets_a_number(user: User, workspace: UserWorkspace) -> None:

@@ -26,7 +26,7 @@ from conversations.library.erase import erase_conversation, erase_due_conversati
 from conversations.library.search import search_messages
 from conversations.log import texts
 from conversations.log.leases import Lease
-from conversations.log.triggers import missing_guards
+from conversations.log.triggers import find_missing_guards
 from conversations.models import (
     Blob,
     BudgetWindow,
@@ -253,7 +253,7 @@ def test_an_erasing_that_fails_erases_nothing(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ZeroDivisionError):
         erase_conversation(conversation_id=played.conversation.pk, now=after(31))
     assert people_and_turns.everything() == before
-    assert missing_guards() == []
+    assert find_missing_guards() == []
     with pytest.raises(Exception, match="append-only"):
         Message.objects.filter(conversation=played.conversation)._raw_delete("default")
 
@@ -272,7 +272,7 @@ def test_one_that_cannot_be_erased_keeps_no_other(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Erasure, "save", broken)
     assert erase_due_conversations(now=after(31)) == 1
     assert Conversation.objects.get() == first.conversation
-    assert missing_guards() == []
+    assert find_missing_guards() == []
     monkeypatch.setattr(Erasure, "save", save)
     assert erase_due_conversations(now=after(31)) == 1
 
@@ -286,7 +286,7 @@ def test_a_text_that_is_just_being_named_again_is_not_taken_away() -> None:
 
     def name_it() -> None:
         with transaction.atomic():
-            assert texts.keep_blob(wire.encode(stored_turns.LONG)) == digest
+            assert texts.store_blob(wire.encode(stored_turns.LONG)) == digest
             named.set()
             # An eraser that did not wait would be done by now.
             assert not erased.wait(0.5)

@@ -246,8 +246,8 @@ def test_a_message_and_its_index_are_one_transaction() -> None:
 
 def test_hits_lie_where_the_words_are() -> None:
     text = "L'été à Zürich: ZÜRICHSEE, zurich"
-    wanted = search_terms.asked("zurich")
-    assert [text[a:b] for a, b in search_terms.hits(text, wanted)] == [
+    wanted = search_terms.parse_query("zurich")
+    assert [text[a:b] for a, b in search_terms.find_hits(text, wanted)] == [
         "Zürich",
         "ZÜRICHSEE",
         "zurich",
@@ -257,7 +257,7 @@ def test_hits_lie_where_the_words_are() -> None:
 
 def test_a_text_is_cut_only_as_far_as_its_hits_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = 0
-    whole = search_terms.terms
+    whole = search_terms.split_terms
 
     def counted(text: str) -> Iterator[search_terms.Term]:
         nonlocal cut
@@ -265,8 +265,8 @@ def test_a_text_is_cut_only_as_far_as_its_hits_are_wanted(monkeypatch: pytest.Mo
             cut += 1
             yield term
 
-    monkeypatch.setattr(search_terms, "terms", counted)
-    wanted = (search_terms.Asked(("walnut",), False), search_terms.Asked(("a", "walnut"), False))
+    monkeypatch.setattr(search_terms, "split_terms", counted)
+    wanted = (search_terms.Phrase(("walnut",), False), search_terms.Phrase(("a", "walnut"), False))
     shown = list(cut_excerpt("a walnut " * 5_000, wanted))
     assert sum(piece.is_hit for piece in shown) > 10
     assert 20 < cut < 200

@@ -15,7 +15,7 @@ from django.db import OperationalError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import consumer, render, turn_stream
 from conversations.live import watch as watching
 from conversations.live.hub import KEPT, Topic, hub
@@ -61,9 +61,9 @@ def _served(emulator: EmulatorServer, settings: Any) -> Iterator[None]:
 
 async def test_the_owner_on_our_page_is_let_in_and_nobody_else() -> None:
     user, conversation = await ada_and_her_conversation()
-    eve = await db(lambda: people_and_turns.person("eve"))
-    admin = await db(lambda: people_and_turns.person("root", is_staff=True, is_superuser=True))
-    mine, hers, roots = [await db(session_of, each) for each in (user, eve, admin)]
+    eve = await run_db(lambda: people_and_turns.person("eve"))
+    admin = await run_db(lambda: people_and_turns.person("root", is_staff=True, is_superuser=True))
+    mine, hers, roots = [await run_db(session_of, each) for each in (user, eve, admin)]
     path = f"/ws/c/{conversation.public_id}/"
     assert await is_accepted(socket(path, mine))
     for session in ("", "made up", hers, roots):
@@ -84,7 +84,7 @@ HOSTS = {
 
 async def test_another_origin_is_refused() -> None:
     user, conversation = await ada_and_her_conversation()
-    session = await db(session_of, user)
+    session = await run_db(session_of, user)
     for origin in ELSEWHERE:
         found = socket(f"/ws/c/{conversation.public_id}/", session, origin=origin)
         assert not await is_accepted(found), origin
@@ -92,7 +92,7 @@ async def test_another_origin_is_refused() -> None:
 
 async def test_a_host_that_is_not_ours_is_refused_even_with_its_own_origin() -> None:
     user, conversation = await ada_and_her_conversation()
-    session, path = await db(session_of, user), f"/ws/c/{conversation.public_id}/"
+    session, path = await run_db(session_of, user), f"/ws/c/{conversation.public_id}/"
     for host, is_ours in HOSTS.items():
         found = socket(path, session, host=host, origin=f"http://{host}")
         assert await is_accepted(found) == is_ours, host
@@ -100,7 +100,7 @@ async def test_a_host_that_is_not_ours_is_refused_even_with_its_own_origin() -> 
 
 async def test_a_page_of_another_session_is_refused() -> None:
     user, conversation = await ada_and_her_conversation()
-    mine, older = [await db(session_of, user) for _ in range(2)]
+    mine, older = [await run_db(session_of, user) for _ in range(2)]
     path = f"/ws/c/{conversation.public_id}/"
     assert await is_accepted(socket(path, mine))
     tokens = ["", "é", socket_token(older), socket_token(mine)[:-1], f"{socket_token(mine)}x"]
@@ -110,7 +110,7 @@ async def test_a_page_of_another_session_is_refused() -> None:
 
 async def test_an_unknown_path_is_closed() -> None:
     user, _ = await ada_and_her_conversation()
-    session = await db(session_of, user)
+    session = await run_db(session_of, user)
     for path in ("/", "/ws/", "/ws/c/", "/ws/c/1/", "/ws/c/x/", "/admin/", "/é"):
         assert not await is_accepted(socket(path, session)), path
 
@@ -123,7 +123,7 @@ async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() ->
     async with connected(conversation) as found:
         first = await found.receive_from(timeout=60)
     assert 'id="turn-1"' in first
-    mark = (await db(paging.read_bookmark, conversation, 1)).mark
+    mark = (await run_db(paging.read_bookmark, conversation, 1)).mark
     known = f"after=1&mark={mark}"
     for query in (known, "after=1", "after=1&mark=", f"after=1&mark={mark}0",
                   f"after=2&mark={mark}", f"after=9999999999999&mark={mark}", "after=-1",
@@ -172,7 +172,7 @@ def final(conversation: Conversation) -> Page:
 async def test_a_page_that_was_there_from_the_start_ends_as_a_new_one_begins() -> None:
     async with told("List my files") as (turn, page, _):
         pass
-    fresh = await db(final, turn.conversation)
+    fresh = await run_db(final, turn.conversation)
     assert page.text("turn-1") == fresh.text("turn-1")
     assert page.missed == []
     assert len(set(page.root.ids())) == len(page.root.ids())
@@ -191,8 +191,8 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
             pages = Page(), Page()
             seen = await asyncio.gather(listen(one, pages[0], turn), listen(two, pages[1], turn))
     row = await ended(turn)
-    whole = " ".join((await db(said, row)).split())
-    fresh = await db(final, turn.conversation)
+    whole = " ".join((await run_db(said, row)).split())
+    fresh = await run_db(final, turn.conversation)
     assert answer_of(fresh, 1) == whole
     for page, texts in zip(pages, seen, strict=True):
         assert all(whole.startswith(text) for text in texts)
@@ -224,7 +224,7 @@ async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkey
     monkeypatch.setattr(turn_stream, "save_draft", save)
     async with told("Answer in 100 words emulator:pace=0.008") as (turn, _, seen):
         pass
-    whole = " ".join((await db(said, await ended(turn))).split())
+    whole = " ".join((await run_db(said, await ended(turn))).split())
     assert len(tries) > 1
     assert tries[1].startswith(tries[0])
     assert len(set(seen)) > 3
@@ -243,7 +243,7 @@ async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answ
                 page.take(await found.receive_from(timeout=60))
                 whole.append(answer_of(page, 1))
         row = await ended(turn)
-    text = " ".join((await db(said, row)).split())
+    text = " ".join((await run_db(said, row)).split())
     assert all(text.startswith(each) for each in whole)
     assert [len(each) for each in whole] == sorted(len(each) for each in whole)
 
@@ -265,16 +265,16 @@ async def test_a_turn_stopped_before_anybody_ran_it_is_shown() -> None:
         async with connected(turn.conversation) as found:
             page = Page()
             page.take(await found.receive_from(timeout=60))
-            await db(turns.request_stop, turn=turn)
-            await db(dispatch.stop_turn, turn)
+            await run_db(turns.request_stop, turn=turn)
+            await run_db(dispatch.stop_turn, turn)
             await listen(found, page, turn)
     assert "Stopped" in page.text("turn-1")
 
 
 async def test_a_turn_that_the_sweep_interrupts_is_shown() -> None:
-    lease = await db(lambda: people_and_turns.begun(people_and_turns.person("ada")))
-    turn = await db(people_and_turns.turn_of, lease)
-    conversation = await db(people_and_turns.conversation_of, lease)
+    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person("ada")))
+    turn = await run_db(people_and_turns.turn_of, lease)
+    conversation = await run_db(people_and_turns.conversation_of, lease)
     async with supervising(is_alone=False) as supervisor, connected(conversation) as found:
         page = Page()
         page.take(await found.receive_from(timeout=60))
@@ -296,7 +296,7 @@ GARBAGE = [
 async def test_garbage_does_no_harm() -> None:
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
-        before = await db(people_and_turns.everything)
+        before = await run_db(people_and_turns.everything)
         await found.receive_from(timeout=60)
         for text in GARBAGE:
             await found.send_to(text_data=text)
@@ -304,7 +304,7 @@ async def test_garbage_does_no_harm() -> None:
             await found.send_to(bytes_data=data)
         hub._topics[conversation.pk].publish("<i>still there</i>")
         assert await found.receive_from(timeout=60) == "<i>still there</i>"
-    assert await db(people_and_turns.everything) == before
+    assert await run_db(people_and_turns.everything) == before
 
 
 async def test_one_that_talks_on_and_on_is_closed() -> None:
@@ -319,8 +319,8 @@ async def test_one_that_talks_on_and_on_is_closed() -> None:
 async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
     settings.AGENTWEB_MAX_SOCKETS_PER_USER = 2
     _, conversation = await ada_and_her_conversation()
-    lease = await db(lambda: people_and_turns.begun(people_and_turns.person("eve")))
-    others = await db(people_and_turns.conversation_of, lease)
+    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person("eve")))
+    others = await run_db(people_and_turns.conversation_of, lease)
     async with connected(conversation), connected(others):
         async with connected(conversation) as last, connected(conversation) as crowded:
             assert await closed_with(crowded) == consumer.CROWDED
@@ -337,12 +337,12 @@ async def test_a_page_connects_while_redis_is_away(settings: Any) -> None:
     user, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         assert 'id="turn-1"' in await found.receive_from(timeout=60)
-    assert not await is_accepted(socket("/ws/", await db(session_of, user)))
+    assert not await is_accepted(socket("/ws/", await run_db(session_of, user)))
 
 
 async def test_many_sockets_leave_nothing_behind() -> None:
     user, conversation = await ada_and_her_conversation()
-    session = await db(session_of, user)
+    session = await run_db(session_of, user)
     for _ in range(10):
         async with connected(conversation, session), connected(conversation, session):
             pass

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from channels.testing import WebsocketCommunicator
 
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import publish
 from conversations.live.hub import hub
 from conversations.live.relay import Message, Relay
@@ -82,13 +82,13 @@ async def test_a_page_that_hears_of_a_turn_when_it_is_over_is_given_all_and_keep
     async with connected(conversation) as found:
         page = Page()
         page.take(await frame_of(found))
-        lease = await db(lambda: people_and_turns.next_turn(conversation))
+        lease = await run_db(lambda: people_and_turns.next_turn(conversation))
         await publish.renew(conversation.pk)
         await in_step(page, found, conversation)
         if first != "TurnOpened":
             await hear(conversation, "TurnOpened", 1, turn=2)
             await in_step(page, found, conversation)
-        await db(lambda: people_and_turns.answered(lease))
+        await run_db(lambda: people_and_turns.answered(lease))
         at = 1 if first == "TurnOpened" else 2
         await hear(conversation, first, at, turn=2)
         await hear(conversation, "RoundOpened", at + 1, turn=2, round=1)
@@ -102,7 +102,7 @@ async def test_a_page_that_hears_of_a_turn_when_it_is_over_is_given_all_and_keep
 @pytest.mark.usefixtures("_others")
 async def test_a_turn_that_stands_among_those_that_have_ended_is_not_added_below_them() -> None:
     _, conversation = await ada_and_her_conversation()
-    known = await db(paging.read_bookmark, conversation, 1)
+    known = await run_db(paging.read_bookmark, conversation, 1)
     query = f"after=1&mark={known.mark}"
     async with connected(conversation, query=query) as found:
         assert 'id="turn-1"' not in await frame_of(found)
@@ -154,7 +154,7 @@ async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_told_until_the
     async with connected(conversation) as found:
         page = Page()
         page.take(await frame_of(found))
-        await db(lambda: people_and_turns.next_turn(conversation))
+        await run_db(lambda: people_and_turns.next_turn(conversation))
         await publish.hear(live | {"place": [2, 1, 2]})
         await hear(conversation, "RoundOpened", 3, turn=2, round=1)
         await in_step(page, found, conversation)

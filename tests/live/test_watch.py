@@ -14,7 +14,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from conversations.db import db
+from conversations.db import run_db
 from conversations.library.conversations import delete_conversation
 from conversations.live import publish
 from conversations.live import watch as watching
@@ -105,7 +105,7 @@ async def test_who_may_no_longer_read_is_closed_within_a_period(
         try:
             for _ in range(2):
                 await watching.watch.look()
-            await db(change, user)
+            await run_db(change, user)
             # What was known of before the change does not count any more.
             await watching.watch.look()
             assert await closed_with(found) == code
@@ -130,7 +130,7 @@ async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -
     async with connected(conversation) as found:
         await frame_of(found)
         await looks(2)
-        await db(lambda: people_and_turns.next_turn(conversation))
+        await run_db(lambda: people_and_turns.next_turn(conversation))
         page = Page()
         while not page.root.find("turn-2"):
             page.take(await frame_of(found))
@@ -141,8 +141,8 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
     other = Relay()
     other._layer = object()
     monkeypatch.setattr(publish, "relay", other)
-    key = (await db(version_trees.talk, "One", "Two", "Three")).pk
-    present = (await db(marks, [key]))[key]
+    key = (await run_db(version_trees.talk, "One", "Two", "Three")).pk
+    present = (await run_db(marks, [key]))[key]
     closed = {"type": "event", "conversation": key, "name": "TurnClosed", "event": {"turn": 3}}
     topic = hub.enter(key)
     topic.sockets = 1
@@ -168,17 +168,17 @@ async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeyp
 async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
     user, first = await ada_and_her_conversation()
     others = [
-        await db(lambda: people_and_turns.conversation_of(people_and_turns.begun(user)))
+        await run_db(lambda: people_and_turns.conversation_of(people_and_turns.begun(user)))
         for _ in range(3)
     ]
-    session = await db(session_of, user)
+    session = await run_db(session_of, user)
     counts = []
     async with AsyncExitStack() as stack:
         for conversation in (first, *others):
             found = await stack.enter_async_context(connected(conversation, session))
             await frame_of(found)
             if conversation in (first, others[-1]):
-                counts.append(await db(_statements_of_a_look))
+                counts.append(await run_db(_statements_of_a_look))
     assert counts[0] == counts[1] <= 4
 
 

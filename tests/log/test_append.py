@@ -39,7 +39,7 @@ def recomputed(conversation: Conversation) -> str:
     rows, value = links(conversation), ""
     assert [row.link for row in rows] == list(range(1, conversation.links + 1))
     for row in rows:
-        value = chain.link_digest(value, row)
+        value = chain.compute_link(value, row)
         assert row.chain == value
     return value
 
@@ -86,7 +86,7 @@ def test_many_messages_at_once_make_the_chain_of_one_at_a_time() -> None:
         owner=people_and_turns.person(), model=stored_turns.MODEL
     )
     with transaction.atomic():
-        locked = chain.locked(conversation.pk)
+        locked = chain.lock_conversation(conversation.pk)
         rows = [
             Message(
                 conversation=locked,
@@ -99,7 +99,7 @@ def test_many_messages_at_once_make_the_chain_of_one_at_a_time() -> None:
             for seq in range(1, 6)
         ]
         locked.head = locked.tip = 5
-        chain.extend(rows, locked)
+        chain.append_rows(rows, locked)
     conversation.refresh_from_db()
     assert recomputed(conversation) == conversation.chain
 
@@ -124,7 +124,7 @@ def test_a_transformation_is_announced_after_its_commit_and_not_before(
 
 
 def test_a_text_is_kept_once_under_its_digest() -> None:
-    first, again = texts.keep_blob("the same"), texts.keep_blob("the same")
+    first, again = texts.store_blob("the same"), texts.store_blob("the same")
     assert first == again
     assert Blob.objects.get(digest=first).text == "the same"
     assert Blob.objects.count() == 1

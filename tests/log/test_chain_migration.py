@@ -12,8 +12,8 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.budgets.grants import grant_more
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
-from conversations.log.chain import OWNED, SITE, link_digest
-from conversations.log.triggers import missing_guards
+from conversations.log.chain import OWNED, SITE, compute_link
+from conversations.log.triggers import find_missing_guards
 from conversations.models import Conversation, LedgerEntry, SiteChain
 from tests.support import stored_turns
 
@@ -34,7 +34,7 @@ def test_older_rows_are_taken_into_the_chains_and_verify() -> None:
     finally:
         call_command("migrate", verbosity=0)
     assert (LedgerEntry.objects.count(), SiteChain.objects.get().links) == counts
-    assert missing_guards() == []
+    assert find_missing_guards() == []
     assert list(verify_everything(Tally())) == []
 
 
@@ -52,7 +52,7 @@ def forget_chains(conversation: Conversation) -> None:
     links, chain = 0, ""
     for row in sorted(rows, key=lambda row: row.link):
         row.link = links = links + 1
-        chain = link_digest(chain, row)
+        chain = compute_link(chain, row)
         type(row)._base_manager.filter(pk=row.pk).update(link=links, chain=chain)
     Conversation.objects.filter(pk=conversation.pk).update(links=links, chain=chain)
     for kind in SITE:

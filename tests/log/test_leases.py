@@ -16,7 +16,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view import edits
 from conversations.context.view.edits import Trigger
 from conversations.log import append, leases
-from conversations.log.leases import Lease, hold
+from conversations.log.leases import Lease, hold_lease
 from conversations.models import ALLOWED, LIVE, Draft, Turn, TurnState
 from conversations.turns import calls, drafts, takeovers, tool_calls, turns
 from conversations.turns.calls import Timing
@@ -61,8 +61,8 @@ WRITES: dict[str, Callable[[Lease], Any]] = {
     "finish_turn": lambda lease: turns.finish_turn(lease=lease, finish=Finish("done")),
     "cancel_turn": lambda lease: turns.finish_turn(lease=lease, finish=Finish("cancelled")),
     "renew_lease": lambda lease: leases.renew_lease(lease=lease),
-    "back_off": lambda lease: leases.back_off(lease=lease, attempt=2, seconds=1),
-    "go_on": lambda lease: leases.go_on(lease=lease, attempt=2),
+    "back_off": lambda lease: leases.start_backoff(lease=lease, attempt=2, seconds=1),
+    "go_on": lambda lease: leases.end_backoff(lease=lease, attempt=2),
 }
 
 
@@ -106,7 +106,7 @@ def test_a_draft_goes_on_in_one_statement_and_only_under_its_lease(
 
 def test_a_worker_whose_turn_was_interrupted_writes_nothing() -> None:
     lease = busy()
-    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is not None
+    assert takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is not None
     writes_nothing(lease)
 
 
@@ -124,7 +124,7 @@ def test_a_state_is_entered_only_from_those_that_allow_it(old: str) -> None:
     for new in TurnState.values:
         Turn.objects.update(state=old)
         try:
-            hold(lease, state=new)
+            hold_lease(lease, state=new)
         except Stopped:
             assert not is_allowed(old, new)
         else:
@@ -198,7 +198,7 @@ def test_a_queued_turn_is_claimed_once() -> None:
     assert (row.state, row.lease_owner, row.lease_generation) == ("running", "test", 1)
     assert row.lease_until is not None
     left = row.lease_until - timezone.now()
-    assert timedelta(seconds=25) < left <= leases.ttl() + timedelta(seconds=1)
+    assert timedelta(seconds=25) < left <= leases.get_lease_duration() + timedelta(seconds=1)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -215,18 +215,18 @@ def test_renewing_a_lease_tells_of_a_stop_that_was_asked_for() -> None:
     lease = people_and_turns.begun()
     Turn.objects.filter(pk=lease.turn_id).update(lease_until=timezone.now())
     assert leases.renew_lease(lease=lease) is False
-    assert takeovers.expired_turns() == []
+    assert takeovers.list_expired_turns() == []
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     assert leases.renew_lease(lease=lease) is True
 
 
 def test_a_wait_is_visible_and_ends() -> None:
     lease = people_and_turns.begun()
-    leases.back_off(lease=lease, attempt=3, seconds=20)
+    leases.start_backoff(lease=lease, attempt=3, seconds=20)
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.attempt) == ("backoff", 3)
     assert row.retry_at is not None
     assert row.retry_at > timezone.now() + timedelta(seconds=15)
-    leases.go_on(lease=lease, attempt=3)
+    leases.end_backoff(lease=lease, attempt=3)
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.attempt, row.retry_at) == ("running", 3, None)

@@ -14,8 +14,8 @@ from conversations.context.steps import api_clearing
 from conversations.context.view.edits import SpliceMessages, Trigger, transformation
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log import append
-from conversations.log.path import Change, path, state, views
-from conversations.log.rebuild import rebuilt
+from conversations.log.path import Change, fold_views, load_state, read_path
+from conversations.log.rebuild import rebuild_request
 from conversations.models import ApiCall, Conversation, Message
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def seqs(conversation: Conversation, tip: int | None = None) -> list[int]:
-    return [entry.seq for entry in path(conversation, tip)]
+    return [entry.seq for entry in read_path(conversation, tip)]
 
 
 def test_a_path_goes_from_the_first_entry_to_its_tip() -> None:
@@ -38,7 +38,7 @@ def test_a_path_goes_from_the_first_entry_to_its_tip() -> None:
 def test_a_branch_is_a_path_of_its_own_and_the_other_one_stays() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    before = list(views(path(conversation)))[-1][1].body
+    before = list(fold_views(read_path(conversation)))[-1][1].body
     old = conversation.tip
     Conversation.objects.filter(pk=conversation.pk).update(tip=1)
     conversation.refresh_from_db()
@@ -46,14 +46,14 @@ def test_a_branch_is_a_path_of_its_own_and_the_other_one_stays() -> None:
     conversation.refresh_from_db()
     assert seqs(conversation) == [1, old + 1]
     assert turn.messages.get().parent == 1
-    assert list(views(path(conversation, old)))[-1][1].body == before
+    assert list(fold_views(read_path(conversation, old)))[-1][1].body == before
     for call in ApiCall.objects.filter(conversation=conversation):
-        assert rebuilt(call).digest == call.body_digest
+        assert rebuild_request(call).digest == call.body_digest
 
 
 def test_the_view_holds_what_was_reduced_and_the_log_what_was_said() -> None:
     played = stored_turns.played()
-    view = state(played.conversation, stored_turns.MODEL).view
+    view = load_state(played.conversation, stored_turns.MODEL).view
     assert stored_turns.LONG not in view.body
     assert "short" in view.body
     stored = Message.objects.filter(conversation=played.conversation, kind="results").get()
@@ -63,8 +63,8 @@ def test_the_view_holds_what_was_reduced_and_the_log_what_was_said() -> None:
 def test_a_change_that_was_not_applied_leaves_the_view_alone() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    entries = path(conversation)
-    bodies = {seq: view.body for seq, view in views(entries)}
+    entries = read_path(conversation)
+    bodies = {seq: view.body for seq, view in fold_views(entries)}
     rejected = [e for e in entries if isinstance(e, Change) and e.outcome == "rejected"]
     assert rejected
     for entry in rejected:
@@ -90,7 +90,7 @@ def test_what_was_cut_or_said_by_another_model_is_no_report() -> None:
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
     )
-    assert state(people_and_turns.conversation_of(lease), "another-model").report is None
+    assert load_state(people_and_turns.conversation_of(lease), "another-model").report is None
     cut = Ending("truncated", usage, blocks=(people_and_turns.ANSWER,))
     stored_turns.close(lease, people_and_turns.opened(lease).call, cut)
     assert stored_turns.loaded(lease).report is None
@@ -109,7 +109,7 @@ def test_rejected_summaries_in_a_row_are_counted() -> None:
 
 def test_an_entry_estimates_what_it_adds() -> None:
     lease = people_and_turns.begun(text="word " * 400)
-    (entry,) = path(people_and_turns.conversation_of(lease))
+    (entry,) = read_path(people_and_turns.conversation_of(lease))
     assert isinstance(entry, ViewMessage)
     assert entry.tokens == Message.objects.get().estimate > 100
 
@@ -117,7 +117,7 @@ def test_an_entry_estimates_what_it_adds() -> None:
 def test_what_the_api_was_expected_to_clear_is_known_and_changes_nothing_that_is_sent() -> None:
     played = stored_turns.played()
     conversation = played.conversation
-    before = state(conversation, stored_turns.MODEL)
+    before = load_state(conversation, stored_turns.MODEL)
     change = api_clearing.expectation(
         before.view,
         Gauge(9, "reported", 99),
@@ -129,7 +129,7 @@ def test_what_the_api_was_expected_to_clear_is_known_and_changes_nothing_that_is
         lease=lease, change=change, policy=PRESETS["native"], summary_call=None
     )
     conversation.refresh_from_db()
-    after = state(conversation, stored_turns.MODEL).view
+    after = load_state(conversation, stored_turns.MODEL).view
     assert after.cleared == ("a", "b")
     assert after.edits == before.view.edits
 
@@ -137,11 +137,11 @@ def test_what_the_api_was_expected_to_clear_is_known_and_changes_nothing_that_is
 def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
     played = stored_turns.played()
     conversation = played.conversation
-    assert state(conversation, stored_turns.MODEL).compacted_by == ""
+    assert load_state(conversation, stored_turns.MODEL).compacted_by == ""
     lease = people_and_turns.next_turn(conversation)
     call = people_and_turns.opened(lease).call
     conversation.refresh_from_db()
-    view = state(conversation, stored_turns.MODEL).view
+    view = load_state(conversation, stored_turns.MODEL).view
     block = '{"type":"compaction","content":"x","signature":"c2ln"}'
     put = SpliceMessages(0, view.messages[-2].seq, ((0, "answer", f"[{block}]"),))
     change = transformation(view, "summary", Trigger(9, 1, "counted"), [put], "note")
@@ -149,7 +149,7 @@ def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
         lease=lease, change=change, policy=PRESETS["native"], summary_call=call
     )
     conversation.refresh_from_db()
-    assert state(conversation, "another").compacted_by == stored_turns.MODEL
+    assert load_state(conversation, "another").compacted_by == stored_turns.MODEL
 
 
 def test_what_was_cleared_counts_in_the_report() -> None:

@@ -15,14 +15,14 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import ProtectedError
 
 from conversations import models
-from conversations.log.chain import OWNED, locked_site
+from conversations.log.chain import OWNED, lock_site_chain
 from conversations.log.triggers import (
-    erasing,
-    guarded_models,
-    guarded_tables,
+    allow_erasing,
+    find_missing_guards,
     install_guards,
-    missing_guards,
-    verbs,
+    list_guard_verbs,
+    list_guarded_models,
+    list_guarded_tables,
 )
 from conversations.models import AppendOnly, Chained
 from tests.support.environment import DATABASE
@@ -113,7 +113,7 @@ def execute(sql: str) -> None:
 
 
 def test_every_guarded_table_is_tried_here() -> None:
-    assert sorted(row._meta.db_table for row in write_rows()) == guarded_tables()
+    assert sorted(row._meta.db_table for row in write_rows()) == list_guarded_tables()
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -171,17 +171,17 @@ def test_a_connection_of_another_program_is_refused(verb: str) -> None:
 
 def test_the_door_lets_rows_be_erased_and_never_changed() -> None:
     for row in reversed(write_rows()):
-        with erasing():
+        with allow_erasing():
             refused(lambda row=row: execute(sentence("update", row)))
     blob = models.Blob.objects.create(digest="sha256:other", text="of somebody who left")
-    with erasing():
+    with allow_erasing():
         execute(sentence("delete", blob))
     assert not models.Blob.objects.filter(pk=blob.pk).exists()
 
 
 def test_the_door_closes_after_an_error() -> None:
     (blob, *_) = write_rows()
-    with pytest.raises(KeyError), erasing():
+    with pytest.raises(KeyError), allow_erasing():
         raise KeyError
     refused(lambda: execute(sentence("delete", blob)))
 
@@ -189,19 +189,19 @@ def test_the_door_closes_after_an_error() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("verb", TRIGGERS)
 def test_a_dropped_trigger_is_missed_and_comes_back_with_migrate(verb: str) -> None:
-    assert missing_guards() == []
+    assert find_missing_guards() == []
     dropped = []
-    for kind in guarded_models():
+    for kind in list_guarded_models():
         table, where = kind._meta.db_table, ""
-        if verb not in verbs(kind):
+        if verb not in list_guard_verbs(kind):
             continue
         if DATABASE == "postgres":
             where = f' ON "{table}"'
         execute(f'DROP TRIGGER "{table}_keep_{verb}"{where}')
         dropped.append(table)
-        assert sorted(missing_guards()) == sorted(dropped)
+        assert sorted(find_missing_guards()) == sorted(dropped)
     call_command("migrate", verbosity=0)
-    assert missing_guards() == []
+    assert find_missing_guards() == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -210,11 +210,11 @@ def test_a_table_that_a_migration_has_not_made_yet_leaves_the_others_guarded() -
     execute(f'ALTER TABLE "{table}" RENAME TO "{table}_later"')
     try:
         install_guards()
-        assert set(missing_guards()) <= {table}
+        assert set(find_missing_guards()) <= {table}
     finally:
         execute(f'ALTER TABLE "{table}_later" RENAME TO "{table}"')
         install_guards()
-    assert missing_guards() == []
+    assert find_missing_guards() == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -235,7 +235,7 @@ def test_rows_put_in_past_the_services_are_refused_where_the_chain_has_been() ->
             continue
         kind = type(row)
         with transaction.atomic():
-            end: models.Conversation | models.SiteChain = locked_site()
+            end: models.Conversation | models.SiteChain = lock_site_chain()
             if kind in OWNED and getattr(row, "call_id", 1) is not None:
                 end = models.Conversation.objects.get()
             end.links = row.link

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversations.models.periods import ZoneUnknown, bounds
+from conversations.models.periods import ZoneUnknown, compute_bounds
 
 ZONES = sorted(available_timezones() - {"localtime"})
 PERIODS = ("hour", "day", "week", "month")
@@ -41,15 +41,15 @@ def test_windows_hold_their_moment_and_leave_neither_gap_nor_overlap(
     place: tuple[str, datetime], period: str
 ) -> None:
     zone, now = place
-    starts, ends = bounds(period, zone, now)
+    starts, ends = compute_bounds(period, zone, now)
     assert ends is not None
     assert starts <= now < ends
     assert starts.tzinfo is UTC is ends.tzinfo
     assert timedelta(0) < ends - starts <= timedelta(hours=LONGEST[period])
-    assert bounds(period, zone, starts) == (starts, ends)
-    assert bounds(period, zone, ends - timedelta(microseconds=1)) == (starts, ends)
-    assert bounds(period, zone, ends)[0] == ends
-    before = bounds(period, zone, starts - timedelta(microseconds=1))
+    assert compute_bounds(period, zone, starts) == (starts, ends)
+    assert compute_bounds(period, zone, ends - timedelta(microseconds=1)) == (starts, ends)
+    assert compute_bounds(period, zone, ends)[0] == ends
+    before = compute_bounds(period, zone, starts - timedelta(microseconds=1))
     assert before[1] == starts
 
 
@@ -57,7 +57,7 @@ def test_windows_hold_their_moment_and_leave_neither_gap_nor_overlap(
 def test_a_day_begins_when_the_clocks_first_show_its_date(place: tuple[str, datetime]) -> None:
     zone, now = place
     there = ZoneInfo(zone)
-    starts, _ = bounds("day", zone, now)
+    starts, _ = compute_bounds("day", zone, now)
     first, before = starts.astimezone(there), (starts - timedelta(seconds=1)).astimezone(there)
     assert first.date() > before.date()
     gap = first.utcoffset() != before.utcoffset()
@@ -68,9 +68,9 @@ def test_a_day_begins_when_the_clocks_first_show_its_date(place: tuple[str, date
 def test_weeks_begin_on_monday_and_months_on_the_first(place: tuple[str, datetime]) -> None:
     zone, now = place
     there = ZoneInfo(zone)
-    week, month = bounds("week", zone, now)[0], bounds("month", zone, now)[0]
-    assert bounds("day", zone, week)[0] == week
-    assert bounds("day", zone, month)[0] == month
+    week, month = compute_bounds("week", zone, now)[0], compute_bounds("month", zone, now)[0]
+    assert compute_bounds("day", zone, week)[0] == week
+    assert compute_bounds("day", zone, month)[0] == month
     # A zone that skips a date has no Monday in that week.
     assert week.astimezone(there).weekday() in (0, 1)
     assert month.astimezone(there).day in (1, 2)
@@ -144,7 +144,7 @@ def test_weeks_begin_on_monday_and_months_on_the_first(place: tuple[str, datetim
 def test_windows_where_clocks_change(
     period: str, zone: str, now: str, starts: str, ends: str
 ) -> None:
-    assert bounds(period, zone, at(now)) == (at(starts), at(ends))
+    assert compute_bounds(period, zone, at(now)) == (at(starts), at(ends))
 
 
 @settings(max_examples=60)
@@ -152,13 +152,13 @@ def test_windows_where_clocks_change(
 def test_windows_tile_time(place: tuple[str, datetime], period: str, count: int) -> None:
     """Walking on leaves nothing out and counts nothing twice."""
     zone, now = place
-    starts, ends = bounds(period, zone, now)
+    starts, ends = compute_bounds(period, zone, now)
     first, labels = starts, []
     for _ in range(count):
         assert ends is not None
-        assert bounds(period, zone, ends - timedelta(seconds=1)) == (starts, ends)
+        assert compute_bounds(period, zone, ends - timedelta(seconds=1)) == (starts, ends)
         labels.append(starts.astimezone(ZoneInfo(zone)).replace(tzinfo=None))
-        (starts, ends), before = bounds(period, zone, ends), ends
+        (starts, ends), before = compute_bounds(period, zone, ends), ends
         assert starts == before
     assert labels == sorted(set(labels)) or period == "hour"
     assert starts > first
@@ -166,8 +166,8 @@ def test_windows_tile_time(place: tuple[str, datetime], period: str, count: int)
 
 def test_a_lifetime_has_no_end() -> None:
     now = at("2026-11-21T00:00Z")
-    assert bounds("lifetime", "Asia/Tokyo", now) == bounds("lifetime", "UTC", now)
-    assert bounds("lifetime", "UTC", now)[1] is None
+    assert compute_bounds("lifetime", "Asia/Tokyo", now) == compute_bounds("lifetime", "UTC", now)
+    assert compute_bounds("lifetime", "UTC", now)[1] is None
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_a_lifetime_has_no_end() -> None:
 )
 def test_a_zone_that_is_none_is_refused_by_name(name: str) -> None:
     with pytest.raises(ZoneUnknown, match="Europe/Vienna"):
-        bounds("day", name, at("2026-11-21T00:00Z"))
+        compute_bounds("day", name, at("2026-11-21T00:00Z"))

@@ -17,7 +17,7 @@ from django.db import connection
 
 from agentweb.server_process import only_one
 from conversations.models import User
-from conversations.operations.backup import archive, make
+from conversations.operations.backup import archive, site_backup
 from tests.e2e.served import PROJECT
 from tests.support import people_and_turns, prepared_databases, servers
 from tests.support.environment import DATABASE
@@ -133,13 +133,13 @@ def names(path: Path) -> list[str]:
 def archived(tmp_path: Path) -> Path:
     path = tmp_path / "backup.tar"
     manifest = archive.Manifest("2026", connection.vendor, "database", {})
-    with archive.writing(path, manifest) as writer:
+    with archive.write_archive(path, manifest) as writer:
         writer.add_bytes("database", b"0123456789" * 2_000)
     return path
 
 
 def test_a_damaged_archive_is_refused(archived: Path, tmp_path: Path) -> None:
-    assert archive.unpack(archived, tmp_path / "whole").parts[0].size == 20_000
+    assert archive.unpack_archive(archived, tmp_path / "whole").parts[0].size == 20_000
     whole = archived.read_bytes()
     for at, (data, words) in enumerate(
         [
@@ -150,14 +150,16 @@ def test_a_damaged_archive_is_refused(archived: Path, tmp_path: Path) -> None:
     ):
         archived.write_bytes(data)
         with pytest.raises(archive.BackupError, match=words):
-            archive.unpack(archived, tmp_path / str(at))
+            archive.unpack_archive(archived, tmp_path / str(at))
 
 
 @pytest.mark.django_db
 def test_a_backup_of_another_database_or_a_newer_version_is_refused(
     archived: Path, tmp_path: Path
 ) -> None:
-    assert make.open_backup(path=archived, folder=tmp_path / "0").database == connection.vendor
+    assert (
+        site_backup.open_backup(path=archived, folder=tmp_path / "0").database == connection.vendor
+    )
     for at, changes in enumerate(
         [{"database": "oracle"}, {"migrations": {"conversations": "9999_later"}}, {"format": 2}], 1
     ):
@@ -165,16 +167,16 @@ def test_a_backup_of_another_database_or_a_newer_version_is_refused(
         manifest = archive.Manifest("2026", connection.vendor, "database", {})
         for name, value in changes.items():
             setattr(manifest, name, value)
-        with archive.writing(path, manifest) as writer:
+        with archive.write_archive(path, manifest) as writer:
             writer.add_bytes("database", b"")
         with pytest.raises(archive.BackupError, match=r"is of (oracle|a newer|format 2)"):
-            make.open_backup(path=path, folder=tmp_path / str(at))
+            site_backup.open_backup(path=path, folder=tmp_path / str(at))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_nothing_is_replaced_unasked(archived: Path, tmp_path: Path, settings: Any) -> None:
     with pytest.raises(archive.BackupError, match="a backup replaces nothing"):
-        make.make_backup(path=archived)
+        site_backup.make_backup(path=archived)
     settings.DATA_DIR = tmp_path
     people_and_turns.person()
     with pytest.raises(CommandError, match=r"--force replaces it|others use the database"):
@@ -204,7 +206,7 @@ def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
         with tarfile.open(path, "a") as tar:
             tar.addfile(odd)
         with pytest.raises(archive.BackupError, match=words):
-            archive.unpack(path, tmp_path / str(at))
+            archive.unpack_archive(path, tmp_path / str(at))
     assert not (tmp_path / "out").exists()
 
 

@@ -84,9 +84,9 @@ def app(urls: dict[str, str]) -> Iterator[psycopg.Connection[Any]]:
 
 
 def tables() -> list[str]:
-    from conversations.log.triggers import guarded_tables
+    from conversations.log.triggers import list_guarded_tables
 
-    return guarded_tables()
+    return list_guarded_tables()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from conversations.context.pipeline import Situation, prepare
 from conversations.context.policy.policy import policy_from
 from conversations.context.view import wire
 from conversations.context.view.view import View
-from conversations.log.path import path, state, step
+from conversations.log.path import fold_entry, load_state, read_path
 from conversations.models import ApiModel, Conversation, Message, Pin, Transformation
 from conversations.reductions.manual_changes import undo_change
 from conversations.reductions.pins import list_pins, pin_originals, unpin_originals
@@ -48,8 +48,8 @@ def now(played: Played) -> Conversation:
 
 def view(played: Played, tip: int | None = None) -> View:
     found = View()
-    for entry in path(now(played), tip):
-        found = step(found, entry)
+    for entry in read_path(now(played), tip):
+        found = fold_entry(found, entry)
     return found
 
 
@@ -126,7 +126,7 @@ def test_a_restored_original_outlives_the_next_reductions(played: Played) -> Non
         lease = people_and_turns.next_turn(now(played), f"And then {at}? " + "words " * 300)
         people_and_turns.answered(lease)
     people_and_turns.next_turn(now(played))
-    found = state(now(played), stored_turns.MODEL)
+    found = load_state(now(played), stored_turns.MODEL)
     pinned = list_pins(now(played))
     assert pinned == {"toolu_1"}
     tight = policy_from(

@@ -10,7 +10,7 @@ from django.utils import timezone
 from conversations.agent.ports import Ending, Refused
 from conversations.agent.usage import Usage
 from conversations.library import erase
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.models import ApiCall, Conversation, LedgerEntry, Proposal
 from conversations.reductions import proposals
 from conversations.reductions.explanation import explain_change
@@ -78,14 +78,14 @@ def test_words_that_come_too_late_are_not_applied(played: Played) -> None:
 
 def test_discarded_words_are_on_record_and_say_nothing_against_the_next(played: Played) -> None:
     before = digest(played)
-    refusals = state(now(played), stored_turns.MODEL).rejected
+    refusals = load_state(now(played), stored_turns.MODEL).rejected
     proposed(played)
     proposals.discard_proposal(conversation_id=played.conversation.pk)
     row = played.conversation.transformations.latest("seq")
     assert (row.kind, row.outcome, row.actor) == ("summary", "rejected", played.user)
     assert row.summary_call == ApiCall.objects.latest("pk")
     assert digest(played) == before
-    assert state(now(played), stored_turns.MODEL).rejected == refusals
+    assert load_state(now(played), stored_turns.MODEL).rejected == refusals
     proposals.discard_proposal(conversation_id=played.conversation.pk)
     assert clean()
 
@@ -102,12 +102,12 @@ def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
     request, sent = asking(played)
     later = timezone.now() + timedelta(hours=1)
-    assert side_calls.close_lost_errands() == proposals.expire_proposals() == 0
-    assert side_calls.close_lost_errands(now=later) == proposals.expire_proposals(now=later) == 1
+    assert side_calls.close_lost_side_calls() == proposals.expire_proposals() == 0
+    assert side_calls.close_lost_side_calls(now=later) == proposals.expire_proposals(now=later) == 1
     call = ApiCall.objects.get(pk=sent.call)
     assert call.result.status == "lost"
     assert call.result.cost_micros > 0
-    side_calls.close_errand(
+    side_calls.close_side_call(
         call_id=sent.call, ending=Ending("complete", Usage(9, 9, 0, 0, 0)), timing=Timing(1, 2)
     )
     proposals.store_answer(proposal_id=request.proposal_id, text=WORDS, change=None)
@@ -119,7 +119,7 @@ def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Pla
 
 def test_a_refused_summary_is_recorded_with_its_cost(played: Played) -> None:
     request, sent = asking(played)
-    side_calls.close_errand(
+    side_calls.close_side_call(
         call_id=sent.call,
         ending=Ending("complete", Usage(500, 1, 0, 0, 0), "max_tokens"),
         timing=Timing(1, 2),

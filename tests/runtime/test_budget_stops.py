@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ApiCall, Budget, BudgetWindow, ToolCall, Turn, TurnCap, User
 from conversations.runtime import supervisor as supervising_module
 from conversations.turns import calls
@@ -36,7 +36,7 @@ async def test_a_budget_lowered_in_mid_turn_stops_before_the_next_tool_and_the_t
     emulator: EmulatorServer, monkeypatch: Any
 ) -> None:
     turn = await queue("List my files")
-    budget = await db(
+    budget = await run_db(
         lambda: people_and_turns.limited(User.objects.get(), 50_000_000, time_zone="Asia/Tokyo")
     )
     close = calls.close_call
@@ -52,16 +52,16 @@ async def test_a_budget_lowered_in_mid_turn_stops_before_the_next_tool_and_the_t
         assert (stopped.state, stopped.finish_reason) == ("failed", "budget")
         assert "It starts anew on" in stopped.error_text
         assert "at 00:00 (Asia/Tokyo)." in stopped.error_text
-        window = await db(BudgetWindow.objects.get)
+        window = await run_db(BudgetWindow.objects.get)
         assert (window.spent, window.held) == (emulator.emulator.billed_micros, 0)
-        tool = await db(ToolCall.objects.select_related("output").get)
+        tool = await run_db(ToolCall.objects.select_related("output").get)
         assert (tool.state, tool.output.text) == ("denied", '"Not run, stopped: budget"')
         assert tool.started_at is None
-        await db(is_valid, turn.conversation)
-        await db(lambda: Budget.objects.update(limit=50_000_000))
+        await run_db(is_valid, turn.conversation)
+        await run_db(lambda: Budget.objects.update(limit=50_000_000))
         again = await run(supervisor, "List my files", turn.conversation)
     assert (again.state, again.finish_reason) == ("done", "end_turn")
-    assert await db(unrecorded, emulator) == []
+    assert await run_db(unrecorded, emulator) == []
 
 
 async def test_caps_of_a_group_end_a_turn_of_a_member(emulator: EmulatorServer) -> None:
@@ -72,13 +72,13 @@ async def test_caps_of_a_group_end_a_turn_of_a_member(emulator: EmulatorServer) 
         User.objects.get().groups.add(group)
         TurnCap.objects.create(group=group, rounds=1)
 
-    await db(cap)
+    await run_db(cap)
     async with supervising() as supervisor:
         done = await ended(turn)
         assert (done.state, done.finish_reason) == ("done", "loop_limit")
-        assert await db(ApiCall.objects.filter(turn=turn, purpose="reply").count) == 1
-        await db(lambda: TurnCap.objects.update(rounds=None, seconds=1))
+        assert await run_db(ApiCall.objects.filter(turn=turn, purpose="reply").count) == 1
+        await run_db(lambda: TurnCap.objects.update(rounds=None, seconds=1))
         slow = await run(supervisor, "Answer in 900 words emulator:pace=0.05", turn.conversation)
     assert (slow.finish_reason, slow.error_code) == ("loop_limit", "turn_time")
-    assert await db(Turn.objects.count) == 2
+    assert await run_db(Turn.objects.count) == 2
     assert supervising_module.supervisor is not supervisor

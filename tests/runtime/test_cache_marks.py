@@ -11,8 +11,8 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import cache_breakpoints
 from conversations.context.view.view import Message
-from conversations.db import db
-from conversations.log.rebuild import rebuilt
+from conversations.db import run_db
+from conversations.log.rebuild import rebuild_request
 from conversations.models import ApiCall, ApiModel, ApiResult
 from tests.support.running_turns import is_valid, run, supervising
 
@@ -35,12 +35,12 @@ async def test_a_round_of_fifteen_calls_reads_the_prefix_and_is_verified(
 
     def seen() -> tuple[list[ApiResult], list[str]]:
         results = ApiResult.objects.filter(call__turn=turn).select_related("call").order_by("pk")
-        return list(results), [rebuilt(result.call).body for result in results]
+        return list(results), [rebuild_request(result.call).body for result in results]
 
-    (first, second, *_), (one, two, *_) = await db(seen)
+    (first, second, *_), (one, two, *_) = await run_db(seen)
     assert second.cache_read_tokens == (first.cache_read_tokens or 0) + first.cache_write_tokens
     assert (one.count(cache_breakpoints.MARK), two.count(cache_breakpoints.MARK)) == (2, 3)
-    await db(is_valid, turn.conversation)
+    await run_db(is_valid, turn.conversation)
 
 
 async def test_a_request_near_the_window_is_counted_and_its_answer_kept_within_it(
@@ -50,14 +50,14 @@ async def test_a_request_near_the_window_is_counted_and_its_answer_kept_within_i
     window = (
         Message.parse(1, "prompt", f'[{{"type":"text","text":"{text}"}}]').tokens * 13 // 10 + 4_000
     )
-    await db(lambda: ApiModel.objects.update(window=window))
+    await run_db(lambda: ApiModel.objects.update(window=window))
     async with supervising() as supervisor:
         turn = await run(supervisor, text)
     assert turn.state == "done"
-    call = await db(lambda: ApiCall.objects.select_related("result").get(turn=turn))
+    call = await run_db(lambda: ApiCall.objects.select_related("result").get(turn=turn))
     result = call.result
     assert call.estimated_tokens == result.input_tokens + (result.cache_write_tokens or 0)
     assert call.estimated_tokens + call.max_tokens <= window
     paths = [row.path for row in emulator.emulator.log]
     assert paths == ["/v1/messages/count_tokens", "/v1/messages"]
-    await db(is_valid, turn.conversation)
+    await run_db(is_valid, turn.conversation)

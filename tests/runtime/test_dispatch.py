@@ -17,7 +17,7 @@ from agentweb.celery import app
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations import tasks
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import Turn
 from conversations.runtime import dispatch
 from tests.support import servers
@@ -97,7 +97,7 @@ async def test_a_task_that_comes_twice_runs_its_turn_once() -> None:
         done = await ended(turn)
         await work_off()
     assert done.state == "done"
-    assert (await db(Turn.objects.get, pk=turn.pk)).lease_generation == 1
+    assert (await run_db(Turn.objects.get, pk=turn.pk)).lease_generation == 1
 
 
 async def test_a_process_that_runs_no_turns_says_so() -> None:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import McpServer, ToolCall, Turn, User
 from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.toolbox.mcp import servers
@@ -79,14 +79,14 @@ def shown(turn: Turn, tool_use_id: str) -> str:
 async def test_an_image_and_a_resource_of_a_server_reach_the_model(
     emulator: EmulatorServer,
 ) -> None:
-    found = await db(lambda: added(**child()))
+    found = await run_db(lambda: added(**child()))
     async with supervising() as supervisor:
         await until(lambda: state(found) == "connected")
-        await db(approve, found, "picture")
+        await run_db(approve, found, "picture")
         turn = await run(supervisor, "Call the tool mcp__demo__picture")
         assert (turn.state, turn.error_code) == ("done", "")
-        row = await db(lambda: ToolCall.objects.select_related("output").get(turn=turn))
-        await db(is_valid, turn.conversation)
+        row = await run_db(lambda: ToolCall.objects.select_related("output").get(turn=turn))
+        await run_db(is_valid, turn.conversation)
     assert (row.name, row.state, row.effect) == ("mcp__demo__picture", "ok", "read")
     assert row.output is not None
     blocks = wire.decode(row.output.text)
@@ -94,9 +94,9 @@ async def test_an_image_and_a_resource_of_a_server_reach_the_model(
     sent = [row.body.decode() for row in emulator.emulator.log if row.path == "/v1/messages"]
     assert any(blocks[1]["source"]["data"] in body for body in sent)
     assert any("The plan: 4711" in body for body in sent)
-    assert await db(lambda: state(found)) == "idle"
-    assert await db(said, turn)
-    page = await db(shown, turn, row.tool_use_id)
+    assert await run_db(lambda: state(found)) == "idle"
+    assert await run_db(said, turn)
+    page = await run_db(shown, turn, row.tool_use_id)
     assert f'src="data:image/png;base64,{blocks[1]["source"]["data"]}"' in page
     assert "http://127.0.0.1:9/secret" in page
 
@@ -104,47 +104,47 @@ async def test_an_image_and_a_resource_of_a_server_reach_the_model(
 async def test_a_definition_that_changes_in_mid_turn_is_taken_away_and_written_down(
     emulator: EmulatorServer,
 ) -> None:
-    found = await db(lambda: added(**child("swap")))
+    found = await run_db(lambda: added(**child("swap")))
     async with supervising() as supervisor:
         await until(lambda: state(found) == "connected")
-        await db(approve, found, "look")
+        await run_db(approve, found, "look")
         first = await run(supervisor, "Call the tool mcp__demo__look")
-        assert await db(lambda: ToolCall.objects.get(turn=first).state) == "ok"
+        assert await run_db(lambda: ToolCall.objects.get(turn=first).state) == "ok"
         await until(lambda: tool_status(found.tools.get()) == "changed")
         second = await run(supervisor, "Call the tool mcp__demo__look", first.conversation)
-    assert "not offered" in await db(said, second)
-    assert await db(kinds, found) == ["added", "approved", "differs"]
+    assert "not offered" in await run_db(said, second)
+    assert await run_db(kinds, found) == ["added", "approved", "differs"]
 
 
 async def test_switching_a_server_off_reaches_its_connection(emulator: EmulatorServer) -> None:
-    found = await db(lambda: added(**child("plain")))
+    found = await run_db(lambda: added(**child("plain")))
     async with supervising():
         await until(lambda: state(found) == "connected")
-        await db(lambda: McpServer.objects.update(is_enabled=False))
+        await run_db(lambda: McpServer.objects.update(is_enabled=False))
         pool_synchronizer.wake()
         await until(lambda: state(found) == "idle")
-        await db(lambda: McpServer.objects.update(is_enabled=True))
+        await run_db(lambda: McpServer.objects.update(is_enabled=True))
         pool_synchronizer.wake()
         await until(lambda: state(found) == "connected")
-        seen = await db(lambda: McpServer.objects.get().last_seen_at)
+        seen = await run_db(lambda: McpServer.objects.get().last_seen_at)
 
-        await db(lambda: servers.request_check(server=found))
+        await run_db(lambda: servers.request_check(server=found))
         pool_synchronizer.wake()
         is_checked = McpServer.objects.filter(check_asked_at=None, last_seen_at__gt=seen).exists
         await until(is_checked)
 
 
 async def test_a_turn_goes_on_when_its_server_is_not_there(emulator: EmulatorServer) -> None:
-    found = await db(lambda: added(**child("plain")))
+    found = await run_db(lambda: added(**child("plain")))
     async with supervising() as supervisor:
         await until(lambda: state(found) == "connected")
-        await db(approve, found, "look")
-        await db(lambda: McpServer.objects.update(arguments=["-c", "raise SystemExit(3)"]))
+        await run_db(approve, found, "look")
+        await run_db(lambda: McpServer.objects.update(arguments=["-c", "raise SystemExit(3)"]))
         pool_synchronizer.wake()
         await until(lambda: state(found) == "failed")
         turn = await run(supervisor, "Call the tool mcp__demo__look")
         assert turn.state == "done"
-        call = await db(lambda: ToolCall.objects.get(turn=turn))
+        call = await run_db(lambda: ToolCall.objects.get(turn=turn))
     assert (call.state, call.details["code"]) == ("error", "mcp_failed")
-    error = await db(lambda: McpServer.objects.get().last_error)
+    error = await run_db(lambda: McpServer.objects.get().last_error)
     assert "code 3" in error

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from conversations.agent.answer import ToolUse
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import ToolCall
 from conversations.runtime.adapters import PAGES, TurnTools
 from conversations.turns.versions import edit_prompt
@@ -31,10 +31,10 @@ class Silent:
 
 
 async def test_only_what_tells_somebody_is_held_and_only_after_private_reading() -> None:
-    played = await db(stored_turns.played)
+    played = await run_db(stored_turns.played)
     tools: Any = TurnTools(played.lease, Toolset(TOOLS), partial(bool), Silent())  # type: ignore[arg-type]
     assert not (await tools._reach(TOOLS["fetch_url"])).is_held_to_host
-    await db(lambda: ToolCall.objects.filter(turn=played.turn).update(is_private=True))
+    await run_db(lambda: ToolCall.objects.filter(turn=played.turn).update(is_private=True))
     assert (await tools._reach(TOOLS["fetch_url"])).is_held_to_host
     assert not (await tools._reach(TOOLS["current_time"])).is_held_to_host
     assert not (await tools._reach(None)).is_held_to_host
@@ -42,7 +42,7 @@ async def test_only_what_tells_somebody_is_held_and_only_after_private_reading()
 
 async def test_a_person_has_one_shelf_in_all_turns_and_none_of_another(settings: Any) -> None:
     settings.AGENTWEB_FETCH_CACHE_BYTES = 1_234
-    ada, bea = await db(stored_turns.played), await db(stored_turns.played, "bea")
+    ada, bea = await run_db(stored_turns.played), await run_db(stored_turns.played, "bea")
     shelves = [
         (await tools._reach(None)).pages
         for one in (ada, ada, bea)
@@ -55,10 +55,10 @@ async def test_a_person_has_one_shelf_in_all_turns_and_none_of_another(settings:
 
 
 async def test_the_recall_tool_reaches_the_shown_path_alone() -> None:
-    played = await db(stored_turns.played)
+    played = await run_db(stored_turns.played)
     tools: Any = TurnTools(played.lease, Toolset(TOOLS), partial(bool), Silent())  # type: ignore[arg-type]
     use = ToolUse("toolu_2", "recall", '{"id":"msg_3"}')
     assert (await tools.run(use)).state == "ok"
-    await db(partial(edit_prompt, turn=played.turn, text="Anew", client_id=uuid4()))
+    await run_db(partial(edit_prompt, turn=played.turn, text="Anew", client_id=uuid4()))
     done = await tools.run(use)
     assert (done.state, done.details["code"]) == ("error", "unknown_original")

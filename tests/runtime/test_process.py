@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import turn_stream as staging
 from conversations.live.hub import hub
 from conversations.log import leases
@@ -55,24 +55,24 @@ async def test_a_new_process_interrupts_what_a_dead_one_left_and_starts_what_wai
         drafts.save_draft(lease=lease, text="The first half", thinking="")
         return people_and_turns.turn_of(lease)
 
-    dead, waiting = await db(left), await queue("Hello")
+    dead, waiting = await run_db(left), await queue("Hello")
     async with supervising(is_alone=True):
         assert (await ended(waiting)).state == "done"
     row = await ended(dead)
     assert (row.state, row.finish_reason) == ("interrupted", "crash")
-    assert await db(said, row) == "The first half"
-    await db(is_valid, row.conversation)
+    assert await run_db(said, row) == "The first half"
+    await run_db(is_valid, row.conversation)
 
 
 async def test_a_process_beside_others_leaves_their_turns_alone(emulator: EmulatorServer) -> None:
-    lease = await db(lambda: people_and_turns.begun(people_and_turns.person("ada")))
+    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person("ada")))
     async with supervising(is_alone=False) as supervisor:
         await supervisor.sweep()
-        assert (await db(people_and_turns.turn_of, lease)).state == "running"
+        assert (await run_db(people_and_turns.turn_of, lease)).state == "running"
         over = timezone.now() - timedelta(seconds=1)
-        await db(Turn.objects.update, lease_until=over)
+        await run_db(Turn.objects.update, lease_until=over)
         await supervisor.sweep()
-        assert (await db(people_and_turns.turn_of, lease)).state == "interrupted"
+        assert (await run_db(people_and_turns.turn_of, lease)).state == "interrupted"
 
 
 async def test_two_supervisors_never_run_one_turn_twice(emulator: EmulatorServer) -> None:
@@ -84,7 +84,7 @@ async def test_two_supervisors_never_run_one_turn_twice(emulator: EmulatorServer
         states = [(await ended(turn)).state for turn in waiting]
     assert states == ["done"] * 6
     assert len(emulator.emulator.log) == 6
-    generations = await db(lambda: set(Turn.objects.values_list("lease_generation", flat=True)))
+    generations = await run_db(lambda: set(Turn.objects.values_list("lease_generation", flat=True)))
     assert generations == {1}
     await accounted(emulator)
 
@@ -102,8 +102,8 @@ async def test_a_drain_lets_short_turns_end_and_interrupts_long_ones(
         assert (await ended(short)).state == "done"
         row = await ended(long)
         assert (row.state, row.finish_reason) == ("interrupted", "shutdown")
-        assert await db(said, row)
-        await db(is_valid, row.conversation)
+        assert await run_db(said, row)
+        await run_db(is_valid, row.conversation)
     await accounted(emulator)
 
 
@@ -130,14 +130,14 @@ async def test_a_drain_leaves_a_turn_between_two_calls_to_the_next_process(
         await asyncio.sleep(0.05)
         go.set()
         await draining
-        row = await db(Turn.objects.get)
+        row = await run_db(Turn.objects.get)
         assert (row.state, row.lease_until, row.takeovers) == ("running", None, 0)
         assert len(emulator.emulator.log) == 1
     async with supervising(is_alone=False):
         done = await ended(turn)
     assert (done.state, done.finish_reason) == ("done", "end_turn")
     assert runs == ["list_files"]
-    await db(is_valid, done.conversation)
+    await run_db(is_valid, done.conversation)
     await accounted(emulator)
 
 
@@ -173,19 +173,19 @@ async def test_what_is_sent_during_a_drain_waits_for_the_next_start(
         turn = await queue("Hello")
         supervisor.wake(turn.pk)
         await asyncio.sleep(0.05)
-        assert (await db(Turn.objects.get)).state == "queued"
+        assert (await run_db(Turn.objects.get)).state == "queued"
     async with supervising():
         assert (await ended(turn)).state == "done"
 
 
 async def test_a_queued_turn_that_was_stopped_is_not_run(emulator: EmulatorServer) -> None:
     turn = await queue("Hello")
-    await db(turns.request_stop, turn=turn)
+    await run_db(turns.request_stop, turn=turn)
     async with supervising() as supervisor:
         supervisor.wake(turn.pk)
         await asyncio.sleep(0.05)
     assert emulator.emulator.log == []
-    assert await db(leases.claim_turn, turn_id=turn.pk, owner="late") is None
+    assert await run_db(leases.claim_turn, turn_id=turn.pk, owner="late") is None
 
 
 async def test_a_drain_that_hangs_comes_to_its_end_and_says_where_it_was(

@@ -11,7 +11,7 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.audit import verify
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.hub import hub
 from conversations.models import ApiCall, ApiModel, ApiResult, ModelPrice, Proposal
 from conversations.reductions import proposals
@@ -65,85 +65,85 @@ def problems() -> list[str]:
 
 async def test_a_summary_is_proposed_and_nothing_is_applied(emulator: EmulatorServer) -> None:
     async with supervising() as supervisor:
-        played, key = await db(begin)
-        before = await db(digest, played)
+        played, key = await run_db(begin)
+        before = await run_db(digest, played)
         supervisor.propose(key)
         await until(is_over)
-    made = await db(Proposal.objects.get)
+    made = await run_db(Proposal.objects.get)
     assert (made.reason, bool(made.text), made.call_id is None) == ("", True, False)
-    assert await db(digest, played) == before
-    result = await db(ApiResult.objects.select_related("call").get, call=made.call_id)
+    assert await run_db(digest, played) == before
+    result = await run_db(ApiResult.objects.select_related("call").get, call=made.call_id)
     assert (result.status, result.call.purpose) == ("complete", "summary")
     assert result.cost_micros == emulator.emulator.billed_micros
-    assert await db(unrecorded, emulator) == []
-    assert await db(problems) == []
+    assert await run_db(unrecorded, emulator) == []
+    assert await run_db(problems) == []
 
 
 async def test_a_call_that_fails_is_a_refusal_on_record(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_SUMMARY_MODEL = await db(faulty, "overloaded")
+    settings.AGENTWEB_SUMMARY_MODEL = await run_db(faulty, "overloaded")
     async with supervising() as supervisor:
-        played, key = await db(begin)
+        played, key = await run_db(begin)
         supervisor.propose(key)
         await until(is_over)
-    made = await db(Proposal.objects.get)
+    made = await run_db(Proposal.objects.get)
     assert "gave no answer" in made.reason
-    assert await db(rejected, played) == [made.reason]
-    assert await db(problems) == []
+    assert await run_db(rejected, played) == [made.reason]
+    assert await run_db(problems) == []
 
 
 async def test_what_the_budget_does_not_allow_is_said_and_not_asked(
     emulator: EmulatorServer,
 ) -> None:
     async with supervising() as supervisor:
-        played, key = await db(begin)
-        await db(people_and_turns.limited, played.user, 1, "day")
+        played, key = await run_db(begin)
+        await run_db(people_and_turns.limited, played.user, 1, "day")
         supervisor.propose(key)
         await until(is_over)
-    made = await db(Proposal.objects.get)
+    made = await run_db(Proposal.objects.get)
     assert "budget" in made.reason
-    assert await db(rejected, played) == []
-    assert await db(ApiCall.objects.filter(pk__gt=0, result=None).count) == 0
+    assert await run_db(rejected, played) == []
+    assert await run_db(ApiCall.objects.filter(pk__gt=0, result=None).count) == 0
 
 
 async def test_the_end_of_the_server_ends_it_with_a_word(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_SUMMARY_MODEL = await db(faulty, "hang_after:0")
+    settings.AGENTWEB_SUMMARY_MODEL = await run_db(faulty, "hang_after:0")
     async with supervising() as supervisor:
-        _, key = await db(begin)
-        calls = await db(ApiCall.objects.count)
+        _, key = await run_db(begin)
+        calls = await run_db(ApiCall.objects.count)
         supervisor.propose(key)
         await until(lambda: ApiCall.objects.count() > calls)
-    made = await db(Proposal.objects.get)
+    made = await run_db(Proposal.objects.get)
     assert "stopped" in made.reason
-    assert (await db(ApiResult.objects.latest, "pk")).status == "stopped"
-    assert await db(problems) == []
+    assert (await run_db(ApiResult.objects.latest, "pk")).status == "stopped"
+    assert await run_db(problems) == []
 
 
 async def test_what_a_dead_process_asked_is_closed_by_the_next_start(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_SUMMARY_MODEL = await db(faulty, "hang_after:0")
+    settings.AGENTWEB_SUMMARY_MODEL = await run_db(faulty, "hang_after:0")
     async with supervising() as supervisor:
-        _, key = await db(begin)
-        calls = await db(ApiCall.objects.count)
+        _, key = await run_db(begin)
+        calls = await run_db(ApiCall.objects.count)
         supervisor.propose(key)
         await until(lambda: ApiCall.objects.count() > calls)
         (task,) = supervisor._side_calls._running
         task.cancel()
         await asyncio.wait([task])
-    assert not await db(is_over)
+    assert not await run_db(is_over)
     async with supervising():
-        assert await db(is_over)
-    assert (await db(ApiResult.objects.latest, "pk")).status == "lost"
-    assert await db(problems) == []
+        assert await run_db(is_over)
+    assert (await run_db(ApiResult.objects.latest, "pk")).status == "lost"
+    assert await run_db(problems) == []
 
 
 async def test_what_came_too_late_or_cannot_be_asked_is_said(emulator: EmulatorServer) -> None:
     async with supervising() as supervisor:
-        played, key = await db(begin)
+        played, key = await run_db(begin)
 
         def goes_on() -> None:
             people_and_turns.answered(people_and_turns.next_turn(now(played)))
@@ -154,10 +154,10 @@ async def test_what_came_too_late_or_cannot_be_asked_is_said(emulator: EmulatorS
             ApiModel.objects.filter(pk=stored_turns.MODEL).update(is_enabled=False)
             return found
 
-        await db(goes_on)
+        await run_db(goes_on)
         supervisor.propose(key)
         await until(is_over)
-        assert "went on" in (await db(Proposal.objects.get)).reason
-        supervisor.propose(await db(again))
+        assert "went on" in (await run_db(Proposal.objects.get)).reason
+        supervisor.propose(await run_db(again))
         await until(is_over)
-    assert "not in the catalogue" in (await db(Proposal.objects.get)).reason
+    assert "not in the catalogue" in (await run_db(Proposal.objects.get)).reason

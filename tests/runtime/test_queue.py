@@ -10,12 +10,12 @@ import pytest
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.hub import hub
 from conversations.models import Draft, QueuedPrompt, Turn
 from conversations.turns import turns
-from conversations.turns.queue import send_next
-from conversations.turns.versions import regenerate
+from conversations.turns.queue import send_next_prompt
+from conversations.turns.versions import regenerate_answer
 from tests.support import people_and_turns
 from tests.support.running_turns import ended, is_valid, queue, said, supervising, until
 
@@ -36,7 +36,7 @@ def _served(emulator: EmulatorServer, settings: Any) -> Iterator[None]:
 
 
 async def wait_behind(turn: Turn, text: str) -> None:
-    await db(
+    await run_db(
         lambda: turns.send_prompt(conversation=turn.conversation, text=text, client_id=uuid4())
     )
 
@@ -47,10 +47,12 @@ async def test_each_good_end_starts_the_next_one() -> None:
         await wait_behind(turn, text)
     async with supervising():
         await until(lambda: Turn.objects.filter(state="done").count() == 3)
-    rows = await db(lambda: list(Turn.objects.order_by("number").values_list("parent", flat=True)))
+    rows = await run_db(
+        lambda: list(Turn.objects.order_by("number").values_list("parent", flat=True))
+    )
     assert rows == [0, 1, 2]
-    assert not await db(QueuedPrompt.objects.exists)
-    await db(is_valid, turn.conversation)
+    assert not await run_db(QueuedPrompt.objects.exists)
+    await run_db(is_valid, turn.conversation)
 
 
 async def test_behind_a_stopped_answer_they_wait_until_they_are_sent() -> None:
@@ -59,22 +61,22 @@ async def test_behind_a_stopped_answer_they_wait_until_they_are_sent() -> None:
         supervisor.wake(turn.pk)
         await until(lambda: Draft.objects.exclude(text="").exists())
         await wait_behind(turn, "Hello again")
-        await db(turns.request_stop, turn=turn)
+        await run_db(turns.request_stop, turn=turn)
         supervisor.stop(turn.pk)
         assert (await ended(turn)).state == "cancelled"
         await supervisor.sweep()
-        assert await db(QueuedPrompt.objects.count) == 1
-        following = await db(send_next, conversation=turn.conversation)
+        assert await run_db(QueuedPrompt.objects.count) == 1
+        following = await run_db(send_next_prompt, conversation=turn.conversation)
         assert following is not None
         supervisor.wake(following.pk)
         assert (await ended(following)).state == "done"
 
 
 async def test_what_became_a_turn_when_the_server_stopped_is_run_by_the_next_one() -> None:
-    lease = await db(lambda: people_and_turns.begun(people_and_turns.person()))
-    turn = await db(people_and_turns.turn_of, lease)
+    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person()))
+    turn = await run_db(people_and_turns.turn_of, lease)
     await wait_behind(turn, "Hello again")
-    await db(people_and_turns.answered, lease)
+    await run_db(people_and_turns.answered, lease)
     async with supervising():
         await until(lambda: Turn.objects.filter(state="done").count() == 2)
 
@@ -84,9 +86,9 @@ async def test_another_answer_is_run_as_the_first_one_was() -> None:
         first = await queue("List my files")
         supervisor.wake(first.pk)
         first = await ended(first)
-        again = await db(regenerate, turn=first)
+        again = await run_db(regenerate_answer, turn=first)
         supervisor.wake(again.pk)
         again = await ended(again)
     assert again.state == "done"
-    assert await db(said, again) == await db(said, first)
-    await db(is_valid, again.conversation)
+    assert await run_db(said, again) == await run_db(said, first)
+    await run_db(is_valid, again.conversation)

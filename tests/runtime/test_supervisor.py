@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from conversations.db import THREADS, db
+from conversations.db import THREADS, run_db
 from conversations.live import render
 from conversations.live import turn_stream as staging
 from conversations.live.hub import hub
@@ -67,8 +67,8 @@ async def test_a_turn_runs_to_its_end(emulator: EmulatorServer) -> None:
     async with supervising() as supervisor:
         turn = await run(supervisor, "Hello there")
     assert (turn.state, turn.finish_reason, turn.error_code) == ("done", "end_turn", "")
-    assert await db(said, turn)
-    await db(is_valid, turn.conversation)
+    assert await run_db(said, turn)
+    await run_db(is_valid, turn.conversation)
     await accounted(emulator)
 
 
@@ -81,8 +81,8 @@ async def test_a_lease_is_kept_while_all_threads_of_the_pages_are_busy(
     async with supervising() as supervisor:
         supervisor.wake(turn.pk)
         await until(lambda: ApiCall.objects.filter(turn=turn).exists())
-        before = await db(lambda: Turn.objects.get(pk=turn.pk).lease_until)
-        busy = [asyncio.ensure_future(db(gate.wait, 90)) for _ in range(THREADS)]
+        before = await run_db(lambda: Turn.objects.get(pk=turn.pk).lease_until)
+        busy = [asyncio.ensure_future(run_db(gate.wait, 90)) for _ in range(THREADS)]
         try:
             renewed = lambda: Turn.objects.get(pk=turn.pk).lease_until > before  # noqa: E731
             async with asyncio.timeout(60):
@@ -140,28 +140,28 @@ async def test_tools_do_their_work_and_their_results_go_back(emulator: EmulatorS
         rows = ToolCall.objects.select_related("output").order_by("pk")
         return {row.name: (row.state, row.output.text if row.output else "") for row in rows}
 
-    found = await db(outputs)
+    found = await run_db(outputs)
     assert "plan.md" in found["list_files"][1]
     assert "buy milk" in found["read_file"][1]
     assert found["launch_rocket"][0] == "error"
-    assert await db(lambda: ToolCall.objects.filter(turn=many, state="ok").count()) == 9
-    await db(is_valid, conversation)
+    assert await run_db(lambda: ToolCall.objects.filter(turn=many, state="ok").count()) == 9
+    await run_db(is_valid, conversation)
     await accounted(emulator)
 
 
 async def test_a_budget_is_charged_to_the_micro_dollar(emulator: EmulatorServer) -> None:
     turn = await queue("List my files")
-    await db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
+    await run_db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
     async with supervising():
         await ended(turn)
-    window = await db(BudgetWindow.objects.get)
+    window = await run_db(BudgetWindow.objects.get)
     assert window.spent == emulator.emulator.billed_micros > 0
     await accounted(emulator)
 
 
 async def test_a_budget_that_is_used_up_ends_the_turn_in_words(emulator: EmulatorServer) -> None:
     turn = await queue("Hello")
-    await db(lambda: people_and_turns.limited(User.objects.get(), 5))
+    await run_db(lambda: people_and_turns.limited(User.objects.get(), 5))
     async with supervising():
         done = await ended(turn)
     assert (done.state, done.finish_reason) == ("failed", "budget")
@@ -176,12 +176,12 @@ async def test_a_stop_before_the_first_event_leaves_only_the_prompt(
         turn = await queue("Hello emulator:fault=hang_after:0")
         supervisor.wake(turn.pk)
         await until(ApiCall.objects.exists)
-        await db(turns.request_stop, turn=turn)
+        await run_db(turns.request_stop, turn=turn)
         supervisor.stop(turn.pk)
         done = await ended(turn)
     assert (done.state, done.finish_reason) == ("cancelled", "stopped")
-    assert await db(Message.objects.count) == 1
-    await db(is_valid, done.conversation)
+    assert await run_db(Message.objects.count) == 1
+    await run_db(is_valid, done.conversation)
     await accounted(emulator)
 
 
@@ -190,15 +190,15 @@ async def test_a_stop_in_mid_answer_keeps_what_was_said(emulator: EmulatorServer
         turn = await queue("Answer in 900 words emulator:pace=0.01")
         supervisor.wake(turn.pk)
         await until(lambda: Draft.objects.exclude(text="").exists())
-        await db(turns.request_stop, turn=turn)
+        await run_db(turns.request_stop, turn=turn)
         supervisor.stop(turn.pk)
         done = await ended(turn)
     assert done.state == "cancelled"
-    text = await db(said, done)
+    text = await run_db(said, done)
     assert 0 < len(text.split()) < 900
-    result = await db(ApiResult.objects.get)
+    result = await run_db(ApiResult.objects.get)
     assert (result.status, result.cost_basis) == ("stopped", "estimated")
-    await db(is_valid, done.conversation)
+    await run_db(is_valid, done.conversation)
     await accounted(emulator)
 
 
@@ -207,7 +207,7 @@ async def test_a_stop_of_another_process_is_read_with_the_lease(emulator: Emulat
         turn = await queue("Answer in 5000 words emulator:pace=0.02")
         supervisor.wake(turn.pk)
         await until(ApiCall.objects.exists)
-        await db(turns.request_stop, turn=turn)
+        await run_db(turns.request_stop, turn=turn)
         done = await ended(turn)
     assert done.state == "cancelled"
 
@@ -219,12 +219,12 @@ async def test_a_turn_that_lost_its_lease_stops_and_writes_no_more(
         turn = await queue("Answer in 5000 words emulator:pace=0.02")
         supervisor.wake(turn.pk)
         await until(ApiCall.objects.exists)
-        await db(takeovers.take_over, turn_id=turn.pk, everything=True)
-        before = await db(people_and_turns.everything)
+        await run_db(takeovers.take_over_turn, turn_id=turn.pk, everything=True)
+        before = await run_db(people_and_turns.everything)
         if tasks := list(supervisor._tasks.values()):
             await asyncio.wait(tasks, timeout=60)
         assert supervisor._tasks == {}
-        assert await db(people_and_turns.everything) == before
+        assert await run_db(people_and_turns.everything) == before
 
 
 async def test_a_busy_model_is_waited_for_where_people_see_it(emulator: EmulatorServer) -> None:
@@ -245,7 +245,7 @@ async def test_a_stop_works_during_the_wait(emulator: EmulatorServer, settings: 
         turn = await queue("Hello emulator:fault=rate_limited:600")
         supervisor.wake(turn.pk)
         await until(lambda: Turn.objects.filter(state="backoff").exists())
-        await db(turns.request_stop, turn=turn)
+        await run_db(turns.request_stop, turn=turn)
         supervisor.stop(turn.pk)
         done = await ended(turn)
     assert done.state == "cancelled"
@@ -278,7 +278,7 @@ async def test_a_failure_ends_the_turn_with_words_and_the_talk_goes_on(
         assert (done.state, done.error_code) == ("failed", code)
         assert len(done.error_text) > 10
         assert len(emulator.emulator.log) == requests
-        await db(is_valid, done.conversation)
+        await run_db(is_valid, done.conversation)
     # Another client: after a refusal for money this one asks no more for a while.
     async with supervising() as supervisor:
         again = await run(supervisor, "Are you there?", done.conversation)
@@ -306,7 +306,7 @@ async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(
     emulator: EmulatorServer, monkeypatch: Any, where: Any, name: str, prompt: str
 ) -> None:
     turn = await queue(prompt)
-    await db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
+    await run_db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
     async with supervising() as supervisor:
         topic = hub.enter(turn.conversation_id)
         topic.sockets += 1
@@ -318,16 +318,16 @@ async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(
         hub.leave(turn.conversation_id)
         survives = name in ("run", "render")
         assert (row.state, row.error_code) == (("done", "") if survives else ("failed", "internal"))
-        kept = await db(said, row)
+        kept = await run_db(said, row)
         assert name != "close_call" or kept
-        await db(is_valid, row.conversation)
+        await run_db(is_valid, row.conversation)
         assert (await run(supervisor, "Are you there?", row.conversation)).state == "done"
     await accounted(emulator)
 
 
 async def test_a_model_that_is_switched_off_is_said(emulator: EmulatorServer) -> None:
     turn = await queue("Hello")
-    await db(type(turn.conversation).objects.update, model="claude-unknown-1")
+    await run_db(type(turn.conversation).objects.update, model="claude-unknown-1")
     async with supervising():
         done = await ended(turn)
     assert (done.state, done.error_code) == ("failed", "model_unknown")
@@ -343,13 +343,13 @@ async def test_a_turn_that_takes_too_long_is_ended(emulator: EmulatorServer, set
         "loop_limit",
         "turn_time",
     )
-    assert await db(said, done)
+    assert await run_db(said, done)
     await accounted(emulator)
 
 
 async def test_a_user_shut_out_in_mid_turn_makes_no_more_requests(emulator: EmulatorServer) -> None:
     turn = await queue("List my files")
-    await db(User.objects.update, is_active=False)
+    await run_db(User.objects.update, is_active=False)
     async with supervising():
         done = await ended(turn)
     assert (done.state, done.error_code) == ("failed", "inactive")

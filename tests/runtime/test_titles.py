@@ -11,7 +11,7 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.audit import verify
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.hub import hub
 from conversations.models import (
     ApiCall,
@@ -54,7 +54,7 @@ async def test_the_first_answer_gives_the_conversation_its_title(
     emulator: EmulatorServer,
 ) -> None:
     turn = await queue("Please explain how sourdough bread rises overnight")
-    await db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
+    await run_db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
     topic = hub.enter(turn.conversation_id)
     topic.sockets += 1
     async with supervising() as supervisor:
@@ -62,15 +62,15 @@ async def test_the_first_answer_gives_the_conversation_its_title(
         await until(lambda: titled(turn))
         second = await run(supervisor, "And then?", turn.conversation)
     hub.leave(turn.conversation_id)
-    conversation = await db(Conversation.objects.get, pk=turn.conversation_id)
+    conversation = await run_db(Conversation.objects.get, pk=turn.conversation_id)
     assert conversation.title == "Explain how sourdough bread rises overnight"
     assert any('id="title"' in frame and "sourdough" in frame for frame in topic.frames)
     assert second.state == "done"
-    assert await db(ApiCall.objects.filter(purpose="title").count) == 1
-    window = await db(BudgetWindow.objects.get)
+    assert await run_db(ApiCall.objects.filter(purpose="title").count) == 1
+    window = await run_db(BudgetWindow.objects.get)
     assert (window.spent, window.held) == (emulator.emulator.billed_micros, 0)
-    assert await db(unrecorded, emulator) == []
-    assert await db(problems) == []
+    assert await run_db(unrecorded, emulator) == []
+    assert await run_db(problems) == []
 
 
 def faulty(fault: str) -> str:
@@ -88,44 +88,44 @@ def faulty(fault: str) -> str:
 async def test_a_title_that_hangs_holds_up_neither_the_answer_nor_the_end_of_the_server(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_TITLE_MODEL = await db(faulty, "hang_after:0")
+    settings.AGENTWEB_TITLE_MODEL = await run_db(faulty, "hang_after:0")
     async with supervising() as supervisor:
         turn = await run(supervisor, "Tell me about rye")
         assert turn.state == "done"
         await until(ApiCall.objects.filter(purpose="title").exists)
-    result = await db(ApiResult.objects.get, call__purpose="title")
+    result = await run_db(ApiResult.objects.get, call__purpose="title")
     assert result.status == "stopped"
-    assert not await db(titled, turn)
-    assert await db(problems) == []
+    assert not await run_db(titled, turn)
+    assert await run_db(problems) == []
 
 
 async def test_a_title_that_fails_leaves_the_first_words_and_one_call(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_TITLE_MODEL = await db(faulty, "overloaded")
+    settings.AGENTWEB_TITLE_MODEL = await run_db(faulty, "overloaded")
     async with supervising() as supervisor:
         turn = await run(supervisor, "Tell me about rye")
         await until(lambda: settled("error"))
         again = await run(supervisor, "And wheat?", turn.conversation)
     assert (turn.state, again.state) == ("done", "done")
     assert turn.conversation.title == "Tell me about rye"
-    assert await db(ApiCall.objects.filter(purpose="title").count) == 1
-    assert await db(problems) == []
+    assert await run_db(ApiCall.objects.filter(purpose="title").count) == 1
+    assert await run_db(problems) == []
 
 
 async def test_a_title_whose_process_died_is_closed_by_the_next_start(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_TITLE_MODEL = await db(faulty, "hang_after:0")
+    settings.AGENTWEB_TITLE_MODEL = await run_db(faulty, "hang_after:0")
     async with supervising() as supervisor:
         await run(supervisor, "Tell me about rye")
         await until(ApiCall.objects.filter(purpose="title").exists)
         (task,) = supervisor._side_calls._running
         task.cancel()
         await asyncio.wait([task])
-        assert await db(lambda: ApiCall.objects.filter(result=None).count()) == 1
+        assert await run_db(lambda: ApiCall.objects.filter(result=None).count()) == 1
         await supervisor.sweep()
-        assert await db(lambda: ApiCall.objects.filter(result=None).count()) == 1
+        assert await run_db(lambda: ApiCall.objects.filter(result=None).count()) == 1
     async with supervising():
-        assert await db(lambda: settled("lost"))
-    assert await db(problems) == []
+        assert await run_db(lambda: settled("lost"))
+    assert await run_db(problems) == []

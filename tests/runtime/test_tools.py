@@ -15,7 +15,7 @@ from django.test import Client
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live import tool_progress
 from conversations.live.hub import hub
 from conversations.models import Draft, Message, ToolCall, Turn
@@ -120,8 +120,8 @@ async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(
     over.set()
     await left.wait()
     assert (turn.state, turn.error_code) == ("done", "")
-    calls = await db(lambda: list(ToolCall.objects.filter(turn=turn).select_related("output")))
-    found = await db(results, turn)
+    calls = await run_db(lambda: list(ToolCall.objects.filter(turn=turn).select_related("output")))
+    found = await run_db(results, turn)
     assert [each["tool_use_id"] for each in found] == [call.tool_use_id for call in calls]
     assert len(found) == 25
     failed = [each for each in found if each.get("is_error")]
@@ -137,7 +137,7 @@ async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(
     assert large.details["bytes"] == HUGE
     assert large.output is not None
     assert len(large.output.text) < 1_100_000
-    await db(is_valid, turn.conversation)
+    await run_db(is_valid, turn.conversation)
 
 
 async def test_the_readme_s_tool_appears_in_the_chat_with_its_card(
@@ -149,7 +149,7 @@ async def test_the_readme_s_tool_appears_in_the_chat_with_its_card(
     assert turn.state == "done"
     sent = json.loads(emulator.emulator.log[0].body)
     assert sent["tools"][-1]["name"] in ("roll_dice", "web_search")
-    (result,) = await db(results, turn)
+    (result,) = await run_db(results, turn)
     assert result["content"] in ("1", "2")
 
     def page() -> str:
@@ -158,7 +158,7 @@ async def test_the_readme_s_tool_appears_in_the_chat_with_its_card(
         html: str = client.get(f"/c/{turn.conversation.public_id}/").content.decode()
         return html
 
-    html = await db(page)
+    html = await run_db(page)
     assert '<code class="name">roll_dice</code>' in html
     assert f'<pre tabindex="0">{result["content"]}</pre>' in html
 
@@ -169,12 +169,12 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
     async with supervising() as supervisor:
         turn = await run(supervisor, "List my files")
         talk = turn.conversation
-        await db(switch_tools, conversation_id=talk.pk, on=[], off=["list_files"])
+        await run_db(switch_tools, conversation_id=talk.pk, on=[], off=["list_files"])
         again = await run(supervisor, "List my files", talk)
-    assert "not offered to me" in await db(said, again)
+    assert "not offered to me" in await run_db(said, again)
     tools = [each["name"] for each in json.loads(emulator.emulator.log[-1].body)["tools"]]
     assert "list_files" not in tools
-    await db(is_valid, talk)
+    await run_db(is_valid, talk)
 
     def page() -> str:
         client = Client()
@@ -182,7 +182,7 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
         html: str = client.get(f"/c/{talk.public_id}/").content.decode()
         return html
 
-    assert '<code class="name">list_files</code>' in await db(page)
+    assert '<code class="name">list_files</code>' in await run_db(page)
 
 
 async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
@@ -215,7 +215,7 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     topic.sockets -= 1
     hub.leave(turn.conversation_id)
     assert done.state == "done"
-    call = await db(ToolCall.objects.get, turn=turn)
+    call = await run_db(ToolCall.objects.get, turn=turn)
     assert all(f'id="said-{call.tool_use_id}"' in frame for frame in frames)
     text = "".join(frames)
     assert 2 <= len(frames) <= 10
@@ -228,5 +228,5 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     assert topic.said == {}
     # The card says since when it runs, and what it said comes again with it.
     assert any("data-elapsed" in frame for frame in topic.frames)
-    kept = await db(lambda: [call.details, *Draft.objects.values_list("text", flat=True)])
+    kept = await run_db(lambda: [call.details, *Draft.objects.values_list("text", flat=True)])
     assert kept == [{}]

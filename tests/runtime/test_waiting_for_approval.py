@@ -14,7 +14,7 @@ from agentweb.emulator import server
 from agentweb.emulator.script import Script, after, call, say, when
 from agentweb.emulator.server import EmulatorServer
 from conversations.conf import conf
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import Approval, BudgetWindow, Decision, ToolCall, Turn, User
 from conversations.runtime.supervisor import Supervisor
 from conversations.toolbox import approvals
@@ -51,7 +51,7 @@ def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Pat
 async def waiting(supervisor: Supervisor, text: str) -> Turn:
     """Run a turn until it waits for a person and nobody runs it."""
     turn = await queue(text)
-    await db(lambda: people_and_turns.limited(User.objects.latest("pk"), 50_000_000))
+    await run_db(lambda: people_and_turns.limited(User.objects.latest("pk"), 50_000_000))
     supervisor.wake(turn.pk)
     await until(Turn.objects.filter(pk=turn.pk, state="approval_wait").exists)
     await until(lambda: not supervisor._tasks)
@@ -70,9 +70,9 @@ def decide(verdict: str) -> Turn:
 
 
 async def accounted(emulator: EmulatorServer, turn: Turn) -> None:
-    await db(check_rows)
-    await db(is_valid, turn.conversation)
-    assert await db(unrecorded, emulator) == []
+    await run_db(check_rows)
+    await run_db(is_valid, turn.conversation)
+    assert await run_db(unrecorded, emulator) == []
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ async def test_a_turn_waits_without_a_worker_and_goes_on_when_it_is_decided(
         turn = await waiting(supervisor, "please fire")
         # What needs nobody has run before; nothing is held meanwhile.
         assert sorted(name for name, _ in toy_tools.ran(ran)) == ["peek", "put"]
-        assert await db(lambda: BudgetWindow.objects.get().held) == 0
-        supervisor.wake((await db(decide, verdict)).pk)
+        assert await run_db(lambda: BudgetWindow.objects.get().held) == 0
+        supervisor.wake((await run_db(decide, verdict)).pk)
         row = await ended(turn)
     assert (row.state, row.finish_reason, row.takeovers) == ("done", "end_turn", 0)
-    call = await db(ToolCall.objects.get, name="fire")
+    call = await run_db(ToolCall.objects.get, name="fire")
     assert call.state == state
     assert [name for name, _ in toy_tools.ran(ran)].count("fire") == (state == "ok")
     assert len(emulator.emulator.log) == 2
@@ -103,7 +103,7 @@ async def test_a_decision_that_comes_before_the_task_is_over_starts_the_turn_at_
         turn = await queue("please fire")
         supervisor.wake(turn.pk)
         await until(Turn.objects.filter(pk=turn.pk, state="approval_wait").exists)
-        await db(lambda: decide("once"))
+        await run_db(lambda: decide("once"))
         # As the view does, while the task that asked tells the pages; no sweep is waited for.
         supervisor.launch(turn.pk)
         assert (await ended(turn)).state == "done"
@@ -114,9 +114,9 @@ async def test_a_turn_waits_through_restarts(emulator: EmulatorServer, ran: Path
         turn = await waiting(supervisor, "please fire")
     async with supervising(is_alone=True) as supervisor:
         await supervisor.sweep(everything=True)
-        assert (await db(Turn.objects.get)).state == "approval_wait"
+        assert (await run_db(Turn.objects.get)).state == "approval_wait"
     # Decided while no server runs: the next one finds it.
-    await db(decide, "once")
+    await run_db(decide, "once")
     async with supervising(is_alone=True):
         row = await ended(turn)
     assert row.state == "done"
@@ -129,13 +129,13 @@ async def test_telling_others_after_a_private_reading_waits_and_denied_tells_nob
 ) -> None:
     async with supervising() as supervisor:
         turn = await waiting(supervisor, "read and tell")
-        question = await db(Approval.objects.get)
+        question = await run_db(Approval.objects.get)
         assert (question.reason, question.destination) == ("private", "evil.example:443")
         assert question.sources == "read_diary"
-        supervisor.wake((await db(decide, "denied")).pk)
+        supervisor.wake((await run_db(decide, "denied")).pk)
         row = await ended(turn)
     assert [name for name, _ in toy_tools.ran(ran)] == ["read_diary"]
-    assert "did not allow" in await db(said, row)
+    assert "did not allow" in await run_db(said, row)
     await accounted(emulator, row)
 
 
@@ -149,7 +149,7 @@ async def test_a_question_that_nobody_answers_is_closed_by_the_sweep(
         await supervisor.sweep()
         row = await ended(turn)
     assert row.state == "done"
-    decision = await db(Decision.objects.get)
+    decision = await run_db(Decision.objects.get)
     assert (decision.verdict, decision.actor_id) == ("expired", None)
     assert sorted(name for name, _ in toy_tools.ran(ran)) == ["peek", "put"]
     await accounted(emulator, row)
@@ -158,7 +158,7 @@ async def test_a_question_that_nobody_answers_is_closed_by_the_sweep(
 async def test_a_stop_ends_a_turn_that_waits(emulator: EmulatorServer, ran: Path) -> None:
     async with supervising() as supervisor:
         turn = await waiting(supervisor, "please fire")
-        await db(turns.request_stop, turn=turn)
+        await run_db(turns.request_stop, turn=turn)
         supervisor.stop(turn.pk)
         row = await ended(turn)
     assert (row.state, row.finish_reason) == ("cancelled", "stopped")
@@ -171,8 +171,8 @@ async def test_the_time_of_waiting_does_not_count(
     settings.AGENTWEB_MAX_TURN_SECONDS = 60
     async with supervising() as supervisor:
         turn = await waiting(supervisor, "please fire")
-        await db(Turn.objects.update, started_at=timezone.now() - timedelta(days=1))
-        supervisor.wake((await db(decide, "once")).pk)
+        await run_db(Turn.objects.update, started_at=timezone.now() - timedelta(days=1))
+        supervisor.wake((await run_db(decide, "once")).pk)
         assert (await ended(turn)).state == "done"
 
 
@@ -181,8 +181,8 @@ async def test_somebody_shut_out_meanwhile_gets_nothing_done(
 ) -> None:
     async with supervising() as supervisor:
         turn = await waiting(supervisor, "please fire")
-        await db(decide, "once")
-        await db(User.objects.update, is_active=False)
+        await run_db(decide, "once")
+        await run_db(User.objects.update, is_active=False)
         supervisor.wake(turn.pk)
         row = await ended(turn)
     assert (row.state, row.error_code) == ("failed", "inactive")

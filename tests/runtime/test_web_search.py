@@ -10,7 +10,7 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.hub import hub
 from conversations.models import ApiCall, ApiResult, BudgetWindow, Message, Turn, WebSearch
 from conversations.toolbox.tool_access import choose_web_search
@@ -32,16 +32,16 @@ def emulator(settings: Any) -> Iterator[EmulatorServer]:
 async def search(supervisor: Any, text: str) -> Turn:
     """Ask in a conversation that searches the web."""
     turn = await queue(text)
-    await db(choose_web_search, conversation_id=turn.conversation_id, choice=WebSearch.ALONE)
+    await run_db(choose_web_search, conversation_id=turn.conversation_id, choice=WebSearch.ALONE)
     supervisor.wake(turn.pk)
     return await ended(turn)
 
 
 async def accounted(emulator: EmulatorServer) -> None:
     """Every request is rebuilt byte for byte, and the bill is the emulator's to the cent."""
-    assert await db(unrecorded, emulator) == []
-    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
-    costs = await db(lambda: sum(ApiResult.objects.values_list("cost_micros", flat=True)))
+    assert await run_db(unrecorded, emulator) == []
+    assert await run_db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
+    costs = await run_db(lambda: sum(ApiResult.objects.values_list("cost_micros", flat=True)))
     assert costs == emulator.emulator.billed_micros > 0
 
 
@@ -59,7 +59,7 @@ async def test_a_search_is_billed_shown_and_sent_back(emulator: EmulatorServer) 
         turn = await search(supervisor, "Search the web for green tea")
         again = await run(supervisor, "Thanks, and now say hello", turn.conversation)
     assert (turn.state, turn.finish_reason, again.state) == ("done", "end_turn", "done")
-    (found,) = await db(rounds, turn)
+    (found,) = await run_db(rounds, turn)
     (card,) = found.tools
     assert (card.name, card.brief, card.state) == ("web_search", "green tea", "ok")
     assert card.output == "All about green tea\nhttps://pages.example/green-tea"
@@ -67,7 +67,7 @@ async def test_a_search_is_billed_shown_and_sent_back(emulator: EmulatorServer) 
     assert (source.number, source.host) == (1, "pages.example")
     assert source.quote == "Everything about green tea."
     assert "[1]" in found.html
-    await db(is_valid, turn.conversation)
+    await run_db(is_valid, turn.conversation)
     await accounted(emulator)
 
 
@@ -76,9 +76,9 @@ async def test_a_turn_that_pauses_goes_on(emulator: EmulatorServer, settings: An
     async with supervising() as supervisor:
         turn = await search(supervisor, "Search the web 13 times for tea")
     assert (turn.state, turn.finish_reason) == ("done", "end_turn")
-    stops = await db(lambda: list(ApiResult.objects.values_list("stop_reason", flat=True)))
+    stops = await run_db(lambda: list(ApiResult.objects.values_list("stop_reason", flat=True)))
     assert sorted(stops) == ["end_turn", "pause_turn"]
-    found = await db(kinds, turn)
+    found = await run_db(kinds, turn)
     assert [kind.count("web_search_tool_result") for kind in found] == [10, 3]
     await accounted(emulator)
 
@@ -89,7 +89,7 @@ async def test_searches_beyond_the_limit_are_said_and_not_billed(
     settings.AGENTWEB_WEB_SEARCH_USES = 2
     async with supervising() as supervisor:
         turn = await search(supervisor, "Search the web 4 times for tea")
-    (found,) = await db(rounds, turn)
+    (found,) = await run_db(rounds, turn)
     assert [card.is_error for card in found.tools] == [False, False, True, True]
     assert found.tools[-1].output.startswith("Not searched: this answer has used up")
     await accounted(emulator)
@@ -108,8 +108,8 @@ async def test_long_results_are_reduced_and_the_requests_stay_legal(
             later = await run(supervisor, text, turn.conversation)
             assert (later.state, later.error_code) == ("done", "")
     conversation = turn.conversation
-    assert await db(lambda: conversation.transformations.filter(outcome="applied").count())
-    calls = await db(ApiCall.objects.count)
-    assert calls == len(await db(lambda: list(ApiResult.objects.filter(status="complete"))))
-    await db(is_valid, conversation)
+    assert await run_db(lambda: conversation.transformations.filter(outcome="applied").count())
+    calls = await run_db(ApiCall.objects.count)
+    assert calls == len(await run_db(lambda: list(ApiResult.objects.filter(status="complete"))))
+    await run_db(is_valid, conversation)
     await accounted(emulator)

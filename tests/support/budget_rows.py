@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, Refused
-from conversations.budgets.prices import price_list
-from conversations.budgets.reconciliation import check_accounts
+from conversations.budgets.prices import load_price_list
+from conversations.budgets.reconciliation import check_windows
 from conversations.log.leases import Lease
 from conversations.models import ApiResult, Budget, User
 from tests.support import people_and_turns, stored_turns
@@ -19,7 +19,7 @@ PLENTY = 50_000_000
 
 
 def worst(lease: Lease, max_tokens: int = 2_000) -> int:
-    return price_list(stored_turns.MODEL, timezone.now()).worst(padded(lease), max_tokens)
+    return load_price_list(stored_turns.MODEL, timezone.now()).worst(padded(lease), max_tokens)
 
 
 def padded(lease: Lease) -> int:
@@ -55,4 +55,4 @@ def refusal(lease: Lease) -> str:
 
 
 def clean() -> bool:
-    return list(check_accounts()) == []
+    return list(check_windows()) == []

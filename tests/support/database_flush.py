@@ -15,7 +15,7 @@ from django.apps import apps
 from django.db import connection, models, transaction
 from django.test import TransactionTestCase
 
-from conversations.log.triggers import erasing
+from conversations.log.triggers import allow_erasing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def keep_seed(seeds: dict[str, Seed]) -> None:
     empty = tuple(table for table in sorted(tables) if table not in seeds)
 
     def flush(_: TransactionTestCase) -> None:
-        with erasing(), transaction.atomic():
+        with allow_erasing(), transaction.atomic():
             broken = [table for table, seed in seeds.items() if not seed.is_whole]
             with connection.cursor() as cursor:
                 for table in (*_filled(cursor, empty), *broken):

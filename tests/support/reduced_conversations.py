@@ -13,7 +13,7 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.context.view.view import View
 from conversations.log import append
-from conversations.log.path import path, step
+from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.preview import build_offer
@@ -47,8 +47,8 @@ def now(played: Played) -> Conversation:
 
 def view(played: Played) -> View:
     found = View()
-    for entry in path(now(played)):
-        found = step(found, entry)
+    for entry in read_path(now(played)):
+        found = fold_entry(found, entry)
     return found
 
 
@@ -96,7 +96,7 @@ def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
     """Have words proposed, and give the digest of what applying them would make."""
     request, sent = asking(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
-    side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(5, 50))
+    side_calls.close_side_call(call_id=sent.call, ending=ending, timing=Timing(5, 50))
     proposals.store_answer(proposal_id=request.proposal_id, text=text, change=None)
     made = build_offer(now(played), "summary").proposed
     assert made is not None

@@ -19,13 +19,13 @@ from uuid import UUID, uuid4
 from django.db import models, transaction
 from django.utils import timezone
 
-from conversations.budgets.caps import turn_caps
-from conversations.budgets.prices import price_list
-from conversations.budgets.windows import move, open_slots
-from conversations.log.chain import OWNED, link_digest
-from conversations.log.leases import ttl
-from conversations.log.search_index import SPOKEN, index_messages, index_title
-from conversations.log.texts import share_texts
+from conversations.budgets.caps import resolve_turn_caps
+from conversations.budgets.prices import load_price_list
+from conversations.budgets.windows import lock_slots, update_windows
+from conversations.log.chain import OWNED, compute_link
+from conversations.log.leases import get_lease_duration
+from conversations.log.search_index import INDEXED_KINDS, index_messages, index_title
+from conversations.log.texts import lock_texts_shared
 from conversations.models import (
     ApiCall,
     Blob,
@@ -94,7 +94,7 @@ def once_more(user: User, model: str, kind: str, play: Callable[[], Turn]) -> Tu
     """Give a turn as `play` makes it; the first of its kind is played."""
     with transaction.atomic():
         window = _window(user)
-        kind = repr((kind, price_list(model, timezone.now()), turn_caps(user.pk)))
+        kind = repr((kind, load_price_list(model, timezone.now()), resolve_turn_caps(user.pk)))
         if window is not None and kind in _tapes:
             return _given(_tapes[kind], user, window)
     turn = play()
@@ -105,7 +105,7 @@ def once_more(user: User, model: str, kind: str, play: Callable[[], Turn]) -> Tu
 
 def _window(user: User) -> BudgetWindow | None:
     """Find the window that a turn counts in, if its allowance is the only one and is large."""
-    slots = open_slots(user.pk)
+    slots = lock_slots(user.pk)
     if len(slots) != 1 or metrics.is_on():
         return None
     rule, standing, window = slots[0].place.rule, slots[0].standing, slots[0].window
@@ -117,7 +117,7 @@ def _window(user: User) -> BudgetWindow | None:
 
 
 def _given(tape: Tape, user: User, window: BudgetWindow) -> Turn:
-    share_texts()
+    lock_texts_shared()
     for text in tape.texts:
         type(text)._default_manager.bulk_create([text], ignore_conflicts=True)
     copy = _Copy(tape.conversation.created_at)
@@ -125,19 +125,19 @@ def _given(tape: Tape, user: User, window: BudgetWindow) -> Turn:
     copy.keys[BudgetWindow, tape.window_id] = window.pk
     conversation = copy.add(tape.conversation, links=0, chain="")
     ended_at = copy.at(tape.turn.ended_at or tape.turn.created_at)
-    turn = copy.add(tape.turn, lease_until=ended_at + ttl())
+    turn = copy.add(tape.turn, lease_until=ended_at + get_lease_duration())
     index_title(conversation=conversation)
     for row in tape.links:
         link = copy.add(row, chain=conversation.chain)
         conversation.links, conversation.chain = link.link, link.chain
-        if isinstance(link, Message) and link.kind in SPOKEN:
+        if isinstance(link, Message) and link.kind in INDEXED_KINDS:
             index_messages(conversation=conversation, rows=[link])
     for other in tape.others:
         copy.add(other)
     ends = {"links": conversation.links, "chain": conversation.chain}
     Conversation.objects.filter(pk=conversation.pk).update(**ends)
     window.spent += tape.spent
-    move([window], "spent", "limit")
+    update_windows([window], "spent", "limit")
     return turn
 
 
@@ -156,7 +156,7 @@ class _Copy:
         values = {one.attname: self._new(one, row) for one in kind._meta.concrete_fields}
         new = kind(**values | changes)
         if isinstance(new, Chained):
-            new.chain = link_digest(new.chain, new)
+            new.chain = compute_link(new.chain, new)
         # Raw: the times that rows give themselves are those of the copy.
         new.save_base(raw=True, force_insert=True)
         self.keys[kind, row.pk] = new.pk

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
-from conversations.db import db
+from conversations.db import run_db
 from conversations.models import LIVE, ApiCall, BudgetWindow, Conversation, Draft, Turn
 from conversations.runtime.supervisor import Supervisor
 from conversations.turns import turns
@@ -31,18 +31,20 @@ async def supervising(*, is_alone: bool = True) -> AsyncIterator[Supervisor]:
 async def queue(text: str, conversation: Conversation | None = None) -> Turn:
     """Store a prompt, in a new conversation of a new person if none is given."""
     if conversation is not None:
-        return await db(turns.send_prompt, conversation=conversation, text=text, client_id=uuid4())
+        return await run_db(
+            turns.send_prompt, conversation=conversation, text=text, client_id=uuid4()
+        )
 
     def start() -> Turn:
         return people_and_turns.queued(people_and_turns.person(f"p{uuid4().hex[:8]}"), text)
 
-    return await db(start)
+    return await run_db(start)
 
 
 async def until(happened: Callable[[], bool], seconds: float = 120) -> None:
     """Wait until the database says so."""
     deadline, pause = time.monotonic() + seconds, 0.01
-    while not await db(happened):
+    while not await run_db(happened):
         assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(pause)
         # Whoever looks all the time takes the time from what is waited for.
@@ -52,7 +54,7 @@ async def until(happened: Callable[[], bool], seconds: float = 120) -> None:
 async def ended(turn: Turn, seconds: float = 120) -> Turn:
     """Wait for the end of a turn."""
     await until(lambda: not Turn.objects.filter(pk=turn.pk, state__in=LIVE).exists(), seconds)
-    return await db(Turn.objects.select_related("conversation").get, pk=turn.pk)
+    return await run_db(Turn.objects.select_related("conversation").get, pk=turn.pk)
 
 
 async def run(supervisor: Supervisor, text: str, conversation: Conversation | None = None) -> Turn:
@@ -77,16 +79,16 @@ def unrecorded(emulator: EmulatorServer) -> list[str]:
 
 async def accounted(emulator: EmulatorServer) -> None:
     """Check that every request has its call, and that nothing is held or half written."""
-    assert await db(unrecorded, emulator) == []
-    assert await db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
-    assert await db(Draft.objects.count) == 0
+    assert await run_db(unrecorded, emulator) == []
+    assert await run_db(lambda: BudgetWindow.objects.filter(held__gt=0).count()) == 0
+    assert await run_db(Draft.objects.count) == 0
 
 
 def is_valid(conversation: Conversation) -> None:
     """Check that a next message may follow what is stored."""
     from conversations.context.view import rules
     from conversations.context.view.view import Message
-    from conversations.log.path import state
+    from conversations.log.path import load_state
 
-    view = state(Conversation.objects.get(pk=conversation.pk), stored_turns.MODEL).view
+    view = load_state(Conversation.objects.get(pk=conversation.pk), stored_turns.MODEL).view
     rules.check(view.append(Message.parse(10_000, "prompt", '[{"type":"text","text":"On"}]')))

@@ -15,7 +15,7 @@ from conversations.context.view.edits import SpliceBlocks, Trigger
 from conversations.context.view.envelope import envelope
 from conversations.log import append, leases
 from conversations.log.leases import Lease
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.models import ApiCall, Budget, Conversation, Transformation, Turn, User
 from conversations.turns import calls, tool_calls, turns
 from conversations.turns.calls import Timing
@@ -133,7 +133,7 @@ def close(lease: Lease, call: int, ending: Ending) -> None:
 
 
 def loaded(lease: Lease) -> Any:
-    return state(Conversation.objects.get(pk=lease.conversation_id), MODEL)
+    return load_state(Conversation.objects.get(pk=lease.conversation_id), MODEL)
 
 
 def last_call(conversation: Conversation) -> ApiCall:

@@ -12,12 +12,12 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.context.view.view import View
 from conversations.log.leases import Lease
-from conversations.log.path import path, step
+from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Turn
 from conversations.transcript import transcript
 from conversations.turns import turns
 from conversations.turns.prompts import SendError
-from conversations.turns.versions import edit_prompt, regenerate
+from conversations.turns.versions import edit_prompt, regenerate_answer
 from tests.support import people_and_turns, stored_turns
 
 
@@ -52,7 +52,7 @@ def turn(conversation: Conversation, number: int) -> Turn:
 
 
 def again(conversation: Conversation, number: int) -> Turn:
-    return answered(regenerate(turn=turn(conversation, number)))
+    return answered(regenerate_answer(turn=turn(conversation, number)))
 
 
 def edited(conversation: Conversation, number: int, text: str) -> Turn:
@@ -71,8 +71,8 @@ def shown(conversation: Conversation) -> list[int]:
 
 def view(conversation: Conversation, tip: int | None = None) -> View:
     found = View()
-    for entry in path(fresh(conversation), tip):
-        found = step(found, entry)
+    for entry in read_path(fresh(conversation), tip):
+        found = fold_entry(found, entry)
     return found
 
 

@@ -28,7 +28,7 @@ from conversations.toolbox.approvals import ApprovalError
 from conversations.transcript.questions import list_open_questions
 from conversations.turns import takeovers, tool_calls, turns
 from conversations.turns.prompts import SendError
-from conversations.turns.queue import waits
+from conversations.turns.queue import is_waiting
 from tests.support import people_and_turns, toy_tools
 from tests.support.asked_turns import FIRE, POST, asked, calling, done, judge, uses
 
@@ -68,7 +68,7 @@ def test_a_turn_that_asks_is_given_back_and_holds_nothing() -> None:
     lease, (question,) = asked(POST)
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.lease_owner, row.lease_until) == ("approval_wait", "", None)
-    assert takeovers.claimable_turns() == takeovers.expired_turns(everything=True) == []
+    assert takeovers.list_claimable_turns() == takeovers.list_expired_turns(everything=True) == []
     assert leases.claim_turn(turn_id=lease.turn_id, owner="x") is None
     assert (question.reason, question.destination) == ("write", "mail:a@b.example")
     assert question.arguments_digest == wire.digest(wire.encode(POST[2]))
@@ -88,7 +88,9 @@ def test_turns_that_ask_hold_no_other_conversation_up(settings: Any) -> None:
 def test_messages_that_are_sent_meanwhile_wait() -> None:
     lease, _ = asked(FIRE)
     conversation = people_and_turns.conversation_of(lease)
-    assert waits(turns.send_prompt(conversation=conversation, text="And this", client_id=uuid4()))
+    assert is_waiting(
+        turns.send_prompt(conversation=conversation, text="And this", client_id=uuid4())
+    )
 
 
 def test_a_stop_while_it_waits_ends_the_turn_with_a_valid_history() -> None:
@@ -139,7 +141,7 @@ def test_a_question_shows_every_argument_whole_and_every_character() -> None:
 def test_an_allowed_call_runs_once_and_the_turn_goes_on(verdict: str) -> None:
     lease, (question,) = asked(POST)
     assert decide(question, verdict).state == "tool_wait"
-    assert takeovers.claimable_turns() == [lease.turn_id]
+    assert takeovers.list_claimable_turns() == [lease.turn_id]
     fresh = again(lease)
     assert people_and_turns.turn_of(fresh).takeovers == 0
     assert judge(fresh, uses(POST)) == {}
@@ -158,9 +160,9 @@ def test_a_denied_call_is_told_so_and_the_turn_goes_on() -> None:
 def test_the_last_decision_of_several_lets_the_turn_go_on() -> None:
     lease, (first, second) = asked(FIRE, POST)
     assert decide(first).state == "approval_wait"
-    assert takeovers.claimable_turns() == []
+    assert takeovers.list_claimable_turns() == []
     assert decide(second, "denied").state == "tool_wait"
-    assert takeovers.claimable_turns() == [lease.turn_id]
+    assert takeovers.list_claimable_turns() == [lease.turn_id]
 
 
 def test_an_unanswered_question_counts_as_no() -> None:

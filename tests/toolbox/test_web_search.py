@@ -12,7 +12,7 @@ from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage, usage_from
 from conversations.budgets.admission import SEARCH_TOKENS
 from conversations.context.view.envelope import Envelope, envelope
-from conversations.log.chain import locked
+from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
 from conversations.models import (
     ApiResult,
@@ -247,8 +247,8 @@ def test_a_lost_call_keeps_what_its_searches_could_have_cost() -> None:
     call = opened(lease)
     (held,) = Reservation.objects.values_list("amount", flat=True)
     row = calls.ApiCall.objects.get(pk=call)
-    assert calls.worst_cost(row) == held
-    calls.lose_call(call=row, conversation=locked(row.conversation_id))
+    assert calls.compute_worst_cost(row) == held
+    calls.lose_call(call=row, conversation=lock_conversation(row.conversation_id))
     assert settled(call).cost_micros == held
 
 

@@ -10,16 +10,16 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
-from conversations.log.path import state
-from conversations.log.rebuild import rebuilt
-from conversations.log.tree import newest_below, path_turns
+from conversations.log.path import load_state
+from conversations.log.rebuild import rebuild_request
+from conversations.log.tree import filter_path_turns, find_newest_below
 from conversations.models import ApiCall, ApiResult, Conversation, Message, Transformation, Turn
 from conversations.transcript import meter, paging, transcript
 from conversations.transfer.exports import EXPORT_FORMATS
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns import turns
-from conversations.turns.versions import regenerate, show_version
+from conversations.turns.versions import regenerate_answer, show_version
 from tests.support import people_and_turns, stored_turns
 from tests.support.version_trees import again, clean, edited, fresh, say, talk, turn
 
@@ -33,7 +33,7 @@ def test_requests_of_all_branches_are_rebuilt_to_the_byte() -> None:
     show_version(turn=turn(conversation, 3))
     say(people_and_turns.next_turn(fresh(conversation), "four"))
     for call in ApiCall.objects.filter(conversation=conversation):
-        assert rebuilt(call).digest == call.body_digest
+        assert rebuild_request(call).digest == call.body_digest
     assert clean()
 
 
@@ -45,7 +45,7 @@ def test_the_meter_is_that_of_the_shown_path() -> None:
     )
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     conversation = people_and_turns.conversation_of(lease)
-    lease = people_and_turns.claimed(regenerate(turn=turn(conversation, 1)))
+    lease = people_and_turns.claimed(regenerate_answer(turn=turn(conversation, 1)))
     assert meter.read_meter(fresh(conversation)).source == "estimated"
     assert meter.read_meter(fresh(conversation)).tokens < 1_000
     stored_turns.close(
@@ -59,11 +59,11 @@ def test_the_meter_is_that_of_the_shown_path() -> None:
 
 def test_the_next_call_is_anchored_on_the_shown_path_however_many_others_there_are() -> None:
     conversation = talk("one", "two")
-    found = state(fresh(conversation), stored_turns.MODEL).report
+    found = load_state(fresh(conversation), stored_turns.MODEL).report
     for _ in range(3):
         edited(conversation, 1, "uno")
     show_version(turn=turn(conversation, 1))
-    assert state(fresh(conversation), stored_turns.MODEL).report == found is not None
+    assert load_state(fresh(conversation), stored_turns.MODEL).report == found is not None
 
 
 def test_exports_show_the_path_and_the_record_keeps_the_others() -> None:
@@ -110,7 +110,15 @@ def test_pages_follow_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
     for at in range(4):
         say(people_and_turns.next_turn(fresh(conversation), f"o{at}"))
     found = fresh(conversation)
-    assert [one.number for one in path_turns(found).order_by("number")] == [1, 2, 7, 8, 9, 10, 11]
+    assert [one.number for one in filter_path_turns(found).order_by("number")] == [
+        1,
+        2,
+        7,
+        8,
+        9,
+        10,
+        11,
+    ]
     newest = transcript.read_transcript(found)
     assert ([one.number for one in newest.turns], newest.earlier) == ([9, 10, 11], 9)
     earlier = transcript.read_transcript(found, before=9)
@@ -121,8 +129,8 @@ def test_pages_follow_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ([one.number for one in later.turns], later.later) == ([2, 7, 8], 8)
     of_another = paging.read_page_after(found, 3)
     assert [one.number for one in of_another.turns] == [4, 5, 6]
-    assert newest_below(found, 3) == 6
-    assert newest_below(found, 99) == 0
+    assert find_newest_below(found, 3) == 6
+    assert find_newest_below(found, 99) == 0
 
 
 def test_a_message_of_another_version_is_shown_on_its_own_path(

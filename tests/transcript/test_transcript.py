@@ -12,7 +12,7 @@ from conversations.agent.events import RoundChanged, RoundOpened
 from conversations.agent.finish import can_continue
 from conversations.agent.ports import Finish, ToolDone
 from conversations.context.view import wire
-from conversations.files.attachments_shown import shown_files
+from conversations.files.attachment_display import list_shown_files
 from conversations.library.sidebar import read_sidebar
 from conversations.live import render
 from conversations.log import append
@@ -132,7 +132,7 @@ def test_an_imported_image_without_its_kind_or_data_is_not_shown() -> None:
 
 
 def test_an_image_that_an_older_log_holds_is_shown_as_far_as_it_can_be() -> None:
-    shown = shown_files(wire.encode(broken_images()), {})
+    shown = list_shown_files(wire.encode(broken_images()), {})
     assert [file.url for file in shown] == ["", "", "", "", "data:image/png;base64,AA"]
     assert [file.is_image for file in shown] == [False] * 4 + [True]
 

@@ -12,7 +12,7 @@ import pytest
 from conversations.audit import verify
 from conversations.context.view import attachment_refs, wire
 from conversations.library.search import search_messages
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.log.search_index import rebuild_index
 from conversations.models import Attachment, Blob, Conversation, User
 from conversations.transcript import transcript
@@ -45,7 +45,7 @@ def imported(user: User, *blocks: Any) -> Conversation:
 
 
 def body_of(conversation: Conversation) -> str:
-    return state(Conversation.objects.get(pk=conversation.pk), stored_turns.MODEL).view.body
+    return load_state(Conversation.objects.get(pk=conversation.pk), stored_turns.MODEL).view.body
 
 
 def test_what_is_exported_is_imported_as_the_same_bytes(user: User) -> None:

@@ -10,7 +10,7 @@ import pytest
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import rules, wire
 from conversations.context.view.view import Message as ViewMessage
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.models import Conversation, Message, Turn, User
 from conversations.transcript.originals import read_original
 from conversations.transcript.transcript import read_transcript
@@ -68,7 +68,7 @@ def kinds(conversation: Conversation) -> list[str]:
 
 def may_go_on(conversation: Conversation) -> str:
     """Give the messages array of the next request, which breaks no rule."""
-    view = state(conversation, MODEL).view
+    view = load_state(conversation, MODEL).view
     view = view.append(ViewMessage.parse(10**6, "prompt", '[{"type":"text","text":"Go on"}]'))
     rules.check(view)
     assert view.tokens == sum(message.tokens for message in view.messages)

@@ -15,7 +15,7 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import envelope
 from conversations.log import append
 from conversations.log.leases import Lease
-from conversations.log.rebuild import rebuilt
+from conversations.log.rebuild import rebuild_request
 from conversations.models import (
     ApiCall,
     ApiModel,
@@ -50,7 +50,7 @@ def test_a_rebuilt_body_has_the_digest_of_the_one_sent() -> None:
     rows = ApiCall.objects.filter(conversation=played.conversation)
     assert [row.purpose for row in rows.order_by("pk")] == ["reply", "summary", "reply"]
     for row in rows:
-        again = rebuilt(row)
+        again = rebuild_request(row)
         assert (again.digest, again.size) == (row.body_digest, row.body_bytes)
 
 

@@ -9,7 +9,7 @@ import pytest
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
-from conversations.log.path import state
+from conversations.log.path import load_state
 from conversations.models import ApiCall, Conversation, Message, ToolCall
 from conversations.reductions.pins import list_pins, pin_originals
 from conversations.transcript import transcript
@@ -95,15 +95,15 @@ def test_a_running_turn_is_not_forked() -> None:
 
 def test_a_fork_knows_what_the_last_call_said_of_its_view() -> None:
     played = stored_turns.played()
-    first = state(played.conversation, played.conversation.model)
+    first = load_state(played.conversation, played.conversation.model)
     assert first.report is not None
     copy = fork_conversation(turn=played.turn)
     copies = fork_conversation(turn=turn(copy, 1))
     for one in (copy, copies):
-        assert state(one, one.model) == first
-        assert state(one, "another").bound_to == first.bound_to
+        assert load_state(one, one.model) == first
+        assert load_state(one, "another").bound_to == first.bound_to
     say(people_and_turns.next_turn(copies, "on"))
-    assert state(fresh(copies), copies.model).report != first.report
+    assert load_state(fresh(copies), copies.model).report != first.report
 
 
 def test_a_fork_outlives_the_first_one() -> None:
@@ -114,5 +114,5 @@ def test_a_fork_outlives_the_first_one() -> None:
     assert erase_conversation(conversation_id=played.conversation.pk) is not None
     assert read_original(copy.pk, "toolu_1") == stored_turns.LONG
     assert Message.objects.filter(conversation=copy).exists()
-    assert state(fresh(copy), copy.model).report is None
+    assert load_state(fresh(copy), copy.model).report is None
     assert clean()

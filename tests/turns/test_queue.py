@@ -18,7 +18,7 @@ from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
 from conversations.transcript.queue import read_queue
 from conversations.turns import takeovers, turns
 from conversations.turns.prompts import SendError
-from conversations.turns.queue import send_next, take_back, waits
+from conversations.turns.queue import is_waiting, send_next_prompt, withdraw_prompt
 from tests.support import people_and_turns, stored_turns
 from tests.support.attached_files import NOTES, kept
 from tests.support.version_trees import clean, refused, talk
@@ -42,7 +42,7 @@ def running(*texts: str) -> tuple[Lease, Conversation]:
     lease = people_and_turns.begun()
     conversation = people_and_turns.conversation_of(lease)
     for text in texts:
-        assert waits(send(conversation, text))
+        assert is_waiting(send(conversation, text))
     return lease, conversation
 
 
@@ -122,30 +122,30 @@ def test_after_an_end_that_was_not_good_they_wait_until_they_are_sent(
     assert finish(lease, state, reason) is None
     assert waiting(conversation) == ["one", "two"]
     assert not read_queue(conversation).is_live
-    turn = send_next(conversation=conversation)
+    turn = send_next_prompt(conversation=conversation)
     assert said(turn) == "one"
     with refused("busy"):
-        send_next(conversation=conversation)
+        send_next_prompt(conversation=conversation)
     assert turn is not None
     assert said(finish(people_and_turns.claimed(turn))) == "two"
-    assert send_next(conversation=conversation) is None
+    assert send_next_prompt(conversation=conversation) is None
 
 
 def test_a_crash_leaves_them_where_they_are() -> None:
     lease, conversation = running("one")
-    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is not None
+    assert takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is not None
     assert waiting(conversation) == ["one"]
-    assert takeovers.claimable_turns() == []
-    turn = send_next(conversation=conversation)
+    assert takeovers.list_claimable_turns() == []
+    turn = send_next_prompt(conversation=conversation)
     assert turn is not None
-    assert takeovers.claimable_turns() == [turn.pk]
+    assert takeovers.list_claimable_turns() == [turn.pk]
 
 
 def test_what_is_written_meanwhile_is_sent_at_once_and_then_the_others() -> None:
     lease, conversation = running("one")
     finish(lease, "failed", "")
     turn = send(conversation, "First this")
-    assert not waits(turn)
+    assert not is_waiting(turn)
     assert said(finish(people_and_turns.claimed(turn))) == "one"
 
 
@@ -153,8 +153,8 @@ def test_a_message_is_taken_back_once() -> None:
     _, conversation = running("one", "two")
     first = conversation.queued_prompts.first()
     assert first is not None
-    assert take_back(conversation=conversation, client_id=first.client_id)
-    assert not take_back(conversation=conversation, client_id=first.client_id)
+    assert withdraw_prompt(conversation=conversation, client_id=first.client_id)
+    assert not withdraw_prompt(conversation=conversation, client_id=first.client_id)
     assert waiting(conversation) == ["two"]
 
 
@@ -165,8 +165,8 @@ def test_the_files_of_a_message_that_was_taken_back_wait_again() -> None:
     finish(lease)
     lease = people_and_turns.claimed(send(conversation, files=[sent]))
     name = uuid4()
-    assert waits(send(conversation, "Look", name, files=[sent, other]))
-    assert take_back(conversation=conversation, client_id=name)
+    assert is_waiting(send(conversation, "Look", name, files=[sent, other]))
+    assert withdraw_prompt(conversation=conversation, client_id=name)
     sent.refresh_from_db()
     other.refresh_from_db()
     assert sent.conversation_id == conversation.pk
@@ -190,7 +190,7 @@ def test_nothing_is_sent_in_the_trash() -> None:
     stored_turns.close(lease, call, people_and_turns.complete())
     assert turns.finish_turn(lease=lease, finish=Finish("done", "end_turn")) is None
     with refused("deleted"):
-        send_next(conversation=conversation)
+        send_next_prompt(conversation=conversation)
     assert waiting(conversation) == ["one"]
 
 

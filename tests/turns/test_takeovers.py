@@ -16,7 +16,7 @@ from conversations.log.leases import Lease, claim_turn
 from conversations.models import ApiResult, Draft, ToolCall, Turn
 from conversations.turns import calls, drafts, takeovers, tool_calls, turns
 from conversations.turns.calls import Timing
-from conversations.turns.resume import begun
+from conversations.turns.resume import load_progress
 from conversations.turns.takeovers import NOT_RUN
 from tests.support import people_and_turns, stored_turns
 
@@ -41,16 +41,16 @@ def answers(lease: Lease, *names: str, effect: str = "read") -> None:
 
 
 def died(lease: Lease) -> Turn:
-    turn = takeovers.take_over(turn_id=lease.turn_id, everything=True)
+    turn = takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     assert turn is not None
     return turn
 
 
 def gone_on(lease: Lease) -> Lease:
-    assert takeovers.claimable_turns() == [lease.turn_id]
+    assert takeovers.list_claimable_turns() == [lease.turn_id]
     found = claim_turn(turn_id=lease.turn_id, owner="another")
     assert found is not None
-    assert takeovers.claimable_turns() == []
+    assert takeovers.list_claimable_turns() == []
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_turn_whose_results_are_stored_goes_on_without_its_tools() -> None:
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
     assert died(lease).state == "running"
     gone_on(lease)
-    found = begun(lease.turn_id)
+    found = load_progress(lease.turn_id)
     assert found.open is None
     assert (found.first, found.rounds, found.tool_calls, found.ids) == (1, 1, 1, {"t1"})
 
@@ -80,7 +80,7 @@ def test_a_turn_whose_results_are_stored_goes_on_without_its_tools() -> None:
 def test_a_turn_that_waits_to_ask_again_goes_on_at_once() -> None:
     lease = asking("t1")
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
-    leases.back_off(lease=lease, attempt=2, seconds=50)
+    leases.start_backoff(lease=lease, attempt=2, seconds=50)
     turn = died(lease)
     assert (turn.state, turn.retry_at) == ("running", None)
 
@@ -93,7 +93,7 @@ def test_a_turn_that_died_while_it_showed_an_answer_is_interrupted(is_first: boo
     people_and_turns.opened(lease)
     drafts.save_draft(lease=lease, text="Here", thinking="")
     assert died(lease).state == "interrupted"
-    assert takeovers.claimable_turns() == []
+    assert takeovers.list_claimable_turns() == []
 
 
 def test_a_turn_that_died_before_its_first_answer_is_interrupted() -> None:
@@ -118,7 +118,7 @@ def test_what_is_known_of_each_call_is_known_to_the_next_worker() -> None:
     done = ToolDone('"no such"', "error", {"code": "bad_input"}, is_wrong=True)
     tool_calls.finish_tool(lease=lease, tool_use_id="done", done=done)
     died(lease)
-    found = begun(lease.turn_id).open
+    found = load_progress(lease.turn_id).open
     assert found is not None
     assert [use.id for use in found.uses] == ["done", "cut", "later"]
     assert found.done == {"done": done}
@@ -128,7 +128,7 @@ def test_what_is_known_of_each_call_is_known_to_the_next_worker() -> None:
 def test_an_unread_input_stays_unread_for_the_next_worker() -> None:
     lease = asking("t1")
     ToolCall.objects.update(flaw="not an object")
-    found = begun(lease.turn_id).open
+    found = load_progress(lease.turn_id).open
     assert found is not None
     assert found.uses[0].flaw == "not an object"
 
@@ -140,12 +140,12 @@ def test_wrong_rounds_in_a_row_are_counted_over_a_takeover() -> None:
         failed = ToolDone('"no"', "error", {"code": code})
         tool_calls.finish_tool(lease=lease, tool_use_id=f"t{at}", done=failed)
         append.store_results(lease=lease, content=people_and_turns.results(f"t{at}"), estimate=1)
-    found = begun(lease.turn_id)
+    found = load_progress(lease.turn_id)
     assert (found.wrong, found.rounds, found.tool_calls) == (2, 4, 4)
 
 
 def test_a_turn_that_nobody_has_run_has_done_nothing() -> None:
-    assert begun(people_and_turns.queued(people_and_turns.person()).pk) == Begun()
+    assert load_progress(people_and_turns.queued(people_and_turns.person()).pk) == Begun()
 
 
 @pytest.mark.parametrize("effect", ["read", "keyed", "write"])
@@ -178,7 +178,7 @@ def test_a_turn_that_its_workers_die_of_is_given_up() -> None:
         lease = gone_on(lease)
     turn = died(lease)
     assert (turn.state, turn.finish_reason, turn.error_code) == ("failed", "poison", "poison")
-    assert takeovers.claimable_turns() == []
+    assert takeovers.list_claimable_turns() == []
     (call,) = ToolCall.objects.select_related("output")
     assert call.state == "cancelled"
     assert call.output is not None
@@ -193,7 +193,7 @@ def test_the_time_of_dead_workers_counts_and_the_time_between_does_not() -> None
     now = timezone.now()
     Turn.objects.update(
         claimed_at=now - timedelta(hours=2),
-        lease_until=now - timedelta(hours=2) + timedelta(seconds=100) + leases.ttl(),
+        lease_until=now - timedelta(hours=2) + timedelta(seconds=100) + leases.get_lease_duration(),
     )
     died(lease)
     again = gone_on(lease)
@@ -212,8 +212,8 @@ def test_a_late_draft_is_not_shown_beside_the_answer_that_was_stored() -> None:
 def test_a_turn_that_waits_for_a_worker_is_not_taken_over_again() -> None:
     lease = asking("t1")
     died(lease)
-    assert takeovers.expired_turns(everything=True) == []
-    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is None
+    assert takeovers.list_expired_turns(everything=True) == []
+    assert takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is None
 
 
 @pytest.mark.django_db(transaction=True)

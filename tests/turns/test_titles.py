@@ -39,8 +39,8 @@ from conversations.transcript import meter, transcript
 from conversations.turns import side_calls, turns
 from conversations.turns import titles as services
 from conversations.turns.calls import Timing
-from conversations.turns.titles import opening
-from conversations.turns.versions import regenerate
+from conversations.turns.titles import find_opening
+from conversations.turns.versions import regenerate_answer
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,11 +67,11 @@ def sending(asked: Envelope = ASKED) -> Sending:
 
 
 def opened(lease: Lease) -> Sent:
-    return services.open_title(lease=lease, sending=sending())
+    return services.open_title_call(lease=lease, sending=sending())
 
 
 def closed(sent: Sent, ending: Ending = SAID) -> None:
-    side_calls.close_errand(call_id=sent.call, ending=ending, timing=Timing(10, 20))
+    side_calls.close_side_call(call_id=sent.call, ending=ending, timing=Timing(10, 20))
 
 
 def is_whole() -> bool:
@@ -125,25 +125,25 @@ def test_what_is_quoted_is_two_strings_of_bounded_length(prompt: str, answer: st
 
 def test_the_first_answered_turn_is_what_a_title_is_made_from() -> None:
     lease = answered()
-    found = opening(lease.turn_id)
+    found = find_opening(lease.turn_id)
     assert found is not None
     assert (found.prompt, found.answer) == ("How do I bake bread?", "Here you are.")
     assert (found.model, found.thinks) == (HAIKU, False)
     following = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
     people_and_turns.answered(following)
-    assert opening(following.turn_id) is None
+    assert find_opening(following.turn_id) is None
 
 
 def test_a_turn_that_failed_or_was_refused_gives_no_title_and_the_next_one_does() -> None:
     lease = people_and_turns.begun()
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "upstream", "The API failed."))
-    assert opening(lease.turn_id) is None
+    assert find_opening(lease.turn_id) is None
     declined = people_and_turns.next_turn(people_and_turns.conversation_of(lease), "Something bad")
     turns.finish_turn(lease=declined, finish=Finish("done", "refusal"))
-    assert opening(declined.turn_id) is None
+    assert find_opening(declined.turn_id) is None
     good = people_and_turns.next_turn(people_and_turns.conversation_of(lease), "Something good")
     people_and_turns.answered(good)
-    found = opening(good.turn_id)
+    found = find_opening(good.turn_id)
     assert found is not None
     assert found.prompt == "Something good"
 
@@ -151,29 +151,29 @@ def test_a_turn_that_failed_or_was_refused_gives_no_title_and_the_next_one_does(
 def test_no_title_is_asked_for_where_it_is_off_or_a_person_was_first(settings: Any) -> None:
     lease = answered()
     settings.AGENTWEB_TITLE_MODEL = "off"
-    assert opening(lease.turn_id) is None
+    assert find_opening(lease.turn_id) is None
     settings.AGENTWEB_TITLE_MODEL = HAIKU
     rename_conversation(conversation=people_and_turns.conversation_of(lease), title="Mine")
-    assert opening(lease.turn_id) is None
+    assert find_opening(lease.turn_id) is None
 
 
 def test_a_model_that_cannot_be_used_leaves_the_title_to_the_conversations_own() -> None:
     lease = answered()
     ApiModel.objects.filter(pk=HAIKU).update(is_enabled=False)
-    found = opening(lease.turn_id)
+    found = find_opening(lease.turn_id)
     assert found is not None
     assert found.model == stored_turns.MODEL
     ApiModel.objects.filter(pk=HAIKU).update(is_enabled=True)
     ModelPrice.objects.filter(model=HAIKU, kind="output").update(effective_to=timezone.now())
-    found = opening(lease.turn_id)
+    found = find_opening(lease.turn_id)
     assert found is not None
     assert found.model == stored_turns.MODEL
     ApiModel.objects.filter(pk=stored_turns.MODEL).update(thinking="always")
-    found = opening(lease.turn_id)
+    found = find_opening(lease.turn_id)
     assert found is not None
     assert found.thinks
     ApiModel.objects.update(is_enabled=False)
-    assert opening(lease.turn_id) is None
+    assert find_opening(lease.turn_id) is None
 
 
 def test_the_call_is_its_own_in_the_record_and_in_the_books() -> None:
@@ -252,8 +252,8 @@ def test_a_lost_call_is_closed_once_and_what_it_held_stays_spent() -> None:
     people_and_turns.answered(lease)
     sent = opened(lease)
     held = BudgetWindow.objects.get().held
-    assert side_calls.close_lost_errands() == 0
-    assert side_calls.close_lost_errands(everything=True) == 1
+    assert side_calls.close_lost_side_calls() == 0
+    assert side_calls.close_lost_side_calls(everything=True) == 1
     result = ApiResult.objects.get(call=sent.call)
     assert (result.status, result.cost_micros) == ("lost", held)
     # Its process was only slow: what it says now comes too late.
@@ -269,7 +269,7 @@ def test_a_call_that_takes_too_long_is_lost() -> None:
     lease = answered()
     opened(lease)
     later = timezone.now() + timedelta(seconds=10_000)
-    assert side_calls.close_lost_errands(now=later) == 1
+    assert side_calls.close_lost_side_calls(now=later) == 1
 
 
 def test_a_conversation_is_erased_when_its_title_is_settled() -> None:
@@ -296,7 +296,7 @@ def test_a_version_chosen_while_the_title_is_settled_waits_for_nobody() -> None:
             if who:
                 closed(sent)
             else:
-                regenerate(turn=turn, client_id=uuid4())
+                regenerate_answer(turn=turn, client_id=uuid4())
 
         assert people_and_turns.failures(people_and_turns.crowd(2, act)) == []
     assert is_whole()

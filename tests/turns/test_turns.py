@@ -20,7 +20,7 @@ from conversations.log.leases import Lease, claim_turn
 from conversations.models import LIVE, ApiResult, Conversation, Draft, Message, ToolCall, Turn
 from conversations.turns import drafts, takeovers, tool_calls, turns
 from conversations.turns.prompts import SendError
-from conversations.turns.queue import waits
+from conversations.turns.queue import is_waiting
 from conversations.turns.takeovers import NOT_RUN
 from tests.support import people_and_turns, stored_turns
 
@@ -56,7 +56,7 @@ def still_valid(lease: Lease) -> None:
 
 
 def crash(lease: Lease) -> Turn:
-    turn = takeovers.take_over(turn_id=lease.turn_id, everything=True)
+    turn = takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     assert turn is not None
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.finish_reason, row.error_code) == ("interrupted", "crash", "interrupted")
@@ -120,7 +120,7 @@ def test_ids_of_other_people_are_free() -> None:
 def test_a_conversation_has_one_live_turn(state: str) -> None:
     turn = people_and_turns.queued(people_and_turns.person())
     Turn.objects.update(state=state)
-    assert waits(send(turn.conversation))
+    assert is_waiting(send(turn.conversation))
     assert turn.conversation.turns.count() == 1
     assert turn.conversation.messages.count() == 1
 
@@ -213,7 +213,7 @@ def test_sends_do_not_disturb_the_worker_of_the_turn_they_wait_for() -> None:
 
     def play(at: int) -> None:
         if at:
-            assert waits(send(conversation))
+            assert is_waiting(send(conversation))
             return
         for turn in range(6):
             stored_turns.close(
@@ -238,7 +238,7 @@ def test_a_turn_that_nobody_started_is_cancelled_at_once() -> None:
     assert (turn.state, turn.finish_reason) == ("cancelled", "stopped")
     assert turn.ended_at is not None
     assert claim_turn(turn_id=turn.pk, owner="late") is None
-    assert takeovers.claimable_turns() == []
+    assert takeovers.list_claimable_turns() == []
     send(turn.conversation)
 
 
@@ -328,19 +328,19 @@ def test_a_turn_that_no_worker_has_is_not_interrupted(state: str) -> None:
     lease = people_and_turns.begun()
     Turn.objects.update(state=state, lease_until=timezone.now() - timedelta(hours=1))
     before = people_and_turns.everything()
-    assert takeovers.take_over(turn_id=lease.turn_id, everything=True) is None
-    assert takeovers.expired_turns(everything=True) == []
+    assert takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is None
+    assert takeovers.list_expired_turns(everything=True) == []
     assert people_and_turns.everything() == before
 
 
 def test_a_turn_is_interrupted_only_when_its_lease_is_over() -> None:
     lease = people_and_turns.begun()
-    assert takeovers.expired_turns() == []
-    assert takeovers.take_over(turn_id=lease.turn_id) is None
+    assert takeovers.list_expired_turns() == []
+    assert takeovers.take_over_turn(turn_id=lease.turn_id) is None
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
-    assert takeovers.expired_turns() == [lease.turn_id]
-    assert takeovers.take_over(turn_id=lease.turn_id) is not None
-    assert takeovers.take_over(turn_id=lease.turn_id) is None
+    assert takeovers.list_expired_turns() == [lease.turn_id]
+    assert takeovers.take_over_turn(turn_id=lease.turn_id) is not None
+    assert takeovers.take_over_turn(turn_id=lease.turn_id) is None
 
 
 @pytest.mark.parametrize("hours", [-2, 2])
@@ -348,8 +348,8 @@ def test_leases_follow_the_clock_of_the_database(hours: int, monkeypatch: Any) -
     lease = people_and_turns.begun()
     shifted = timezone.now() + timedelta(hours=hours)
     monkeypatch.setattr(timezone, "now", lambda: shifted)
-    assert takeovers.expired_turns() == []
-    assert takeovers.take_over(turn_id=lease.turn_id) is None
+    assert takeovers.list_expired_turns() == []
+    assert takeovers.take_over_turn(turn_id=lease.turn_id) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -358,7 +358,7 @@ def test_many_sweeps_interrupt_a_turn_once() -> None:
     people_and_turns.opened(lease)
     drafts.save_draft(lease=lease, text="half", thinking="")
     found = people_and_turns.crowd(
-        8, lambda _: takeovers.take_over(turn_id=lease.turn_id, everything=True) is not None
+        8, lambda _: takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is not None
     )
     assert sorted(map(str, found)) == ["False"] * 7 + ["True"]
     assert [kind for kind, _ in contents(lease)] == ["prompt", "answer"]

@@ -12,15 +12,15 @@ from django.db import transaction
 from conversations.agent.ports import Finish
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
-from conversations.log.path import path
-from conversations.log.tree import newest_below, path_turns
+from conversations.log.path import read_path
+from conversations.log.tree import filter_path_turns, find_newest_below
 from conversations.models import Message, Turn
 from conversations.reductions.manual_changes import undo_change
 from conversations.reductions.pins import pin_originals
 from conversations.transcript import transcript
 from conversations.turns import drafts, turns
 from conversations.turns.prompts import Prompt, SendError, lock_for, open_turn
-from conversations.turns.versions import edit_prompt, regenerate, show_version
+from conversations.turns.versions import edit_prompt, regenerate_answer, show_version
 from tests.support import people_and_turns, stored_turns
 from tests.support.version_trees import (
     again,
@@ -46,7 +46,7 @@ def test_another_answer_is_a_turn_beside_the_first_one() -> None:
     conversation = talk("one", "two")
     before = view(conversation, turn(conversation, 1).messages.latest("seq").seq).body
     second = turn(conversation, 2)
-    new = regenerate(turn=second)
+    new = regenerate_answer(turn=second)
     prompt, old = new.messages.get(), second.messages.get(kind="prompt")
     assert (new.number, new.parent, new.retry_of_id) == (3, 1, second.pk)
     assert (prompt.content, prompt.parent) == (old.content, old.parent)
@@ -61,10 +61,10 @@ def test_another_answer_is_a_turn_beside_the_first_one() -> None:
 def test_asked_twice_with_one_id_it_is_one_version() -> None:
     conversation = talk("one", "two")
     name = uuid4()
-    first = regenerate(turn=turn(conversation, 2), client_id=name)
-    assert regenerate(turn=turn(conversation, 2), client_id=name).pk == first.pk
+    first = regenerate_answer(turn=turn(conversation, 2), client_id=name)
+    assert regenerate_answer(turn=turn(conversation, 2), client_id=name).pk == first.pk
     answered(first)
-    assert regenerate(turn=turn(conversation, 2), client_id=name).pk == first.pk
+    assert regenerate_answer(turn=turn(conversation, 2), client_id=name).pk == first.pk
     assert conversation.turns.count() == 3
 
 
@@ -74,7 +74,7 @@ def test_of_many_who_ask_at_once_all_get_the_same_version() -> None:
     second = turn(conversation, 2)
     (shape,) = [one for one in transcript.read_transcript(conversation).turns if one.number == 2]
     found = people_and_turns.crowd(
-        10, lambda _: regenerate(turn=second, client_id=shape.next_id).pk
+        10, lambda _: regenerate_answer(turn=second, client_id=shape.next_id).pk
     )
     assert people_and_turns.failures(found) == []
     assert len(set(map(str, found))) == 1
@@ -145,14 +145,14 @@ def test_a_version_is_refused_under_an_answer_and_in_the_trash() -> None:
     before = people_and_turns.everything()
     for number in (1, 2, 3):
         with refused("busy"):
-            regenerate(turn=turn(conversation, number))
+            regenerate_answer(turn=turn(conversation, number))
         with refused("busy"):
             edit_prompt(turn=turn(conversation, number), text="x", client_id=uuid4())
     assert people_and_turns.everything() == before
     answered(running)
     delete_conversation(conversation=conversation)
     with refused("deleted"):
-        regenerate(turn=turn(conversation, 2))
+        regenerate_answer(turn=turn(conversation, 2))
 
 
 def test_the_cap_on_live_turns_is_that_of_versions_too(settings: Any) -> None:
@@ -161,7 +161,7 @@ def test_the_cap_on_live_turns_is_that_of_versions_too(settings: Any) -> None:
     people_and_turns.queued(conversation.owner)
     before = people_and_turns.everything()
     with refused("too_many"):
-        regenerate(turn=turn(conversation, 1))
+        regenerate_answer(turn=turn(conversation, 1))
     assert people_and_turns.everything() == before
 
 
@@ -217,12 +217,12 @@ def test_waiting_messages_stay_behind_the_last_turn_and_hold_the_path() -> None:
     turns.send_prompt(conversation=conversation, text="later", client_id=uuid4())
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "cut", "It was cut."))
     for act in (
-        lambda: regenerate(turn=turn(conversation, 2)),
+        lambda: regenerate_answer(turn=turn(conversation, 2)),
         lambda: edit_prompt(turn=turn(conversation, 1), text="x", client_id=uuid4()),
     ):
         with refused("queued"):
             act()
-    new = regenerate(turn=turn(conversation, 3))
+    new = regenerate_answer(turn=turn(conversation, 3))
     lease = people_and_turns.claimed(new)
     stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())
     following = turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
@@ -299,15 +299,15 @@ def test_whatever_is_done_every_path_stays_what_it_was() -> None:
         found = fresh(conversation)
         body = view(found).body
         assert bodies.setdefault(found.leaf, body) == body
-        numbers = [one.number for one in path_turns(found).order_by("number")]
+        numbers = [one.number for one in filter_path_turns(found).order_by("number")]
         on_path = set(
             Message.objects.filter(
-                conversation=found, seq__in=[entry.seq for entry in path(found)]
+                conversation=found, seq__in=[entry.seq for entry in read_path(found)]
             ).values_list("turn__number", flat=True)
         )
         assert on_path == set(numbers)
     for leaf, body in bodies.items():
-        if newest_below(conversation, leaf) == leaf:
+        if find_newest_below(conversation, leaf) == leaf:
             show_version(turn=turn(conversation, leaf))
             assert view(conversation).body == body
     assert clean()

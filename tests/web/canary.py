@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import CharField, JSONField, Model, TextField
 from django.utils import timezone
 
-from conversations.log.triggers import guarded_tables
+from conversations.log.triggers import list_guarded_tables
 from conversations.models import (
     ApiCall,
     Approval,
@@ -139,7 +139,7 @@ def plant(conversation: Conversation) -> None:
     )
     assert SearchText.objects.exists()
     with connection.cursor() as cursor:
-        for table in guarded_tables():
+        for table in list_guarded_tables():
             where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
             cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_update"{where}')
         for name, value in CONTENT.items():

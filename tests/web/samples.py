@@ -10,7 +10,7 @@ from uuid import UUID
 from conversations.agent import events
 from conversations.budgets.effective import Rule
 from conversations.budgets.notices import BudgetPill, Limits, Notice
-from conversations.log.tree import Versions
+from conversations.log.tree import VersionPosition
 from conversations.models import Conversation
 from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.rendering import render_markdown, render_plain
@@ -102,7 +102,7 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
         can_retry=state in {"failed", "interrupted", "cancelled"},
         prompt_seq=number,
         parent=number - 1,
-        versions=Versions(2, 3, 1, 9),
+        versions=VersionPosition(2, 3, 1, 9),
         next_id="11111111-1111-5111-8111-111111111111",
         can_continue=state == "cancelled",
         prompt_keep=PinState(words),

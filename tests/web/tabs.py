@@ -11,7 +11,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from agentweb.asgi import application
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.socket_token import socket_token
 from conversations.live.watch import ALIVE
 from conversations.models import Conversation, User
@@ -50,8 +50,8 @@ async def is_accepted(found: WebsocketCommunicator) -> bool:
 async def connected(
     conversation: Conversation, session: str = "", query: str = ""
 ) -> AsyncIterator[WebsocketCommunicator]:
-    owner = await db(User.objects.get, pk=conversation.owner_id)
-    key = session or await db(session_of, owner)
+    owner = await run_db(User.objects.get, pk=conversation.owner_id)
+    key = session or await run_db(session_of, owner)
     found = socket(f"/ws/c/{conversation.public_id}/?{query}", key)
     accepted, _ = await found.connect(timeout=60)
     assert accepted
@@ -62,7 +62,7 @@ async def connected(
 
 
 async def ada_and_her_conversation() -> tuple[User, Conversation]:
-    played = await db(stored_turns.played)
+    played = await run_db(stored_turns.played)
     return played.user, played.conversation
 
 

@@ -8,10 +8,10 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
+from conversations.budgets.current_use import compute_current_use
 from conversations.budgets.grants import grant_more
-from conversations.budgets.windows_shown import present
 from conversations.models import Budget, BudgetWindow, Reservation, User
-from conversations.models.periods import shown
+from conversations.models.periods import format_moment
 from conversations.rendering.numbers import dollars
 from tests.support import budget_rows, people_and_turns
 from tests.web.test_admin_budgets import MILLION, change, root, words
@@ -84,7 +84,7 @@ def test_what_a_member_holds_is_not_shown_as_spent() -> None:
     spent = budget_rows.play(lease)
     window = BudgetWindow.objects.get()
     BudgetWindow.objects.update(held=MILLION, limit=9 * MILLION)
-    one = present([budget])[budget.pk]
+    one = compute_current_use([budget])[budget.pk]
     assert (one.spent, one.held, one.whole) == (spent, MILLION, spent + MILLION)
     assert Reservation.objects.filter(window=window, is_open=True).count() == 0
 
@@ -109,7 +109,7 @@ def test_a_window_begins_and_ends_in_the_time_zone_of_its_budget(root: Client) -
     page = words(listed(root, BudgetWindow))
     for at in (window.starts_at, window.ends_at):
         assert at is not None
-        assert shown(at, "Europe/Vienna") in page
+        assert format_moment(at, "Europe/Vienna") in page
     assert " at 00:00 (Europe/Vienna)" in page
     assert str(window).endswith("-01 00:00")
 

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.budgets.grants import grant_more
-from conversations.budgets.status import standings
+from conversations.budgets.status import list_statuses
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
 from conversations.rendering.numbers import dollars
 from tests.support import budget_rows, people_and_turns
@@ -187,7 +187,7 @@ def test_a_grant_is_previewed_given_once_and_seen(root: Client) -> None:
     assert (grant.amount, grant.reason, grant.actor.username) == (2_500_000, "they asked", "root")
     ends = datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC)
     assert grant.expires_at == ends
-    [standing] = standings(place.user.pk)
+    [standing] = list_statuses(place.user.pk)
     assert standing.limit == 52_500_000
     for address in (url(place.user), change(budget)):
         shown = words(root.get(address))
@@ -205,8 +205,8 @@ def test_one_person_is_granted_more_of_what_all_have(root: Client) -> None:
     assert 'value="ada"' in root.get(page).content.decode()
     answer = send(root, page, amount="$1", user="ada")
     assert answer["Location"] == url(ada)
-    assert [one.limit for one in standings(ada.pk)] == [8 * MILLION]
-    assert [one.limit for one in standings(bea.pk)] == [7 * MILLION]
+    assert [one.limit for one in list_statuses(ada.pk)] == [8 * MILLION]
+    assert [one.limit for one in list_statuses(bea.pk)] == [7 * MILLION]
     assert "There is no user nobody." in words(send(root, page, amount="1", user="nobody"))
     pool = budget_rows.group("Research", 7 * MILLION, kind="pool")
     assert 'name="user"' not in root.get(grant_page(pool)).content.decode()
@@ -245,7 +245,7 @@ def test_a_correction_is_an_entry_with_a_reason_and_made_once(root: Client) -> N
     [entry] = LedgerEntry.objects.filter(kind="adjust")
     assert (entry.amount, entry.reason, entry.actor.username) == (-5, "they asked", "root")
     window.refresh_from_db()
-    assert standings(place.user.pk)[0].spent == window.spent
+    assert list_statuses(place.user.pk)[0].spent == window.spent
     assert budget_rows.clean()
     for address in (url(place.user), change(window), change(Budget.objects.get())):
         assert "they asked root" in words(root.get(address))
@@ -322,7 +322,7 @@ def test_a_limit_that_is_lowered_is_told_from_what_to_what(root: Client) -> None
     }  # fmt: skip
     assert root.post(change(budget), posted).status_code == 302
     assert "$2.00 → $0.00" in LogEntry.objects.latest("pk").get_change_message()
-    assert standings(place.user.pk)[0].is_over
+    assert list_statuses(place.user.pk)[0].is_over
 
 
 def test_caps_of_a_turn_are_set_on_the_page_of_the_person(root: Client) -> None:

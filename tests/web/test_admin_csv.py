@@ -17,8 +17,8 @@ from django.urls import reverse
 
 from conversations.budgets.csv_import import MOST_CHARS, MOST_LINES
 from conversations.budgets.grants import correct_window
-from conversations.budgets.import_budgets import COLUMNS, take_budgets
-from conversations.budgets.usage.cells import csv_lines, plain
+from conversations.budgets.import_budgets import COLUMNS, import_budgets
+from conversations.budgets.usage.cells import unquote_cell, write_csv_lines
 from conversations.models import Budget, BudgetWindow, LedgerEntry, ModelPrice, User
 from tests.support import budget_rows, people_and_turns
 from tests.support.stored_turns import played
@@ -92,7 +92,7 @@ def test_what_went_out_comes_in_and_changes_nothing(root: Client, ada: User) -> 
     assert out[0] == list(COLUMNS)
     assert {row[-1] for row in out[1:]} == {"", "'=1+1", "''=x"}
     text = "\n".join(",".join(f'"{cell}"' for cell in row) for row in out)
-    plan = take_budgets(text=text, actor=User.objects.get(username="root"))
+    plan = import_budgets(text=text, actor=User.objects.get(username="root"))
     assert [line.verb for line in plan.lines] == ["same", "same", "same"]
     assert len(file(root, "admin:budgets_export", "?scope__exact=site")) == 2
 
@@ -130,7 +130,7 @@ def test_what_was_switched_off_more_than_once_comes_in_as_it_went_out(
     for limit in (1, 2):
         Budget.objects.create(user=ada, period="day", limit=limit, is_active=False)
     rows = file(root, "admin:budgets_export")
-    text = b"".join(csv_lines(rows)).decode()
+    text = b"".join(write_csv_lines(rows)).decode()
     plan = taken(root, text).context["plan"]
     assert (plan.errors, plan.changes, len(plan.lines)) == (0, 0, 2)
 
@@ -289,7 +289,7 @@ def test_prices_are_taken_in_all_or_none(root: Client) -> None:
 
 @pytest.mark.parametrize("text", ["=1", "'=1", "''-2", "x", "'x", "' =1", "", "'", "+49 1", "-"])
 def test_a_cell_that_went_out_is_read_as_it_was(text: str) -> None:
-    (row,) = csv.reader(io.StringIO(b"".join(csv_lines([[text]])).decode("utf-8-sig")))
+    (row,) = csv.reader(io.StringIO(b"".join(write_csv_lines([[text]])).decode("utf-8-sig")))
     cell = row[0] if row else ""
-    assert plain(cell) == text
+    assert unquote_cell(cell) == text
     assert not cell.startswith(("=", "+", "-"))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import MOST_TOKENS, usage_from
-from conversations.budgets.status import standings
+from conversations.budgets.status import list_statuses
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.context.errors import WireError
 from conversations.context.view import wire
@@ -55,7 +55,7 @@ def test_an_impossible_figure_costs_something_and_is_flagged(odd: dict[str, Any]
     assert row.cost_basis == "clamped"
     assert 0 < row.cost_micros == window.spent + window.overrun <= MOST_TOKENS * MOST_RATE
     assert window.held == 0
-    assert standings(window.user_id or 0)[0].spent == row.cost_micros
+    assert list_statuses(window.user_id or 0)[0].spent == row.cost_micros
     assert budget_rows.clean()
     assert is_flagged(row)
     assert ApiCall.objects.filter(FLAGGED).count() == 1

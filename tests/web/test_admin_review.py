@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from conversations.accounts.reading_log import READ
 from conversations.log import leases
-from conversations.log.triggers import guarded_tables
+from conversations.log.triggers import list_guarded_tables
 from conversations.models import (
     ApiCall,
     BudgetWindow,
@@ -193,7 +193,7 @@ def test_the_call_page_shows_that_the_request_rebuilds() -> None:
 
 def flip(table: str, column: str, value: str, key: int) -> None:
     with connection.cursor() as cursor:
-        for guarded in guarded_tables():
+        for guarded in list_guarded_tables():
             where = f' ON "{guarded}"' if connection.vendor == "postgresql" else ""
             cursor.execute(f'DROP TRIGGER "{guarded}_keep_update"{where}')
         cursor.execute(f"UPDATE {table} SET {column} = %s WHERE id = %s", [value, key])

@@ -13,9 +13,9 @@ from django.utils import timezone
 from conversations.agent.events import BudgetMoved, MeterMoved, TurnClosed
 from conversations.budgets.grants import grant_more
 from conversations.live import render
-from conversations.log.chain import append, locked_site
+from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Conversation, Crossing, Turn, User
-from conversations.models.periods import bounds
+from conversations.models.periods import compute_bounds
 from conversations.transcript.shapes import Bookmark
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import group, member
@@ -28,7 +28,7 @@ LIMIT = 1_000_000
 
 def at(percent: int, budget: Budget, user: User | None) -> BudgetWindow:
     """Make a window of which so much is spent and told."""
-    starts, ends = bounds(budget.period, budget.time_zone, timezone.now())
+    starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
     spent = budget.limit * percent // 100
     window, _ = BudgetWindow.objects.update_or_create(
         budget=budget, user=user, starts_at=starts, ends_at=ends,
@@ -45,7 +45,7 @@ def crossed(window: BudgetWindow, percent: int, spent: int, limit: int) -> None:
     if not window.crossings.filter(percent=percent).exists():
         with transaction.atomic():
             row = Crossing(window=window, percent=percent, spent=spent, limit=limit)
-            append(row, locked_site())
+            append_row(row, lock_site_chain())
 
 
 def talk(user: User) -> Conversation:

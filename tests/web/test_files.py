@@ -212,9 +212,9 @@ def test_the_page_of_files_has_them_with_their_chats(client: Client, user: User)
 
 
 def test_the_page_of_files_goes_by_pages(client: Client, user: User, monkeypatch: Any) -> None:
-    from conversations.files import attachments_shown
+    from conversations.files import attachment_display
 
-    monkeypatch.setattr(attachments_shown, "PAGE", 2)
+    monkeypatch.setattr(attachment_display, "PAGE", 2)
     for number in range(1, 6):
         kept(user, small_files.png(number, 1), f"file-{number}.png")
     seen, address = [], "/files/attached/"

@@ -13,7 +13,7 @@ from django.conf import settings as site
 from django.test import Client
 from django.utils.translation import trans_real
 
-from conversations.accounts.people import keep_preferences
+from conversations.accounts.people import save_preferences
 from conversations.models import ApiModel
 from tests.support import stored_turns
 from tools.framework.registry import TOOLS
@@ -119,7 +119,7 @@ def unmarked(html: str) -> list[str]:
 )  # fmt: skip
 def test_a_page_in_another_language_has_no_word_of_this_one(page: str, marked: None) -> None:
     played = stored_turns.played("ada", title="xxx", value="xxx", result="xxx " * 900)
-    keep_preferences(user_id=played.user.pk, changes={"language": "ar"})
+    save_preferences(user_id=played.user.pk, changes={"language": "ar"})
     client = Client()
     client.force_login(played.user)
     url = f"/c/{played.conversation.public_id}/" if page == "chat" else page

@@ -150,7 +150,7 @@ def test_a_budget_that_is_used_up_is_said_on_the_page() -> None:
 
 def test_an_interrupted_turn_offers_to_try_again() -> None:
     lease = people_and_turns.begun()
-    takeovers.take_over(turn_id=lease.turn_id, everything=True)
+    takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     conversation = people_and_turns.conversation_of(lease)
     html = client_of(conversation.owner).get(f"/c/{conversation.public_id}/").content
     assert b"Interrupted." in html

@@ -10,7 +10,7 @@ from django.conf import settings as site
 from django.test import Client
 from django.utils import translation
 
-from conversations.accounts.people import keep_preferences
+from conversations.accounts.people import save_preferences
 from conversations.agent.events import RoundOpened, TurnClosed
 from conversations.live.render import render, snapshot
 from conversations.models import ApiModel, User
@@ -121,7 +121,7 @@ def test_thinking_is_open_on_the_page_and_by_the_socket_where_that_was_chosen(
     lease = people_and_turns.begun(ada)
     opened = 'data-key="think-1-1" open'
     assert opened not in render(lease.conversation_id, RoundOpened(1, 1))
-    keep_preferences(user_id=ada.pk, changes={"thinking": "open"})
+    save_preferences(user_id=ada.pk, changes={"thinking": "open"})
     assert opened in render(lease.conversation_id, RoundOpened(1, 1))
 
 
@@ -209,11 +209,11 @@ def test_the_largest_blocks_are_listed_with_what_can_be_done(client: Client, ada
 def test_a_language_is_spoken_where_it_was_chosen(client: Client, ada: User, settings: Any) -> None:
     settings.LANGUAGES = [("en", "English"), ("ar", "العربيّة")]
     assert root(client.get("/c/new/"))["dir"] == "ltr"
-    keep_preferences(user_id=ada.pk, changes={"language": "ar"})
+    save_preferences(user_id=ada.pk, changes={"language": "ar"})
     found = root(client.get("/c/new/"))
     assert (found["lang"], found["dir"]) == ("ar", "rtl")
     assert b'name="language"' in client.get("/settings/appearance/").content
-    keep_preferences(user_id=ada.pk, changes={"language": "xx"})
+    save_preferences(user_id=ada.pk, changes={"language": "xx"})
     assert root(client.get("/c/new/"))["lang"] == "en"
 
 
@@ -237,7 +237,7 @@ def test_what_comes_by_the_socket_is_in_the_language_of_its_reader(
     settings.LANGUAGES = [("en", "English"), ("de", "Deutsch")]
     lease = people_and_turns.begun(ada)
     people_and_turns.answered(lease)
-    keep_preferences(user_id=ada.pk, changes={"language": chosen})
+    save_preferences(user_id=ada.pk, changes={"language": chosen})
     date = {"en": r">[A-Z]\w+\.? \d+, 2\d{3}", "de": r">\d+\. [A-Z]\w+ 2\d{3}"}[spoken]
     assert re.search(date, render(lease.conversation_id, TurnClosed(1), browser))
     assert re.search(date, snapshot(lease.conversation_id, Bookmark(), None, browser)[0])

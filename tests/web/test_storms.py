@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.backends import ModelBackend
 
 from conversations.agent.events import BudgetMoved
-from conversations.db import PAGES, THREADS, db, db_for_page, place_for_page
+from conversations.db import PAGE_THREADS, THREADS, get_page_slots, run_db, run_db_page_read
 from conversations.live.hub import hub
 from conversations.live.publish import tell
 from tests.web.tabs import (
@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 async def test_a_socket_opens_while_snapshots_are_waited_for() -> None:
     """A page gives up a handshake after seconds: a storm of them must not wait for what it made."""
     _, conversation = await ada_and_her_conversation()
-    key = await db(session_of, await db(lambda: conversation.owner))
+    key = await run_db(session_of, await run_db(lambda: conversation.owner))
     gate = threading.Event()
-    busy = [asyncio.ensure_future(db(gate.wait, 90)) for _ in range(THREADS)]
-    busy += [asyncio.ensure_future(db_for_page(gate.wait, 90)) for _ in range(PAGES)]
+    busy = [asyncio.ensure_future(run_db(gate.wait, 90)) for _ in range(THREADS)]
+    busy += [asyncio.ensure_future(run_db_page_read(gate.wait, 90)) for _ in range(PAGE_THREADS)]
     found = socket(f"/ws/c/{conversation.public_id}/", key)
     try:
         accepted, _ = await found.connect(timeout=60)
@@ -48,13 +48,13 @@ async def test_a_socket_opens_while_snapshots_are_waited_for() -> None:
 
 async def test_what_a_page_missed_is_not_read_when_it_is_gone() -> None:
     gate, read = threading.Event(), []
-    busy = [asyncio.ensure_future(db_for_page(gate.wait, 90)) for _ in range(PAGES)]
-    gone = [asyncio.ensure_future(db_for_page(read.append, number)) for number in range(20)]
+    busy = [asyncio.ensure_future(run_db_page_read(gate.wait, 90)) for _ in range(PAGE_THREADS)]
+    gone = [asyncio.ensure_future(run_db_page_read(read.append, number)) for number in range(20)]
     await asyncio.sleep(0)
     for task in gone:
         task.cancel()
     await asyncio.gather(*gone, return_exceptions=True)
-    there = asyncio.ensure_future(db_for_page(read.append, "there"))
+    there = asyncio.ensure_future(run_db_page_read(read.append, "there"))
     gate.set()
     await asyncio.gather(*busy, there)
     assert read == ["there"]
@@ -73,7 +73,7 @@ class Meeting(ModelBackend):
 async def test_who_opens_a_socket_does_not_wait_for_who_opens_another(settings: Any) -> None:
     settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Meeting"]
     user, conversation = await ada_and_her_conversation()
-    path, key = f"/ws/c/{conversation.public_id}/", await db(session_of, user)
+    path, key = f"/ws/c/{conversation.public_id}/", await run_db(session_of, user)
     assert await asyncio.gather(*(is_accepted(socket(path, key)) for _ in range(2))) == [True] * 2
 
 
@@ -82,8 +82,8 @@ async def test_what_a_conversation_is_told_does_not_wait_for_a_page_in_the_queue
     async with connected(conversation) as first:
         assert 'id="turn-1"' in await frame_of(first)
         async with AsyncExitStack() as storm:
-            for _ in range(PAGES):
-                await storm.enter_async_context(place_for_page())
+            for _ in range(PAGE_THREADS):
+                await storm.enter_async_context(get_page_slots())
             async with connected(conversation) as second:
                 while hub.watched()[conversation.pk].sockets < 2:
                     await asyncio.sleep(0)

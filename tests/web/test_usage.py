@@ -11,8 +11,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from conversations.budgets.usage.days import named
-from conversations.budgets.usage.person import usage_of
+from conversations.budgets.usage.days import make_named_span
+from conversations.budgets.usage.person import sum_usage
 from conversations.models import Budget, Conversation, User
 from conversations.rendering.numbers import dollars
 from tests.support import people_and_turns
@@ -32,7 +32,7 @@ def text(client: Client, query: str = "", status: int = 200) -> str:
 
 
 def spent(user: User) -> int:
-    return usage_of(user, named("month", timezone.now().date())).total.micros
+    return sum_usage(user, make_named_span("month", timezone.now().date())).total.micros
 
 
 def test_the_page_shows_the_figures_of_its_reader_alone() -> None:

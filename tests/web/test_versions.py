@@ -15,7 +15,7 @@ from django.test import Client
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.agent.ports import Finish
-from conversations.db import db
+from conversations.db import run_db
 from conversations.live.hub import hub
 from conversations.models import LIVE, Conversation, Turn, User
 from conversations.transcript import transcript
@@ -86,7 +86,7 @@ def test_choosing_a_version_comes_back_to_its_place() -> None:
 
 
 def test_a_version_far_back_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conversations.log.tree.NEAR", 2)
+    monkeypatch.setattr("conversations.log.tree.NEAR_TURNS", 2)
     conversation = talk("one", "two", "three")
     edited(conversation, 1, "uno")
     seq = turn(conversation, 1).messages.get(kind="prompt").seq
@@ -230,7 +230,7 @@ async def catch_up(found: WebsocketCommunicator, page: Page, fresh: Page) -> Non
 
 
 async def opened(conversation: Conversation, tail: str = "") -> Page:
-    return Page(await db(html_of, conversation, tail))
+    return Page(await run_db(html_of, conversation, tail))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -246,9 +246,9 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
         assert [page.bookmark.partition("&")[0][6:] for page in pages] == ["2", "2", "3"]
 
         async def done(tail: str, **data: Any) -> None:
-            response = await db(post, conversation, tail, **data)
+            response = await run_db(post, conversation, tail, **data)
             assert response.status_code == 200
-            for pk in await db(takeovers.claimable_turns):
+            for pk in await run_db(takeovers.list_claimable_turns):
                 supervisor.wake(pk)
             await until(lambda: not Turn.objects.filter(state__in=LIVE).exists())
 
@@ -277,7 +277,7 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
                     assert len(set(page.root.ids())) == len(page.root.ids())
         # A tab that lost its connection long ago says where it ends, and is shown the present.
         late.root = new.root
-        await db(post, conversation, "show/1/")
+        await run_db(post, conversation, "show/1/")
         async with connected(conversation, query=late.bookmark) as again_:
             await catch_up(again_, late, await opened(conversation))
 
@@ -290,7 +290,7 @@ async def test_a_second_tab_sends_under_an_answer_and_both_show_it_until_it_is_s
     async with supervising() as supervisor:
         conversation = (await run(supervisor, "Hello there")).conversation
         pages = [await opened(conversation), await opened(conversation)]
-        running = await db(
+        running = await run_db(
             turns.send_prompt,
             conversation=conversation,
             text="Answer in 120 words emulator:pace=0.01",
@@ -303,7 +303,7 @@ async def test_a_second_tab_sends_under_an_answer_and_both_show_it_until_it_is_s
             tabs = list(zip((one, two), pages, strict=True))
             supervisor.wake(running.pk)
             await until(Turn.objects.filter(pk=running.pk, state="running").exists)
-            response = await db(post, conversation, "send/", text="And then this")
+            response = await run_db(post, conversation, "send/", text="And then this")
             assert response["HX-Trigger"] == "sent"
             for found, page in tabs:
                 while "And then this" not in page.text("queue"):

@@ -124,9 +124,9 @@ def test_what_has_no_place_is_named_and_the_rest_is_added(
 def test_a_hostile_name_is_only_a_name(
     name: str, kept: str, client: Client, user: User, workspace: UserWorkspace
 ) -> None:
-    from conversations.files.words import display_name
+    from conversations.files.file_texts import clean_display_name
 
-    workspace.write(display_name(name, "application/file"), b"<script>alert(1)</script>")
+    workspace.write(clean_display_name(name, "application/file"), b"<script>alert(1)</script>")
     assert paths(workspace) == [kept]
     file = WorkspaceFile.objects.get()
     page = client.get(f"/files/own/{file.public_id}/").content.decode() + words(client)

@@ -9,7 +9,7 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.operations.backup.archive import BackupError
-from conversations.operations.backup.make import make_backup
+from conversations.operations.backup.site_backup import make_backup
 
 KEYS = (
     "The keys are not in it. Keep SECRET_KEY (the file secret_key of the data folder where none is"

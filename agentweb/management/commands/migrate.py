@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from agentweb.postgres_timeouts import unbounded
-from conversations.operations.db_role import RoleMissing, as_owner
+from conversations.operations.db_role import RoleMissing, connect_as_owner
 
 _LOCK = 0x61_67_77_6D
 
@@ -52,7 +52,7 @@ migrate.MigrationExecutor = Executor  # type: ignore[attr-defined]
 class Command(migrate.Command):
     def execute(self, *args: Any, **options: Any) -> Any:
         # The checks before it ask the database too.
-        with as_owner():
+        with connect_as_owner():
             return super().execute(*args, **options)
 
     def handle(self, *args: Any, **options: Any) -> None:

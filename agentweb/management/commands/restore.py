@@ -13,9 +13,9 @@ from django.db import connection
 
 from agentweb.server_process import only_one
 from conversations.audit.verify import Tally, verify_everything
-from conversations.operations.backup import databases, make
+from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
-from conversations.operations.db_role import as_owner
+from conversations.operations.db_role import connect_as_owner
 
 SHOWN = 20
 
@@ -37,26 +37,26 @@ class Command(BaseCommand):
 
     def restore(self, path: Path, *, is_forced: bool) -> None:
         self.demand_alone()
-        if not is_forced and make.holds_data():
+        if not is_forced and site_backup.holds_data():
             raise CommandError("there is a site in this database; --force replaces it")
         place = Path(settings.DATA_DIR)
         with tempfile.TemporaryDirectory(dir=place, prefix=".restore-") as name:
             folder = Path(name)
-            manifest = make.open_backup(path=path, folder=folder)
-            with as_owner():
-                before = make.put_database(manifest=manifest, folder=folder)
+            manifest = site_backup.open_backup(path=path, folder=folder)
+            with connect_as_owner():
+                before = site_backup.restore_database(manifest=manifest, folder=folder)
             if before is not None:
                 self.stdout.write(f"The database that was there is now {before}.")
             call_command("migrate", interactive=False, verbosity=0)
             self.put_rest(manifest, folder)
 
     def put_rest(self, manifest: Manifest, folder: Path) -> None:
-        files = make.put_files(folder=folder)
-        anchors = make.put_anchors(manifest=manifest, folder=folder)
+        files = site_backup.restore_workspace_files(folder=folder)
+        anchors = site_backup.restore_anchors(manifest=manifest, folder=folder)
         self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
 
     def demand_alone(self) -> None:
-        if connection.vendor == "postgresql" and (count := databases.sessions()):
+        if connection.vendor == "postgresql" and (count := databases.count_sessions()):
             raise CommandError(f"{count} others use the database: stop the servers and workers")
 
     def verify(self) -> None:

@@ -8,7 +8,12 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection, transaction
 
-from conversations.operations.db_role import app_role, as_owner, make_role, rights
+from conversations.operations.db_role import (
+    connect_as_owner,
+    get_app_role,
+    write_rights,
+    write_role,
+)
 
 
 class Command(BaseCommand):
@@ -21,16 +26,16 @@ class Command(BaseCommand):
         parser.add_argument("--apply", action="store_true", help="run it instead of printing it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with as_owner():
+        with connect_as_owner():
             if connection.vendor != "postgresql":
                 raise CommandError("roles are for PostgreSQL: SQLite has triggers alone")
-            owner, role = connection.settings_dict["USER"], app_role()
+            owner, role = connection.settings_dict["USER"], get_app_role()
             if owner == role:
                 raise CommandError(
                     "set AGENTWEB_MIGRATE_DATABASE_URL to the owner of the tables, and DATABASE_URL"
                     " to the role that the application is to run as"
                 )
-            statements = [make_role(role), *rights(role)]
+            statements = [write_role(role), *write_rights(role)]
             if not options["apply"]:
                 self.stdout.write("".join(f"{statement};\n" for statement in statements))
                 return

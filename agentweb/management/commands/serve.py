@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from agentweb.heartbeat import giving
 from agentweb.server_process import only_one, run
 from agentweb.startup import demand_fit_address, demand_guards, demand_room, demand_sound
-from conversations.audit.anchors import anchor_at_end
+from conversations.audit.anchors import anchor_at_shutdown
 from conversations.conf import conf
 from conversations.web.setup import read_setup_token
 
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             emulator = self.emulate()
             try:
                 self.serve(options["host"], options["port"], opens=options["open"])
-                anchor_at_end()
+                anchor_at_shutdown()
             finally:
                 if emulator is not None:
                     emulator.stop()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from conversations.budgets.effective import Rule, Standing, outranked
-from conversations.budgets.status import rules_for, standings
-from conversations.budgets.windows_shown import grants_of
+from conversations.budgets.current_use import filter_grants_for
+from conversations.budgets.effective import BudgetStatus, Rule, list_outranked
+from conversations.budgets.status import list_rules, list_statuses
 from conversations.models import Budget
 
 
@@ -57,24 +57,26 @@ class Allowance:
         return not self.is_over and self.spent * 5 >= self.limit * 4
 
 
-def allowances(user_id: int) -> tuple[Allowance, ...]:
+def list_allowances(user_id: int) -> tuple[Allowance, ...]:
     """Give the budgets that count, money before tokens and turns, the shortest period first."""
     units, periods = list(Budget.Unit), list(Budget.Period)
 
-    def place(one: Standing) -> tuple[int, int]:
+    def place(one: BudgetStatus) -> tuple[int, int]:
         return units.index(Budget.Unit(one.rule.unit)), periods.index(
             Budget.Period(one.rule.period)
         )
 
-    found = sorted(standings(user_id), key=place)
+    found = sorted(list_statuses(user_id), key=place)
     if not found:
         return ()
-    rules = rules_for(user_id)
-    granted = _granted(user_id, [one.rule for one in found])
-    return tuple(_allowance(one, rules, granted.get(one.rule.id, [])) for one in found)
+    rules = list_rules(user_id)
+    granted = _list_grants(user_id, [one.rule for one in found])
+    return tuple(_build_allowance(one, rules, granted.get(one.rule.id, [])) for one in found)
 
 
-def _allowance(one: Standing, rules: tuple[Rule, ...], granted: list[Granted]) -> Allowance:
+def _build_allowance(
+    one: BudgetStatus, rules: tuple[Rule, ...], granted: list[Granted]
+) -> Allowance:
     return Allowance(
         period=one.rule.period,
         limit=one.limit,
@@ -86,14 +88,14 @@ def _allowance(one: Standing, rules: tuple[Rule, ...], granted: list[Granted]) -
         source=one.rule.source,
         scope=one.rule.scope,
         is_pool=one.rule.is_pool,
-        instead_of=outranked(rules, one.rule),
+        instead_of=list_outranked(rules, one.rule),
         grants=tuple(granted),
     )
 
 
-def _granted(user_id: int, rules: list[Rule]) -> dict[int, list[Granted]]:
+def _list_grants(user_id: int, rules: list[Rule]) -> dict[int, list[Granted]]:
     found: dict[int, list[Granted]] = {}
-    for row in grants_of(user_id, [rule.id for rule in rules]):
+    for row in filter_grants_for(user_id, [rule.id for rule in rules]):
         one = Granted(row.amount, row.expires_at, row.user_id is None)
         found.setdefault(row.budget_id, []).append(one)
     return found

@@ -20,13 +20,13 @@ MOST_SERIES = 5
 Shares = Iterable[tuple[str, str, int]]
 
 
-def money_by_day(span: Span, groups: Iterable[Group], name: Callable[[Group], str]) -> Chart:
+def draw_money_by_day(span: Span, groups: Iterable[Group], name: Callable[[Group], str]) -> Chart:
     """Draw each day's cost, split by model or by purpose."""
     shares = ((group.day, name(group), group.figures.micros) for group in groups)
-    return columns(span, shares, show=money)
+    return draw_columns(span, shares, show=format_cents)
 
 
-def tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
+def draw_tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
     """Draw each day's tokens, by how they were billed."""
     rows = list(groups)
     kinds = {
@@ -41,10 +41,10 @@ def tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
         for group, count in zip(rows, counts, strict=True):
             found[group.day] += count
         series.append(Series(name, tuple(found[day] for day in span.days)))
-    return bars(labels(span), series, show=tokens)
+    return bars(label_days(span), series, show=tokens)
 
 
-def columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
+def draw_columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
     """Draw (day, name, amount); the greatest names stand at the base."""
     cells: Counter[tuple[str, str]] = Counter()
     sums: Counter[str] = Counter()
@@ -57,21 +57,21 @@ def columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
     if rest := names[len(alone) :]:
         values = (sum(cells[day, name] for name in rest) for day in span.days)
         series.append(Series(_("Others"), tuple(values)))
-    return bars(labels(span), series, show=show)
+    return bars(label_days(span), series, show=show)
 
 
-def money(micros: int) -> str:
+def format_cents(micros: int) -> str:
     """Show whole cents as such, so that the lines of a chart look alike."""
     if micros % 10_000:
         return dollars(micros)
     return f"${micros // 1_000_000:,}.{micros // 10_000 % 100:02}"
 
 
-def labels(span: Span) -> tuple[str, ...]:
+def label_days(span: Span) -> tuple[str, ...]:
     return tuple(dated(date.fromisoformat(day), "j M") for day in span.days)
 
 
-def turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:
+def draw_turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:
     """Draw how each day's turns ended."""
     named = {
         "done": _("Done"),
@@ -88,4 +88,4 @@ def turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:
         Series(name, tuple(cells[day, name] for day in span.days), kind)
         for name, kind in (kinds | {live: 2}).items()
     ]
-    return bars(labels(span), [one for one in series if any(one.values)])
+    return bars(label_days(span), [one for one in series if any(one.values)])

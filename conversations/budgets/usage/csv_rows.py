@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from conversations.budgets.usage.cells import Cell, money
+from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.budgets.usage.days import Span
-from conversations.budgets.usage.erased import erased_within
-from conversations.budgets.usage.groups import Group, grouped, lines, purpose_name
-from conversations.budgets.usage.shares import by_group
-from conversations.budgets.usage.site import Step, steps
-from conversations.budgets.usage.subjects import Subject, models, users
-from conversations.budgets.usage.sums import Figures, calls_within
+from conversations.budgets.usage.erased import list_erased_within
+from conversations.budgets.usage.groups import Group, get_purpose_name, group_calls, sum_lines
+from conversations.budgets.usage.shares import sum_by_group
+from conversations.budgets.usage.site import Step, sum_steps
+from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
+from conversations.budgets.usage.sums import Figures, filter_calls_within
 
 #: Rows of one file; there are fewer users, models and days than that.
 MOST_ROWS = 100_000
@@ -27,53 +27,53 @@ _CHANGES = (
 Rows = Iterator[tuple[Cell, ...]]
 
 
-def by_user(span: Span) -> Rows:
+def list_user_rows(span: Span) -> Rows:
     yield ("user", *_FIGURES, *_CHANGES)
-    yield from map(_subject, users(span, list(erased_within(span))))
+    yield from map(_cells_of_subject, sum_users(span, list(list_erased_within(span))))
 
 
-def by_team(span: Span) -> Rows:
+def list_group_rows(span: Span) -> Rows:
     """Give one row for each group; who is in several counts in each."""
     yield ("group", *_FIGURES, *_CHANGES)
-    yield from map(_subject, by_group(users(span, list(erased_within(span)))))
+    yield from map(_cells_of_subject, sum_by_group(sum_users(span, list(list_erased_within(span)))))
 
 
-def by_model(span: Span) -> Rows:
+def list_model_rows(span: Span) -> Rows:
     yield ("model", *_FIGURES, *_CHANGES)
-    yield from map(_subject, models(span, _groups(span)))
+    yield from map(_cells_of_subject, sum_models(span, _group_calls(span)))
 
 
-def by_purpose(span: Span) -> Rows:
+def list_purpose_rows(span: Span) -> Rows:
     yield ("purpose", *_FIGURES)
-    for line in lines(_groups(span), purpose_name):
-        yield (line.name, *_figures(line.figures))
+    for line in sum_lines(_group_calls(span), get_purpose_name):
+        yield (line.name, *_cells_of_figures(line.figures))
 
 
-def by_day(span: Span) -> Rows:
+def list_day_rows(span: Span) -> Rows:
     """Give one row for each day, model and purpose."""
     yield ("day", "model", "purpose", *_FIGURES)
-    for group in _groups(span):
-        yield (group.day, group.model, purpose_name(group), *_figures(group.figures))
+    for group in _group_calls(span):
+        yield (group.day, group.model, get_purpose_name(group), *_cells_of_figures(group.figures))
 
 
-def by_step(span: Span) -> Rows:
+def list_step_rows(span: Span) -> Rows:
     yield ("day", "kind", "outcome", "transformations", "saved tokens")
-    for step in steps(span):
-        yield _step(step)
+    for step in sum_steps(span):
+        yield _cells_of_step(step)
 
 
 #: What can be downloaded, by the name in its address.
 SHEETS: dict[str, Callable[[Span], Rows]] = {
-    "users": by_user,
-    "groups": by_team,
-    "models": by_model,
-    "purposes": by_purpose,
-    "days": by_day,
-    "transformations": by_step,
+    "users": list_user_rows,
+    "groups": list_group_rows,
+    "models": list_model_rows,
+    "purposes": list_purpose_rows,
+    "days": list_day_rows,
+    "transformations": list_step_rows,
 }
 
 
-def bounded(rows: Iterable[tuple[Cell, ...]]) -> Rows:
+def limit_rows(rows: Iterable[tuple[Cell, ...]]) -> Rows:
     for at, row in enumerate(rows):
         if at > MOST_ROWS:
             yield (f"Cut after {MOST_ROWS:,} rows.",)
@@ -81,24 +81,24 @@ def bounded(rows: Iterable[tuple[Cell, ...]]) -> Rows:
         yield row
 
 
-def _groups(span: Span) -> tuple[Group, ...]:
-    return grouped(calls_within(span), erased_within(span))
+def _group_calls(span: Span) -> tuple[Group, ...]:
+    return group_calls(filter_calls_within(span), list_erased_within(span))
 
 
-def _subject(subject: Subject) -> tuple[Cell, ...]:
+def _cells_of_subject(subject: Subject) -> tuple[Cell, ...]:
     changes = subject.changes
     return (
-        subject.name, *_figures(subject.figures), changes.applied, changes.saved, changes.asked,
-        changes.refused, money(subject.compacting),
+        subject.name, *_cells_of_figures(subject.figures), changes.applied, changes.saved, changes.asked,
+        changes.refused, format_dollars(subject.compacting),
     )  # fmt: skip
 
 
-def _figures(figures: Figures) -> tuple[Cell, ...]:
+def _cells_of_figures(figures: Figures) -> tuple[Cell, ...]:
     return (
         figures.calls, figures.input, figures.output, figures.cache_read, figures.cache_write,
-        money(figures.micros),
+        format_dollars(figures.micros),
     )  # fmt: skip
 
 
-def _step(step: Step) -> tuple[Cell, ...]:
+def _cells_of_step(step: Step) -> tuple[Cell, ...]:
     return (step.day, step.kind, step.outcome, step.count, step.changes.saved)

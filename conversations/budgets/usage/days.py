@@ -55,19 +55,19 @@ class Span:
         return tuple((self.first + ONE * at).isoformat() for at in range(count))
 
 
-def asked(given: Mapping[str, str], today: date) -> Span:
+def read_span(given: Mapping[str, str], today: date) -> Span:
     """Read the span a page was asked for: a named one, or from one day to another."""
     if given.get("from") or given.get("to"):
-        return _custom(given.get("from", ""), given.get("to", ""), today)
+        return _read_custom_span(given.get("from", ""), given.get("to", ""), today)
     name = given.get("period", "")
-    return named(name if name in NAMED else "month", today)
+    return make_named_span(name if name in NAMED else "month", today)
 
 
 #: What can be chosen by name, in the order it is offered.
 NAMED = ("month", "last-month", "7", "30", "90")
 
 
-def named(name: str, today: date) -> Span:
+def make_named_span(name: str, today: date) -> Span:
     """Give this or the last month, or so many days up to today."""
     begins = today.replace(day=1)
     match name:
@@ -79,7 +79,7 @@ def named(name: str, today: date) -> Span:
             return Span(today - ONE * (int(name) - 1), today, name)
 
 
-def _custom(first: str, last: str, today: date) -> Span:
+def _read_custom_span(first: str, last: str, today: date) -> Span:
     try:
         begins, ends = date.fromisoformat(first), date.fromisoformat(last or today.isoformat())
     except ValueError:
@@ -91,5 +91,5 @@ def _custom(first: str, last: str, today: date) -> Span:
             problem = _("At most %(days)d days fit on one page.") % {"days": MOST_DAYS}
         else:
             return Span(begins, ends)
-    month = named("month", today)
+    month = make_named_span("month", today)
     return Span(month.first, month.last, month.name, problem)

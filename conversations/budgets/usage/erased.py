@@ -18,7 +18,7 @@ class Erased:
     figures: Figures
 
 
-def erased_within(span: Span, owner_id: int | None = None) -> Iterator[Erased]:
+def list_erased_within(span: Span, owner_id: int | None = None) -> Iterator[Erased]:
     """Give the rows of a span, of one owner or of all."""
     # A call was sent between the beginning of its conversation and the end of it.
     rows = Erasure.objects.filter(begun_at__lt=span.ends_at, erased_at__gte=span.starts_at)

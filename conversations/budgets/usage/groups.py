@@ -25,7 +25,7 @@ class Group:
     figures: Figures
 
 
-def grouped(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Group, ...]:
+def group_calls(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Group, ...]:
     """Give the groups of calls, and those of erased conversations."""
     # Sorted here: a database that must sort would group the rows by sorting all of them.
     rows = calls.annotate(day=UtcDay("sent_at")).values("day", "model", "purpose").order_by()
@@ -37,7 +37,7 @@ def grouped(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Group, 
     return tuple(sorted(found, key=lambda one: (one.day, one.model, one.purpose)))
 
 
-def lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, ...]:
+def sum_lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, ...]:
     """Add the groups of each name up, the dearest first."""
     found: dict[str, Figures] = defaultdict(Figures)
     for group in groups:
@@ -46,11 +46,11 @@ def lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, 
     return tuple(sorted(rows, key=lambda row: (-row.figures.micros, -row.figures.calls, row.name)))
 
 
-def model_name(group: Group) -> str:
+def get_model_name(group: Group) -> str:
     return group.model
 
 
-def purpose_name(group: Group) -> str:
+def get_purpose_name(group: Group) -> str:
     names = {
         "reply": _("Replies"),
         "summary": _("Summaries"),

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conversations.budgets.usage.days import Span
-from conversations.budgets.usage.savings import changes_within, shrunk
-from conversations.budgets.usage.sums import calls_within
+from conversations.budgets.usage.savings import filter_changes_within, filter_shrunk
+from conversations.budgets.usage.sums import filter_calls_within
 
 #: Rows a percentile is taken of, at most.
 SAMPLE = 5_000
@@ -29,10 +29,10 @@ class Spread:
         return self.size >= SAMPLE
 
 
-def estimate_errors(span: Span) -> Spread:
+def measure_estimate_errors(span: Span) -> Spread:
     """Say how far estimates are from the reported size of the request, in tenths of a percent."""
     counts = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-    rows = calls_within(span).filter(
+    rows = filter_calls_within(span).filter(
         purpose="reply", result__status="complete", result__input_tokens__isnull=False
     )
     found = rows.order_by("-pk").values_list("estimated_tokens", *(f"result__{n}" for n in counts))
@@ -40,17 +40,17 @@ def estimate_errors(span: Span) -> Spread:
     for estimated, read, cached, written in found[:SAMPLE]:
         if reported := read + (cached or 0) + (written or 0):
             errors.append(abs(estimated - reported) * 1000 // reported)
-    return spread(errors)
+    return compute_spread(errors)
 
 
-def tokens_saved(span: Span) -> Spread:
+def measure_tokens_saved(span: Span) -> Spread:
     """Say what one transformation frees."""
-    rows = shrunk(changes_within(span)).order_by("-pk")
+    rows = filter_shrunk(filter_changes_within(span)).order_by("-pk")
     counts = rows.values_list("tokens_before", "tokens_after")[:SAMPLE]
-    return spread([before - after for before, after in counts])
+    return compute_spread([before - after for before, after in counts])
 
 
-def spread(values: Sequence[int]) -> Spread:
+def compute_spread(values: Sequence[int]) -> Spread:
     """Give the nearest ranks."""
     ranked = sorted(values)
     if not ranked:

@@ -10,9 +10,15 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.days import Span
-from conversations.budgets.usage.erased import erased_within
-from conversations.budgets.usage.groups import Group, grouped, lines, model_name, purpose_name
-from conversations.budgets.usage.sums import SUMS, Figures, Line, calls_within, total
+from conversations.budgets.usage.erased import list_erased_within
+from conversations.budgets.usage.groups import (
+    Group,
+    get_model_name,
+    get_purpose_name,
+    group_calls,
+    sum_lines,
+)
+from conversations.budgets.usage.sums import SUMS, Figures, Line, add_figures, filter_calls_within
 from conversations.models import ApiCall, User
 
 #: Conversations that are named; the others are one row.
@@ -29,36 +35,36 @@ class Usage:
     conversations: tuple[Line, ...]
 
 
-def usage_of(user: User, span: Span, *, is_named: bool = True) -> Usage:
+def sum_usage(user: User, span: Span, *, is_named: bool = True) -> Usage:
     """Add up a person's calls; unless `is_named`, conversations go by their ids."""
-    calls = calls_within(span).filter(conversation__owner=user)
-    groups = grouped(calls, erased_within(span, owner_id=user.pk))
+    calls = filter_calls_within(span).filter(conversation__owner=user)
+    groups = group_calls(calls, list_erased_within(span, owner_id=user.pk))
     return Usage(
         span=span,
-        total=total(group.figures for group in groups),
+        total=add_figures(group.figures for group in groups),
         groups=groups,
-        models=lines(groups, model_name),
-        purposes=lines(groups, purpose_name),
-        conversations=_conversations(calls, groups, is_named=is_named),
+        models=sum_lines(groups, get_model_name),
+        purposes=sum_lines(groups, get_purpose_name),
+        conversations=_sum_conversations(calls, groups, is_named=is_named),
     )
 
 
-def _conversations(
+def _sum_conversations(
     calls: QuerySet[ApiCall], groups: tuple[Group, ...], *, is_named: bool
 ) -> tuple[Line, ...]:
     """Give the dearest conversations, all others as one, and the erased ones as one."""
     names = ("conversation__public_id", "conversation__title", "conversation__deleted_at")
     rows = calls.values("conversation_id", *names).annotate(**SUMS)
     top = rows.order_by("-micros", "conversation_id")[:MOST_CONVERSATIONS]
-    found = [_conversation(row, is_named=is_named) for row in top]
-    kept = total(group.figures for group in groups if group.purpose)
-    rest = kept - total(line.figures for line in found)
-    gone = total(group.figures for group in groups if not group.purpose)
+    found = [_conversation_line(row, is_named=is_named) for row in top]
+    kept = add_figures(group.figures for group in groups if group.purpose)
+    rest = kept - add_figures(line.figures for line in found)
+    gone = add_figures(group.figures for group in groups if not group.purpose)
     others = (Line(_("All others"), rest), Line(_("Erased conversations"), gone))
     return (*found, *(line for line in others if line.figures.calls))
 
 
-def _conversation(row: dict[str, Any], *, is_named: bool) -> Line:
+def _conversation_line(row: dict[str, Any], *, is_named: bool) -> Line:
     public_id, figures = row["conversation__public_id"], Figures.of(row)
     if not is_named:
         name = "admin:conversations_conversation_change"

@@ -52,17 +52,17 @@ class Changes:
         return self.refused * 100 // self.asked if self.asked else None
 
 
-def changes_within(span: Span) -> QuerySet[Transformation]:
+def filter_changes_within(span: Span) -> QuerySet[Transformation]:
     return Transformation.objects.filter(
         created_at__gte=span.starts_at, created_at__lt=span.ends_at
     )
 
 
-def shrunk(rows: QuerySet[Transformation]) -> QuerySet[Transformation]:
+def filter_shrunk(rows: QuerySet[Transformation]) -> QuerySet[Transformation]:
     return rows.filter(_SHRUNK)
 
 
-def model_of() -> Coalesce:
+def build_model_expression() -> Coalesce:
     """Name the model of a transformation: its turn's first call; else its conversation's."""
     calls = ApiCall.objects.filter(turn=OuterRef("turn"), purpose="reply").order_by("number")
     return Coalesce(Subquery(calls.values("model")[:1]), "conversation__model")

@@ -12,10 +12,10 @@ from django.db.models import Sum
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.days import UtcDay
-from conversations.budgets.usage.groups import model_name, purpose_name
+from conversations.budgets.usage.groups import get_model_name, get_purpose_name
 from conversations.budgets.usage.site import Site
 from conversations.budgets.usage.subjects import Subject
-from conversations.budgets.usage.sums import calls_within
+from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
 #: How it can be split, in the order it is offered.
@@ -24,29 +24,29 @@ WAYS = ("purpose", "model", "user", "group")
 Shares = list[tuple[str, str, int]]
 
 
-def shares(found: Site, by: str) -> Shares:
+def split_money(found: Site, by: str) -> Shares:
     """Give (day, name, micro-dollars)."""
     names: Mapping[int | None, tuple[str, ...]]
     match by:
         case "user":
             names = {one.key: (one.name,) for one in found.users}
         case "group":
-            names = teams(one.key for one in found.users)
+            names = map_groups(one.key for one in found.users)
         case _:
-            name = model_name if by == "model" else purpose_name
+            name = get_model_name if by == "model" else get_purpose_name
             return [(each.day, name(each), each.figures.micros) for each in found.groups]
-    return [(day, name, cost) for day, owner, cost in _owned(found) for name in names[owner]]
+    return [(day, name, cost) for day, owner, cost in _sum_by_owner(found) for name in names[owner]]
 
 
-def _owned(found: Site) -> list[tuple[str, int, int]]:
+def _sum_by_owner(found: Site) -> list[tuple[str, int, int]]:
     """Give (day, owner, micro-dollars), those of erased conversations too; one query."""
-    rows = calls_within(found.span).annotate(day=UtcDay("sent_at")).order_by()
+    rows = filter_calls_within(found.span).annotate(day=UtcDay("sent_at")).order_by()
     sums = rows.values("day", "conversation__owner").annotate(micros=Sum("result__cost_micros"))
     owned = [(str(row["day"]), row["conversation__owner"], row["micros"] or 0) for row in sums]
     return owned + [(row.day, row.owner, row.figures.micros) for row in found.erased]
 
 
-def teams(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str, ...]]:
+def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str, ...]]:
     """Name the groups that people are in now; one query."""
     found: defaultdict[int | None, tuple[str, ...]] = defaultdict(lambda: (_("No group"),))
     rows = User.groups.through.objects.filter(user__in=[key for key in keys if key is not None])
@@ -55,10 +55,10 @@ def teams(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str, ...]
     return found
 
 
-def by_group(people: Iterable[Subject]) -> list[Subject]:
+def sum_by_group(people: Iterable[Subject]) -> list[Subject]:
     """Add people up by their groups, the dearest first; one query."""
     rows, found = list(people), dict[str, Subject]()
-    names = teams(one.key for one in rows)
+    names = map_groups(one.key for one in rows)
     for one in rows:
         for name in names[one.key]:
             found[name] = found.get(name, Subject(name)).plus(one)

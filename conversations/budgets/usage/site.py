@@ -10,12 +10,16 @@ from django.db.models import Count
 from django.utils import timezone
 
 from conversations.budgets.usage.days import Span, UtcDay
-from conversations.budgets.usage.erased import Erased, erased_within
-from conversations.budgets.usage.groups import Group, grouped
-from conversations.budgets.usage.percentiles import Spread, estimate_errors, tokens_saved
-from conversations.budgets.usage.savings import CHANGES, Changes, changes_within
-from conversations.budgets.usage.subjects import Subject, models, users
-from conversations.budgets.usage.sums import FLAGGED, Figures, calls_within, total
+from conversations.budgets.usage.erased import Erased, list_erased_within
+from conversations.budgets.usage.groups import Group, group_calls
+from conversations.budgets.usage.percentiles import (
+    Spread,
+    measure_estimate_errors,
+    measure_tokens_saved,
+)
+from conversations.budgets.usage.savings import CHANGES, Changes, filter_changes_within
+from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
+from conversations.budgets.usage.sums import FLAGGED, Figures, add_figures, filter_calls_within
 from conversations.models import LIVE, Reservation, Turn
 
 #: A reservation that is open for longer belongs to no running call.
@@ -59,7 +63,7 @@ class Site:
 
     @property
     def total(self) -> Figures:
-        return total(group.figures for group in self.groups)
+        return add_figures(group.figures for group in self.groups)
 
     @property
     def changes(self) -> Changes:
@@ -76,34 +80,34 @@ class Site:
         return sum(row.figures.micros for row in self.groups if row.purpose in purposes)
 
 
-def site(span: Span) -> Site:
+def sum_site(span: Span) -> Site:
     """Add everything up."""
-    erased = list(erased_within(span))
-    rows = grouped(calls_within(span), erased)
+    erased = list(list_erased_within(span))
+    rows = group_calls(filter_calls_within(span), erased)
     return Site(
         span=span,
-        turns=_turns(span),
-        steps=steps(span),
+        turns=_count_turns(span),
+        steps=sum_steps(span),
         groups=rows,
-        users=users(span, erased),
-        models=models(span, rows),
-        errors=estimate_errors(span),
-        saved=tokens_saved(span),
-        now=_now(),
+        users=sum_users(span, erased),
+        models=sum_models(span, rows),
+        errors=measure_estimate_errors(span),
+        saved=measure_tokens_saved(span),
+        now=_count_now(),
         erased=tuple(erased),
-        flagged=calls_within(span).filter(FLAGGED).count(),
+        flagged=filter_calls_within(span).filter(FLAGGED).count(),
     )
 
 
-def _turns(span: Span) -> tuple[tuple[str, str, int], ...]:
+def _count_turns(span: Span) -> tuple[tuple[str, str, int], ...]:
     rows = Turn.objects.filter(created_at__gte=span.starts_at, created_at__lt=span.ends_at)
     days = rows.annotate(day=UtcDay("created_at")).values_list("day", "state")
     sums = days.annotate(count=Count("pk")).order_by("day", "state")
     return tuple((str(day), state, count) for day, state, count in sums)
 
 
-def steps(span: Span) -> tuple[Step, ...]:
-    rows = changes_within(span).annotate(day=UtcDay("created_at"))
+def sum_steps(span: Span) -> tuple[Step, ...]:
+    rows = filter_changes_within(span).annotate(day=UtcDay("created_at"))
     sums = rows.values("day", "kind", "outcome").annotate(count=Count("pk"), **CHANGES)
     return tuple(
         Step(str(row["day"]), row["kind"], row["outcome"], row["count"], Changes.of(row))
@@ -111,7 +115,7 @@ def steps(span: Span) -> tuple[Step, ...]:
     )
 
 
-def _now() -> Now:
+def _count_now() -> Now:
     states = Turn.objects.filter(state__in=LIVE).values_list("state").annotate(count=Count("pk"))
     counts = dict(states.order_by())
     waiting = counts.pop("queued", 0)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC
 
-from conversations.budgets.usage.cells import Cell, money
+from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.budgets.usage.days import Span
-from conversations.budgets.usage.erased import erased_within
-from conversations.budgets.usage.sums import calls_within
+from conversations.budgets.usage.erased import list_erased_within
+from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
 #: Rows read at a time, and rows of one file.
@@ -24,23 +24,23 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def statement(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
+def list_statement_rows(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
     """Give the head, every call, and what erased conversations have cost on each day."""
     yield HEAD
     last, given = 0, 0
-    calls = calls_within(span).filter(conversation__owner=user).order_by("pk")
+    calls = filter_calls_within(span).filter(conversation__owner=user).order_by("pk")
     while rows := list(calls.filter(pk__gt=last).values_list(*_FIELDS)[:PAGE]):
         for _pk, sent_at, title, model, purpose, *counts, micros, basis in rows:
             at = sent_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
-            cost = money(micros or 0)
+            cost = format_dollars(micros or 0)
             yield (at, title, model, purpose, 1, *counts, cost, basis or "in doubt")
         last, given = rows[-1][0], given + len(rows)
         if given >= MOST_ROWS:
             yield (f"Cut after {MOST_ROWS:,} calls: ask for fewer days.",)
             return
-    for row in erased_within(span, owner_id=user.pk):
+    for row in list_erased_within(span, owner_id=user.pk):
         sums = row.figures
         yield (
             row.day, "", row.model, "erased", sums.calls, sums.input, sums.output, sums.cache_read,
-            sums.cache_write, money(sums.micros), "sum",
+            sums.cache_write, format_dollars(sums.micros), "sum",
         )  # fmt: skip

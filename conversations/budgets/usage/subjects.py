@@ -11,8 +11,13 @@ from django.db.models import Q, Sum
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import Erased
 from conversations.budgets.usage.groups import Group
-from conversations.budgets.usage.savings import CHANGES, Changes, changes_within, model_of
-from conversations.budgets.usage.sums import SUMS, Figures, calls_within
+from conversations.budgets.usage.savings import (
+    CHANGES,
+    Changes,
+    build_model_expression,
+    filter_changes_within,
+)
+from conversations.budgets.usage.sums import SUMS, Figures, filter_calls_within
 from conversations.models import User
 
 #: What summaries of any kind have cost: their calls say so themselves.
@@ -42,14 +47,14 @@ class Subject:
         )
 
 
-def users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
+def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
     """Give those whose calls were sent within the span, the dearest first; three queries."""
     found: defaultdict[int, Subject] = defaultdict(lambda: Subject(""))
-    calls = calls_within(span).values("conversation__owner").order_by()
+    calls = filter_calls_within(span).values("conversation__owner").order_by()
     for row in calls.annotate(**SUMS, paid=_COMPACTING):
         paid = int(row["paid"] or 0)
         found[row["conversation__owner"]] = Subject("", Figures.of(row), compacting=paid)
-    changes = changes_within(span).values("conversation__owner").order_by()
+    changes = filter_changes_within(span).values("conversation__owner").order_by()
     for reduced in changes.annotate(**CHANGES):
         owner = reduced["conversation__owner"]
         found[owner] = replace(found[owner], changes=Changes.of(reduced))
@@ -60,7 +65,7 @@ def users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
     return _ranked(replace(each, name=names[key], key=key) for key, each in found.items())
 
 
-def models(span: Span, groups: Iterable[Group]) -> list[Subject]:
+def sum_models(span: Span, groups: Iterable[Group]) -> list[Subject]:
     """Give the models that answered within the span, the dearest first; one query."""
     found: defaultdict[str, Subject] = defaultdict(lambda: Subject(""))
     for group in groups:
@@ -70,7 +75,9 @@ def models(span: Span, groups: Iterable[Group]) -> list[Subject]:
             figures=before.figures + group.figures,
             compacting=before.compacting + (paid if group.purpose == "summary" else 0),
         )
-    changes = changes_within(span).annotate(of=model_of()).values("of").order_by()
+    changes = (
+        filter_changes_within(span).annotate(of=build_model_expression()).values("of").order_by()
+    )
     for row in changes.annotate(**CHANGES):
         found[row["of"]] = replace(found[row["of"]], changes=Changes.of(row))
     return _ranked(replace(each, name=name) for name, each in found.items())

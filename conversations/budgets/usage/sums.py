@@ -86,9 +86,9 @@ class Line:
     href: str = ""
 
 
-def total(figures: Iterable[Figures]) -> Figures:
+def add_figures(figures: Iterable[Figures]) -> Figures:
     return sum(figures, Figures())
 
 
-def calls_within(span: Span) -> QuerySet[ApiCall]:
+def filter_calls_within(span: Span) -> QuerySet[ApiCall]:
     return ApiCall.objects.filter(sent_at__gte=span.starts_at, sent_at__lt=span.ends_at)

@@ -19,8 +19,8 @@ from conversations.files.workspace.arrange import (
     move_files,
     restore_files,
 )
+from conversations.files.workspace.index import get_quota
 from conversations.files.workspace.objects import read_object
-from conversations.files.workspace.shelf import quota
 from conversations.files.workspace.sweep import sweep_workspaces
 from conversations.files.workspace.user import UserWorkspace
 from conversations.files.workspace.write import write_file
@@ -30,8 +30,8 @@ __all__ = [
     "clear_workspace",
     "delete_files",
     "empty_file_trash",
+    "get_quota",
     "move_files",
-    "quota",
     "read_object",
     "restore_files",
     "sweep_workspaces",

@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 
 from django.utils import timezone
 
-from conversations.files.workspace.shelf import Shelf, let_go, shelf
+from conversations.files.workspace.index import OwnerIndex, discard_file, lock_index
 from conversations.files.workspace.sweep import sweep_gone
-from conversations.files.workspace.write import free_path
+from conversations.files.workspace.write import find_free_path
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError
@@ -18,31 +18,31 @@ from tools.workspace.workspace import list_below, missing_error, normalize_path,
 
 def move_files(*, owner_id: int, path: str, to: str, key: str = "") -> int:
     """Give a file, or all files of a folder, another path; give how many. Raises ToolError."""
-    with shelf(owner_id) as held:
+    with lock_index(owner_id) as held:
         done = [row for row in held.live.values() if key and row.done_by == key]
         if done:
             return len(done)
         new = plan_move(held.held, path, to)
         # Away first: among the new paths may be one that another of them leaves.
         for old in new:
-            _put(held.live[old], f"\n{held.live[old].pk}", key)
+            _set_path(held.live[old], f"\n{held.live[old].pk}", key)
         for old, path_ in new.items():
-            _put(held.live[old], path_, key)
+            _set_path(held.live[old], path_, key)
         return len(new)
 
 
-def _put(row: WorkspaceFile, path: str, key: str) -> None:
+def _set_path(row: WorkspaceFile, path: str, key: str) -> None:
     row.path, row.done_by = path, key
     row.save(update_fields=["path", "done_by"])
 
 
 def delete_files(*, owner_id: int, path: str, key: str = "", is_folder: bool = False) -> UUID:
     """Put a file, or with `is_folder` all of a folder, into the trash; give what brings it back."""
-    with shelf(owner_id) as held:
+    with lock_index(owner_id) as held:
         done = [row for row in held.trash if key and row.done_by == key]
         if done and done[0].batch:
             return done[0].batch
-        rows = _chosen(held, path, is_folder)
+        rows = _list_chosen(held, path, is_folder)
         batch, now = uuid4(), timezone.now()
         for row in rows:
             row.state, row.batch, row.done_by, row.changed_at = FileState.TRASH, batch, key, now
@@ -50,7 +50,7 @@ def delete_files(*, owner_id: int, path: str, key: str = "", is_folder: bool = F
         return batch
 
 
-def _chosen(held: Shelf, path: str, is_folder: bool) -> list[WorkspaceFile]:
+def _list_chosen(held: OwnerIndex, path: str, is_folder: bool) -> list[WorkspaceFile]:
     path = "/".join(split_path(path)) if is_folder else normalize_path(path)
     inside = list_below(held.held, path)
     if path in held.live:
@@ -64,11 +64,11 @@ def _chosen(held: Shelf, path: str, is_folder: bool) -> list[WorkspaceFile]:
 
 def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
     """Bring back what was deleted together; a path that is taken gets a number."""
-    with shelf(owner_id) as held:
+    with lock_index(owner_id) as held:
         taken, back = dict(held.live), []
         for row in held.trash:
             if row.batch == batch:
-                row.path = _free(taken, row.path)
+                row.path = _find_restore_path(taken, row.path)
                 row.state, row.batch = FileState.LIVE, None
                 row.save(update_fields=["state", "batch", "path"])
                 taken[row.path] = row
@@ -76,30 +76,30 @@ def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
         return sorted(back)
 
 
-def _free(taken: dict[str, WorkspaceFile], path: str) -> str:
+def _find_restore_path(taken: dict[str, WorkspaceFile], path: str) -> str:
     """Give a free path; where a file has taken the place of a folder, the folder gets a number."""
     names = path.split("/")
     for depth in range(1, len(names)):
         folder = "/".join(names[:depth])
         if folder in taken:
-            return _free(taken, "/".join([f"{folder} (2)", *names[depth:]]))
-    return free_path(taken, path)
+            return _find_restore_path(taken, "/".join([f"{folder} (2)", *names[depth:]]))
+    return find_free_path(taken, path)
 
 
 def empty_file_trash(*, owner_id: int) -> int:
     """Let go of all that is in the trash; give how many files."""
-    with shelf(owner_id) as held:
+    with lock_index(owner_id) as held:
         for row in held.trash:
-            let_go(row)
+            discard_file(row)
     sweep_gone(owner_id=owner_id)
     return len(held.trash)
 
 
 def clear_workspace(*, owner_id: int) -> None:
     """Remove every file of a person and the trash; what is being written finds no place."""
-    with shelf(owner_id) as held:
+    with lock_index(owner_id) as held:
         for row in (*held.live.values(), *held.trash):
-            let_go(row)
+            discard_file(row)
         for row in held.pending:
-            _put(row, "", "")
+            _set_path(row, "", "")
     sweep_gone(owner_id=owner_id)

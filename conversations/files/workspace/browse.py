@@ -25,7 +25,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class DeletedBatch:
     """What was deleted together."""
 
     batch: UUID | None
@@ -47,7 +47,7 @@ class FolderPage:
     all_files: int
     all_bytes: int
     quota: Quota
-    trash: tuple[Deleted, ...]
+    trash: tuple[DeletedBatch, ...]
 
     @property
     def percent(self) -> int:
@@ -56,26 +56,26 @@ class FolderPage:
         return min(100, round(100 * max(shares)))
 
 
-def live_files(owner_id: int) -> list[WorkspaceFile]:
+def list_live_files(owner_id: int) -> list[WorkspaceFile]:
     """Give a person's files sorted by path; in Python, since databases sort by their locale."""
     rows = WorkspaceFile.objects.filter(owner_id=owner_id, state=FileState.LIVE)
     return sorted(rows, key=lambda row: row.path)
 
 
-def live_file(owner_id: int, path: str) -> WorkspaceFile | None:
+def find_live_file(owner_id: int, path: str) -> WorkspaceFile | None:
     rows = WorkspaceFile.objects.filter(owner_id=owner_id, state=FileState.LIVE)
     return rows.filter(path=path).first()
 
 
-def file_for(user: User, public_id: UUID) -> WorkspaceFile:
+def get_file(user: User, public_id: UUID) -> WorkspaceFile:
     """Give one of the user's own files; any other is not found."""
     rows = WorkspaceFile.objects.filter(owner=user, state=FileState.LIVE)
     return get_object_or_404(rows, public_id=public_id)
 
 
-def folder_page(user: User, path: str, quota: Quota) -> FolderPage | None:
+def read_folder_page(user: User, path: str, quota: Quota) -> FolderPage | None:
     """Show a folder; None where there is no such folder."""
-    rows = live_files(user.pk)
+    rows = list_live_files(user.pk)
     inside = [row for row in rows if not path or row.path.startswith(f"{path}/")]
     if path and not inside:
         return None
@@ -100,14 +100,14 @@ def folder_page(user: User, path: str, quota: Quota) -> FolderPage | None:
         all_files=len(rows),
         all_bytes=sum(row.bytes for row in rows),
         quota=quota,
-        trash=deleted_files(user),
+        trash=list_deleted_files(user),
     )
 
 
-def deleted_files(user: User) -> tuple[Deleted, ...]:
+def list_deleted_files(user: User) -> tuple[DeletedBatch, ...]:
     """Give what can be brought back, the last deleted first."""
     rows = WorkspaceFile.objects.filter(owner=user, state=FileState.TRASH)
     batches = rows.values("batch").annotate(
         path=Min("path"), files=Count("pk"), bytes=Sum("bytes"), deleted_at=Max("changed_at")
     )
-    return tuple(Deleted(**row) for row in batches.order_by("-deleted_at")[:MOST_TRASH])
+    return tuple(DeletedBatch(**row) for row in batches.order_by("-deleted_at")[:MOST_TRASH])

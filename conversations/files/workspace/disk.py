@@ -40,7 +40,7 @@ class GuardedStorage(Storage):
         self.location, self.most = Path(location), most
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
-        names = _names(name)
+        names = _split_name(name)
         try:
             with self._opened() as root, open_folder(root, names[:-1]) as folder:
                 return File(BytesIO(read_ordinary_file(folder, names, self.most)), name)
@@ -48,14 +48,14 @@ class GuardedStorage(Storage):
             raise FileNotFoundError(name) from error
 
     def _save(self, name: str, content: File[Any]) -> str:
-        names = _names(name)
+        names = _split_name(name)
         data = b"".join(content.chunks())
         with self._opened() as root, open_folder(root, names[:-1], create=True) as folder:
             replace_file(folder, names, data)
         return name
 
     def exists(self, name: str) -> bool:
-        names = _names(name)
+        names = _split_name(name)
         try:
             with self._opened() as root, open_folder(root, names[:-1]) as folder:
                 os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
@@ -64,7 +64,7 @@ class GuardedStorage(Storage):
         return True
 
     def size(self, name: str) -> int:
-        names = _names(name)
+        names = _split_name(name)
         with self._opened() as root, open_folder(root, names[:-1]) as folder:
             found = os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
             if not is_ordinary_file(found, os.fstat(folder).st_dev):
@@ -73,7 +73,7 @@ class GuardedStorage(Storage):
 
     def delete(self, name: str) -> None:
         """Remove an object, what a crash left of it, or whatever was put into its place."""
-        names = _names(name)
+        names = _split_name(name)
         try:
             with (
                 self._opened() as root,
@@ -96,7 +96,7 @@ class GuardedStorage(Storage):
             os.close(root)
 
 
-def _names(name: str) -> Names:
+def _split_name(name: str) -> Names:
     names = tuple(name.split("/"))
     if any(each in ("", ".", "..") or "\0" in each for each in names):
         raise ValueError("an object has a plain name")

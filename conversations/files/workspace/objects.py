@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 ALIAS = "workspace"
 
 
-def storage() -> Storage:
+def get_storage() -> Storage:
     return storages[ALIAS]
 
 
-def new_name(owner_id: int) -> str:
+def make_object_name(owner_id: int) -> str:
     return f"{owner_id}/{uuid4().hex}"
 
 
 def put_object(name: str, data: bytes) -> None:
-    kept = storage().save(name, ContentFile(data))
+    kept = get_storage().save(name, ContentFile(data))
     if kept != name:
-        storage().delete(kept)
+        get_storage().delete(kept)
         raise RuntimeError(f"the storage kept {name} under another name")
 
 
 def read_object(file: WorkspaceFile) -> bytes:
     """Give the bytes of a file; raises FileNotFoundError, and FileRefusedError for other bytes."""
-    with storage().open(file.object) as stored:
+    with get_storage().open(file.object) as stored:
         data: bytes = stored.read(file.bytes + 1)
     if compute_digest(data) != file.digest:
         raise FileRefusedError(
@@ -45,4 +45,4 @@ def read_object(file: WorkspaceFile) -> bytes:
 
 
 def drop_object(name: str) -> None:
-    storage().delete(name)
+    get_storage().delete(name)

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from django.db import connection
 
 from conversations.files.workspace.arrange import clear_workspace, delete_files, move_files
-from conversations.files.workspace.browse import live_file, live_files
+from conversations.files.workspace.browse import find_live_file, list_live_files
 from conversations.files.workspace.objects import read_object
 from conversations.files.workspace.write import write_file
 from tools.framework.clean_text import quote
@@ -48,7 +48,7 @@ class UserWorkspace:
     def entries(self, path: str = "") -> list[Entry]:
         names = split_path(path)
         folder = "/".join(names)
-        rows = live_files(self.owner_id)
+        rows = list_live_files(self.owner_id)
         inside = [row for row in rows if not folder or row.path.startswith(f"{folder}/")]
         if folder and not inside:
             inside = [row for row in rows if row.path == folder]
@@ -62,16 +62,16 @@ class UserWorkspace:
     @_connected
     def read(self, path: str) -> bytes:
         path = normalize_path(path)
-        row = live_file(self.owner_id, path)
+        row = find_live_file(self.owner_id, path)
         while row is not None:
             try:
                 return read_object(row)
             except FileNotFoundError as error:
-                again = live_file(self.owner_id, path)  # replaced since the index was read
+                again = find_live_file(self.owner_id, path)  # replaced since the index was read
                 if again is not None and again.object == row.object:
                     raise FileMissingError(f"The content of {quote(path)} is lost.") from error
                 row = again
-        if any(each.path.startswith(f"{path}/") for each in live_files(self.owner_id)):
+        if any(each.path.startswith(f"{path}/") for each in list_live_files(self.owner_id)):
             raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
         raise missing_error(path)
 
@@ -90,7 +90,7 @@ class UserWorkspace:
 
     @_connected
     def is_done(self, path: str, key: str) -> bool:
-        row = live_file(self.owner_id, normalize_path(path))
+        row = find_live_file(self.owner_id, normalize_path(path))
         return row is not None and row.done_by == key
 
     @_connected

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from conversations.files.workspace.objects import new_name, put_object
-from conversations.files.workspace.shelf import let_go, shelf
+from conversations.files.workspace.index import discard_file, lock_index
+from conversations.files.workspace.objects import make_object_name, put_object
 from conversations.files.workspace.sweep import sweep_gone
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
@@ -28,27 +28,27 @@ def write_file(
     that is taken gets a number.
     """
     path = normalize_path(path)
-    row = _kept_room(owner_id, path, data, key, over, is_numbered)
+    row = _reserve_room(owner_id, path, data, key, over, is_numbered)
     if row.state == FileState.LIVE:
         return row, False
     try:
         put_object(row.object, data)
-        is_new = _placed(row, over, is_numbered)
+        is_new = _publish_file(row, over, is_numbered)
     except BaseException:
-        let_go(row)
+        discard_file(row)
         raise
     finally:
         sweep_gone(owner_id=owner_id)
     return row, is_new
 
 
-def _kept_room(
+def _reserve_room(
     owner_id: int, path: str, data: bytes, key: str, over: str | None, is_numbered: bool
 ) -> WorkspaceFile:
     """Give a new row that holds the room, or the live one that has these bytes already."""
-    with shelf(owner_id) as held:
+    with lock_index(owner_id) as held:
         if is_numbered:
-            path = free_path(held.live, path)
+            path = find_free_path(held.live, path)
         _demand_unchanged(held.live.get(path), path, over)
         held.demand(path, len(data))
         digest = compute_digest(data)
@@ -61,7 +61,7 @@ def _kept_room(
         return WorkspaceFile.objects.create(
             owner_id=owner_id,
             path=path,
-            object=new_name(owner_id),
+            object=make_object_name(owner_id),
             bytes=len(data),
             digest=digest,
             done_by=key,
@@ -69,17 +69,17 @@ def _kept_room(
         )
 
 
-def _placed(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bool:
-    with shelf(row.owner_id) as held:
+def _publish_file(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bool:
+    with lock_index(row.owner_id) as held:
         if not any(each.pk == row.pk and each.path == row.path for each in held.pending):
             raise FileChangedError("The workspace was cleared while the file was written.")
         if is_numbered:
-            row.path = free_path(held.live, row.path)
+            row.path = find_free_path(held.live, row.path)
         old = held.live.get(row.path)
         _demand_unchanged(old, row.path, over)
         check_free_name(held.held, row.path)
         if old is not None:
-            let_go(old)
+            discard_file(old)
         row.state, row.changed_at = FileState.LIVE, timezone.now()
         row.save(update_fields=["state", "path", "changed_at"])
         return old is None
@@ -90,7 +90,7 @@ def _demand_unchanged(old: WorkspaceFile | None, path: str, over: str | None) ->
         raise FileChangedError(f"{quote(path)} was changed meanwhile; read it again.")
 
 
-def free_path(taken: dict[str, WorkspaceFile], path: str) -> str:
+def find_free_path(taken: dict[str, WorkspaceFile], path: str) -> str:
     """Give the path, or the first of "name (2).txt", "name (3).txt" that nothing has."""
     folder, slash, name = path.rpartition("/")
     stem, dot, ending = name.rpartition(".")

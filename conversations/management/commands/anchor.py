@@ -7,8 +7,8 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.audit.anchor_file import AnchorError, anchor_path
-from conversations.audit.anchors import anchor_heads, begin_anew, go_back
+from conversations.audit.anchor_file import AnchorError, find_anchor_path
+from conversations.audit.anchors import anchor_heads, record_restore, start_new_file
 
 
 class Command(BaseCommand):
@@ -26,11 +26,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["anew"] is not None:
-                count = begin_anew(reason=options["anew"])
+                count = start_new_file(reason=options["anew"])
             elif options["restored"] is not None:
-                count = go_back(reason=options["restored"])
+                count = record_restore(reason=options["restored"])
             else:
                 count = anchor_heads()
         except AnchorError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{count} chains anchored in {anchor_path()}")
+        self.stdout.write(f"{count} chains anchored in {find_anchor_path()}")

@@ -8,13 +8,19 @@ from django.contrib.auth.models import Group
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
-from conversations.budgets.caps import turn_caps
-from conversations.budgets.effective import Standing
+from conversations.budgets.caps import resolve_turn_caps
+from conversations.budgets.effective import BudgetStatus
 from conversations.budgets.grants import BudgetError, grant_more, set_exempt, set_limit
-from conversations.budgets.status import standings
-from conversations.management.arguments import amount, moment, person, person_or_none, wrong
+from conversations.budgets.status import list_statuses
+from conversations.management.arguments import (
+    find_person,
+    find_person_or_none,
+    make_usage_error,
+    read_amount,
+    read_moment,
+)
 from conversations.models import Budget, User
-from conversations.models.periods import zone_of
+from conversations.models.periods import get_zone
 from conversations.rendering.numbers import dollars, worth
 
 _UNITS, _PERIODS = Budget.Unit.values, Budget.Period.values
@@ -65,15 +71,15 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def _show(self, options: dict[str, Any]) -> None:
-        user = person(options["user"])
+        user = find_person(options["user"])
         if user.is_exempt:
             self.stdout.write(f"{user.username} is exempt from budgets")
-        found = standings(user.pk)
+        found = list_statuses(user.pk)
         for one in found:
             self.stdout.write(_line(one))
         if not found and not user.is_exempt:
             self.stdout.write(f"no budget limits {user.username}")
-        caps = turn_caps(user.pk)
+        caps = resolve_turn_caps(user.pk)
         money = dollars(caps.micros) if caps.micros else "no cap"
         self.stdout.write(
             f"a turn: money {money}, {caps.rounds} model calls, {caps.tool_calls} tool calls,"
@@ -87,7 +93,7 @@ class Command(BaseCommand):
             kind="pool" if options["pool"] else "per_member",
             unit=unit,
             period=options["period"],
-            limit=None if limit == "off" else amount(limit, unit),
+            limit=None if limit == "off" else read_amount(limit, unit),
             zone=options["zone"],
             note=options["note"],
         )
@@ -95,22 +101,22 @@ class Command(BaseCommand):
         self.stdout.write(f"budget {budget.pk}: {budget}, {words}")
 
     def _grant(self, options: dict[str, Any]) -> None:
-        user = person(options["user"])
+        user = find_person(options["user"])
         one = _granted(user, options["unit"], options["period"])
         until = options["until"]
         grant = grant_more(
             budget=Budget.objects.get(pk=one.rule.id),
             user=user,
-            amount=amount(options["amount"], options["unit"]),
-            until=moment(until, zone_of(one.rule.zone)) if until else None,
+            amount=read_amount(options["amount"], options["unit"]),
+            until=read_moment(until, get_zone(one.rule.zone)) if until else None,
             reason=options["reason"],
-            actor=person_or_none(options["by"]),
+            actor=find_person_or_none(options["by"]),
         )
         self.stdout.write(f"grant {grant.pk}: {worth(grant.amount, one.rule.unit)} more")
         self._show(options)
 
     def _exempt(self, options: dict[str, Any]) -> None:
-        user, actor = person(options["user"]), person(options["by"])
+        user, actor = find_person(options["user"]), find_person(options["by"])
         is_exempt = options["value"] == "on"
         is_new = set_exempt(user=user, is_exempt=is_exempt, reason=options["reason"], actor=actor)
         words = "is exempt from budgets" if is_exempt else "is not exempt from budgets"
@@ -119,33 +125,35 @@ class Command(BaseCommand):
 
 def _subject(options: dict[str, Any]) -> dict[str, Any]:
     if options["user"]:
-        return {"user": person(options["user"])}
+        return {"user": find_person(options["user"])}
     if options["group"]:
         group = Group.objects.filter(name=options["group"]).first()
         if group is None:
-            raise wrong(f"there is no group {options['group']!r}")
+            raise make_usage_error(f"there is no group {options['group']!r}")
         return {"group": group}
     return {}
 
 
-def _granted(user: User, unit: str, period: str | None) -> Standing:
+def _granted(user: User, unit: str, period: str | None) -> BudgetStatus:
     """Find the allowance that a grant adds to."""
-    own = [one for one in standings(user.pk) if not one.rule.is_pool and one.rule.unit == unit]
+    own = [one for one in list_statuses(user.pk) if not one.rule.is_pool and one.rule.unit == unit]
     found = [one for one in own if period in (None, one.rule.period)]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise wrong(f"no allowance in {unit} limits {user.username}: there is nothing to add to")
+        raise make_usage_error(
+            f"no allowance in {unit} limits {user.username}: there is nothing to add to"
+        )
     periods = ", ".join(one.rule.period for one in found)
-    raise wrong(f"{user.username} has several, say --period: {periods}")
+    raise make_usage_error(f"{user.username} has several, say --period: {periods}")
 
 
-def _line(one: Standing) -> str:
+def _line(one: BudgetStatus) -> str:
     rule = one.rule
     held = f", {worth(one.held, rule.unit)} held" if one.held else ""
     ends = "without end"
     if one.ends_at is not None:
-        ends = f"until {one.ends_at.astimezone(zone_of(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
+        ends = f"until {one.ends_at.astimezone(get_zone(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
     return (
         f"budget {rule.id}, {rule.period}, {rule.source}: {worth(one.spent, rule.unit)} spent{held}"
         f" of {worth(one.limit, rule.unit)}, {ends}"

@@ -10,8 +10,8 @@ from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.budgets.grants import BudgetError, correct_window, rebuild_window
-from conversations.budgets.reconciliation import check_accounts
-from conversations.management.arguments import person_or_none
+from conversations.budgets.reconciliation import check_windows
+from conversations.management.arguments import find_person_or_none
 from conversations.models import BudgetWindow
 
 
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         self._check(is_json=bool(options.get("json")))
 
     def _check(self, *, is_json: bool) -> None:
-        problems = list(check_accounts())
+        problems = list(check_windows())
         count = BudgetWindow.objects.count()
         if is_json:
             found = {"windows": count, "found": [asdict(problem) for problem in problems]}
@@ -60,7 +60,7 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _rebuild(self, options: dict[str, Any]) -> None:
-        reason, actor = options["reason"], person_or_none(options["by"])
+        reason, actor = options["reason"], find_person_or_none(options["by"])
         keys = BudgetWindow.objects.order_by("pk").values_list("pk", flat=True)
         done = sum(rebuild_window(window_id=key, reason=reason, actor=actor) for key in list(keys))
         self.stdout.write(f"{done} windows rebuilt")
@@ -70,6 +70,6 @@ class Command(BaseCommand):
             window_id=options["window"],
             amount=options["amount"],
             reason=options["reason"],
-            actor=person_or_none(options["by"]),
+            actor=find_person_or_none(options["by"]),
         )
         self.stdout.write(f"entry {entry.pk}: {entry.amount:,} in window {entry.window_id}")

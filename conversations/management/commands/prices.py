@@ -15,11 +15,11 @@ from django.utils import timezone
 
 from conversations.agent.ports import ModelFailed
 from conversations.budgets.csv_import import LineRefused
-from conversations.budgets.import_prices import COLUMNS, new_price
+from conversations.budgets.import_prices import COLUMNS, read_price
 from conversations.budgets.price_book import NewPrice, PriceError, load_prices, refresh_models
-from conversations.budgets.prices import prices_at, unpriced_models
+from conversations.budgets.prices import filter_prices_at, find_unpriced_models
 from conversations.conf import conf
-from conversations.management.arguments import wrong
+from conversations.management.arguments import make_usage_error
 from conversations.models import ModelPrice
 from conversations.rendering.numbers import dollars
 
@@ -55,7 +55,7 @@ class Command(BaseCommand):
                 self._refresh(dry_run=options["dry_run"])
 
     def _list(self, options: dict[str, Any]) -> None:
-        rows = ModelPrice.objects.all() if options["all"] else prices_at(timezone.now())
+        rows = ModelPrice.objects.all() if options["all"] else filter_prices_at(timezone.now())
         if options["model"] is not None:
             rows = rows.filter(model=options["model"])
         for row in rows.order_by("model", "above_tokens", "kind", "effective_from"):
@@ -76,7 +76,7 @@ class Command(BaseCommand):
 
     def _refresh(self, *, dry_run: bool) -> None:
         if not settings.ANTHROPIC_API_KEY and not settings.ANTHROPIC_BASE_URL:
-            raise wrong("there is no API to ask: set ANTHROPIC_API_KEY")
+            raise make_usage_error("there is no API to ask: set ANTHROPIC_API_KEY")
         try:
             facts = asyncio.run(_asked())
         except ModelFailed as error:
@@ -91,7 +91,7 @@ class Command(BaseCommand):
         self._warn()
 
     def _warn(self) -> None:
-        for name, kinds in unpriced_models().items():
+        for name, kinds in find_unpriced_models().items():
             text = f"{name} is enabled and has no price for {', '.join(kinds)}"
             self.stderr.write(self.style.WARNING(text))
 
@@ -118,21 +118,21 @@ def _rows(file: Path) -> list[NewPrice]:
             json.loads(text) if file.suffix == ".json" else list(csv.DictReader(text.splitlines()))
         )
     except (OSError, ValueError, csv.Error) as error:
-        raise wrong(f"{file} cannot be read: {error}") from error
+        raise make_usage_error(f"{file} cannot be read: {error}") from error
     if not isinstance(rows, list):
-        raise wrong(f"{file} is no list of prices")
+        raise make_usage_error(f"{file} is no list of prices")
     if not rows:
-        raise wrong(f"{file} has no prices")
+        raise make_usage_error(f"{file} has no prices")
     return [_row(row, f"{file}, price {at}") for at, row in enumerate(rows, 1)]
 
 
 def _row(row: Any, where: str) -> NewPrice:
     if not isinstance(row, dict) or set(row) - set(COLUMNS) or not row.get("model"):
-        raise wrong(f"{where}: its columns are {', '.join(COLUMNS)}")
+        raise make_usage_error(f"{where}: its columns are {', '.join(COLUMNS)}")
     values = {name: str(row.get(name) or "").strip() for name in COLUMNS}
     if row.get("dollars_per_million") == 0:
         values["dollars_per_million"] = "0"
     try:
-        return new_price(values)
+        return read_price(values)
     except LineRefused as error:
-        raise wrong(f"{where}: {error}") from None
+        raise make_usage_error(f"{where}: {error}") from None

@@ -18,8 +18,8 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
-from conversations.budgets.prices import price_list
-from conversations.conf import conf, site_overrides
+from conversations.budgets.prices import load_price_list
+from conversations.conf import conf, read_site_overrides
 from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
 from conversations.context.view import envelope
 from conversations.lab import report, report_table
@@ -174,7 +174,7 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
             model=model.pk,
             window=window,
             policy=_policy(name, options["numbers"]),
-            prices=price_list(model.pk, datetime.now(UTC)),
+            prices=load_price_list(model.pk, datetime.now(UTC)),
             minimum=minimum_of(model.pk),
             summarizer=_summarizer(options["summarizer"]),
             tokenizer=scaled(options["scale"]),
@@ -191,7 +191,7 @@ def _policy(name: str, numbers: list[str]) -> Policy:
         raise CommandError(f"there is no policy {name!r}; there are {known}", returncode=2)
     try:
         # The site's own numbers count only for the site's own policy: presets are compared as such.
-        site = site_overrides() if name == conf.policy else {}
+        site = read_site_overrides() if name == conf.policy else {}
         return policy_from(name, site, dict(map(_number, numbers)))
     except PolicyError as error:
         raise CommandError(f"--set {error}", returncode=2) from error

@@ -51,7 +51,7 @@ class Manifest:
     parts: list[Part] = field(default_factory=list)
 
 
-class Writer:
+class ArchiveWriter:
     """An archive that is being made."""
 
     def __init__(self, tar: tarfile.TarFile, manifest: Manifest) -> None:
@@ -59,7 +59,7 @@ class Writer:
 
     def add(self, name: str, source: IO[bytes], size: int) -> None:
         """Put in what can be read from the source."""
-        told = _Told(source)
+        told = _HashingReader(source)
         info = tarfile.TarInfo(name)
         info.size, info.mode = size, 0o600
         self._tar.addfile(info, told)
@@ -73,7 +73,7 @@ class Writer:
             self.add(name, file, path.stat().st_size)
 
 
-class _Told:
+class _HashingReader:
     """A file whose digest is known when it was read."""
 
     def __init__(self, source: IO[bytes]) -> None:
@@ -90,13 +90,13 @@ class _Told:
 
 
 @contextmanager
-def writing(path: Path, manifest: Manifest) -> Iterator[Writer]:
+def write_archive(path: Path, manifest: Manifest) -> Iterator[ArchiveWriter]:
     """Make an archive; it appears under its name when it is whole."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with tarfile.open(unfinished, "w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:
             unfinished.chmod(0o600)
-            writer = Writer(tar, manifest)
+            writer = ArchiveWriter(tar, manifest)
             yield writer
             data = json.dumps(asdict(manifest), indent=1).encode()
             info = tarfile.TarInfo(MANIFEST)
@@ -107,12 +107,12 @@ def writing(path: Path, manifest: Manifest) -> Iterator[Writer]:
         unfinished.unlink(missing_ok=True)
 
 
-def unpack(path: Path, folder: Path) -> Manifest:
+def unpack_archive(path: Path, folder: Path) -> Manifest:
     """Unpack an archive into an empty folder and compare every part; raises BackupError."""
     try:
         with tarfile.open(path) as tar:
-            names = sorted(_unpacked(tar, folder))
-        manifest = _manifest((folder / MANIFEST).read_text(encoding="utf-8"))
+            names = sorted(_extract_files(tar, folder))
+        manifest = _read_manifest((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, tarfile.TarError, EOFError, ValueError, TypeError, KeyError) as error:
         raise BackupError(f"{path} is no whole backup of agentweb: {error}") from error
     if manifest.format != FORMAT:
@@ -122,12 +122,12 @@ def unpack(path: Path, folder: Path) -> Manifest:
         raise BackupError(f"{path} is damaged: it holds other files than it lists")
     for part in manifest.parts:
         file = folder / part.name
-        if not file.is_file() or _digest(file) != part.digest:
+        if not file.is_file() or _digest_file(file) != part.digest:
             raise BackupError(f"{path} is damaged: {part.name} is not what was put into it")
     return manifest
 
 
-def _unpacked(tar: tarfile.TarFile, folder: Path) -> Iterator[str]:
+def _extract_files(tar: tarfile.TarFile, folder: Path) -> Iterator[str]:
     """Unpack plain files alone: a link could lead what is written behind it anywhere.
 
     By hand, because the first Pythons of 3.11 have no filter for what may be extracted.
@@ -146,13 +146,13 @@ def _unpacked(tar: tarfile.TarFile, folder: Path) -> Iterator[str]:
         yield info.name
 
 
-def _manifest(text: str) -> Manifest:
+def _read_manifest(text: str) -> Manifest:
     data: dict[str, Any] = json.loads(text)
     data["parts"] = [Part(**part) for part in data["parts"]]
     return Manifest(**data)
 
 
-def _digest(path: Path) -> str:
+def _digest_file(path: Path) -> str:
     found = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(_PIECE):

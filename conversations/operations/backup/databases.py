@@ -22,11 +22,11 @@ from conversations.operations.backup.archive import BackupError
 logger = logging.getLogger("agentweb.audit")
 
 #: Looks for others, and the seconds between them.
-_LOOKS, _PAUSE = 20, 0.1
-_KEPT = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
+_POLLS, _PAUSE = 20, 0.1
+_CONNECTION_OPTIONS = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
 #: What PostgreSQL's programs may know of our environment: not the keys of others in it.
-_TOLD = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
-_TOLD_KINDS = ("PG", "LC_", "LD_", "KRB5", "SSL_")
+_ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
+_ENVIRONMENT_PREFIXES = ("PG", "LC_", "LD_", "KRB5", "SSL_")
 #: Objects of workspaces that are there, and the last anchor, as the snapshot has them.
 _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
 _MARK = "SELECT number FROM conversations_anchormark"
@@ -36,7 +36,7 @@ _SESSIONS = "django_session"
 _APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 #: Our tables go first, whatever they are: those of a newer version, of which the copy knows
 #: nothing, would hold on to the others and be in the way when they are made again.
-_AWAY = """
+_DROP_TABLES = """
 DO $$ DECLARE one text; BEGIN
   FOR one IN SELECT quote_ident(tablename) FROM pg_tables
     WHERE schemaname = current_schema() AND tablename LIKE 'conversations\\_%'
@@ -46,7 +46,7 @@ END $$;
 
 
 @contextmanager
-def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str]]]:
+def copy_database(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str]]]:
     """Copy the database; give the copy, the names of its files, its last anchor, its migrations."""
     if connection.vendor == "sqlite":
         copy = folder / "database.sqlite3"
@@ -59,7 +59,7 @@ def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str
             source.execute(f"DELETE FROM {_SESSIONS}")  # noqa: S608 - our own table
             source.commit()
             rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
-        yield copy, *_facts(rows)
+        yield copy, *_read_facts(rows)
         return
     copy = folder / "database.pgdump"
     with transaction.atomic(), connection.cursor() as cursor:
@@ -75,22 +75,22 @@ def snapshot(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str
             "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--snapshot={name}",
             f"--exclude-table-data=*.{_SESSIONS}", f"--file={copy}",
         )  # fmt: skip
-    yield copy, *_facts(found)
+    yield copy, *_read_facts(found)
 
 
-def _facts(rows: list[list[tuple[object, ...]]]) -> tuple[list[str], int, dict[str, str]]:
+def _read_facts(rows: list[list[tuple[object, ...]]]) -> tuple[list[str], int, dict[str, str]]:
     objects, marks, applied = rows
     number = int(str(marks[0][0])) if marks else 0
     return [str(row[0]) for row in objects], number, {str(app): str(name) for app, name in applied}
 
 
-def put_sqlite(copy: Path) -> Path | None:
+def restore_sqlite(copy: Path) -> Path | None:
     """Put the copy in the database's place; give where the one before was moved."""
     target = Path(connection.settings_dict["NAME"])
-    _demand_whole(copy)
+    _demand_intact(copy)
     connection.close()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    before = _aside(target)
+    before = _move_aside(target)
     for rest in ("-wal", "-shm"):
         if before is not None and target.with_name(target.name + rest).exists():
             # Of a damaged one: what can be saved of it may lie in its log.
@@ -101,7 +101,7 @@ def put_sqlite(copy: Path) -> Path | None:
     return before
 
 
-def _aside(target: Path) -> Path | None:
+def _move_aside(target: Path) -> Path | None:
     """Move the database that is there away, unless it is empty; give where it is now."""
     if not target.exists():
         return None
@@ -120,7 +120,7 @@ def _aside(target: Path) -> Path | None:
     return before
 
 
-def _demand_whole(copy: Path) -> None:
+def _demand_intact(copy: Path) -> None:
     try:
         with closing(sqlite3.connect(copy)) as database:
             said = database.execute("PRAGMA integrity_check").fetchone()[0]
@@ -130,11 +130,11 @@ def _demand_whole(copy: Path) -> None:
         raise BackupError(f"the database in the backup is damaged: {said}")
 
 
-def put_postgres(copy: Path) -> None:
+def restore_postgres(copy: Path) -> None:
     """Replace what there is of the tables by those of the copy, in one transaction."""
     connection.close()
     away, script = copy.with_name("away.sql"), copy.with_name("database.sql")
-    away.write_text(_AWAY, encoding="utf-8")
+    away.write_text(_DROP_TABLES, encoding="utf-8")
     # Into a file first: what broke off on its way into psql would be half a database.
     _run_postgres(
         "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
@@ -146,7 +146,7 @@ def put_postgres(copy: Path) -> None:
     )  # fmt: skip
 
 
-def sessions() -> int:
+def count_sessions() -> int:
     """Count the sessions of others in the PostgreSQL database."""
     from psycopg import connect
 
@@ -159,7 +159,7 @@ def sessions() -> int:
     options = {
         name: value
         for name, value in given.items()
-        if name in (*_KEPT, "password") or name.startswith("ssl")
+        if name in (*_CONNECTION_OPTIONS, "password") or name.startswith("ssl")
     }
     sql = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
@@ -168,7 +168,7 @@ def sessions() -> int:
         " AND coalesce(backend_type, 'client backend') = 'client backend'"
     )
     with connect(**options, autocommit=True) as link:
-        for _ in range(_LOOKS):
+        for _ in range(_POLLS):
             if not (count := int(link.execute(sql).fetchall()[0][0])):
                 break
             # The server may still be ending what was closed just now.
@@ -182,7 +182,9 @@ def run_postgres(program: str, *options: str) -> None:
 
     given = connection.get_connection_params()
     known = {
-        name: str(value) for name, value in given.items() if name in _KEPT or name.startswith("ssl")
+        name: str(value)
+        for name, value in given.items()
+        if name in _CONNECTION_OPTIONS or name.startswith("ssl")
     }
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="agentweb-") as file:
         if password := str(given.get("password") or ""):
@@ -204,7 +206,7 @@ def _run_postgres(program: str, *options: str) -> None:
     told = {
         name: value
         for name, value in os.environ.items()
-        if name in _TOLD or name.startswith(_TOLD_KINDS)
+        if name in _ENVIRONMENT or name.startswith(_ENVIRONMENT_PREFIXES)
     }
     done = subprocess.run([path, *options], check=False, env=told, capture_output=True, text=True)
     if done.returncode:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from django.db import transaction
 from django.utils import timezone
 
-from conversations.log.chain import append, locked_site
+from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.toolbox.secrets import seal
 from tools.mcp.connection import ServerStatus
@@ -181,4 +181,4 @@ def _decide(
         definition=definition,
         digest=digest,
     )
-    append(row, locked_site())
+    append_row(row, lock_site_chain())

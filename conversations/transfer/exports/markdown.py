@@ -13,8 +13,8 @@ from typing import Any
 
 from conversations.context.tokens.media_words import described, text_of
 from conversations.context.view import wire
-from conversations.files.attachments_shown import spelled
-from conversations.log.entries import events, messages, tip_path
+from conversations.files.attachment_display import expand_for_reading
+from conversations.log.entries import iterate_messages, iterate_transformations, list_path_numbers
 from conversations.models import Conversation, Message, Transformation
 
 
@@ -24,10 +24,10 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
     yield f"{conversation.created_at:%Y-%m-%d %H:%M} UTC · {_flatten(conversation.model)}\n"
     if conversation.instructions:
         yield f"\n## Instructions\n\n{conversation.instructions.strip()}\n"
-    rows: Iterator[Message | Transformation] = messages(conversation)
+    rows: Iterator[Message | Transformation] = iterate_messages(conversation)
     if with_events:
-        rows = merge(rows, events(conversation), key=lambda row: row.seq)
-    said, path = "", tip_path(conversation)
+        rows = merge(rows, iterate_transformations(conversation), key=lambda row: row.seq)
+    said, path = "", list_path_numbers(conversation)
     ours = set(conversation.turns.exclude(continues=None).values_list("pk", flat=True))
     for row in rows:
         if row.seq not in path:
@@ -44,7 +44,9 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
             yield "\n## Answer\n"
         said = row.kind
         is_prompt = row.kind == Message.Kind.PROMPT
-        blocks = spelled(conversation, row.content) if is_prompt else wire.decode(row.content)
+        blocks = (
+            expand_for_reading(conversation, row.content) if is_prompt else wire.decode(row.content)
+        )
         for block in blocks:
             yield _format_block(block)
 

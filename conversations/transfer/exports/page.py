@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from django.template.loader import render_to_string
 
-from conversations.files.attachments_shown import data_urls
-from conversations.log.tree import path_turns
+from conversations.files.attachment_display import build_data_urls
+from conversations.log.tree import filter_path_turns
 from conversations.models import Conversation
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Turn
@@ -23,7 +23,7 @@ def write_page(conversation: Conversation, *, with_events: bool = False) -> Iter
     """Yield the document in pieces."""
     context: dict[str, object] = {"conversation": conversation}
     yield render_to_string("conversations/exports/head.html", context)
-    keys = list(path_turns(conversation).order_by("number").values_list("pk", flat=True))
+    keys = list(filter_path_turns(conversation).order_by("number").values_list("pk", flat=True))
     for at in range(0, len(keys), transcript.PAGE):
         rows = conversation.turns.filter(pk__in=keys[at : at + transcript.PAGE])
         found = list(rows.order_by("number").select_related("draft"))
@@ -36,7 +36,7 @@ def write_page(conversation: Conversation, *, with_events: bool = False) -> Iter
 def _embed_files(conversation: Conversation, turn: Turn) -> Turn:
     """Embed images in the page; other files are named."""
     ids = [file.id for file in turn.files if file.is_image and file.id]
-    data = data_urls(conversation, ids)
+    data = build_data_urls(conversation, ids)
     files = (replace(file, url=data.get(file.id, "")) if file.id else file for file in turn.files)
     return replace(turn, files=tuple(files))
 

@@ -1,8 +1,8 @@
 """A conversation as one JSON line: the record that an import reads.
 
-`messages` are those of the shown path, their content as the wire text that is sent, with the data
+`iterate_messages` are those of the shown path, their content as the wire text that is sent, with the data
 of files in it. Other versions are in `branches`, each message with its parent: a record is one
-conversation and not a tree, and **an import reads `messages` alone**, so what is imported again has
+conversation and not a tree, and **an import reads `iterate_messages` alone**, so what is imported again has
 no versions.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from conversations.context.view import wire
-from conversations.log.entries import events, messages, tip_path
-from conversations.log.named_texts import whole
+from conversations.log.entries import iterate_messages, iterate_transformations, list_path_numbers
+from conversations.log.named_texts import expand_attachments
 from conversations.models import Conversation, Message, Transformation
 
 
@@ -27,7 +27,7 @@ def write_record(conversation: Conversation, *, with_events: bool = False) -> It
         "updated_at": _format_time(conversation.updated_at),
         "system": conversation.instructions or None,
     }
-    path = tip_path(conversation)
+    path = list_path_numbers(conversation)
     others: list[int] = []
     yield wire.encode(head)[:-1]
     yield ',"messages":'
@@ -35,16 +35,16 @@ def write_record(conversation: Conversation, *, with_events: bool = False) -> It
     if others:
         yield ',"branches":'
         yield from _join_array(
-            _format_message(row) for row in messages(conversation) if row.seq in others
+            _format_message(row) for row in iterate_messages(conversation) if row.seq in others
         )
     if with_events:
         yield ',"events":'
-        yield from _join_array(_format_event(row) for row in events(conversation))
+        yield from _join_array(_format_event(row) for row in iterate_transformations(conversation))
     yield "}\n"
 
 
 def _shown(conversation: Conversation, path: set[int], others: list[int]) -> Iterator[str]:
-    for row in messages(conversation):
+    for row in iterate_messages(conversation):
         if row.seq in path:
             yield _format_message(row)
         else:
@@ -62,7 +62,11 @@ def _join_array(elements: Iterable[str]) -> Iterator[str]:
 def _format_message(row: Message) -> str:
     role = "assistant" if row.kind == Message.Kind.ANSWER else "user"
     head = {"role": role, "seq": row.seq, "parent": row.parent, "at": _format_time(row.created_at)}
-    content = whole(row.conversation_id, row.content) if row.kind == "prompt" else row.content
+    content = (
+        expand_attachments(row.conversation_id, row.content)
+        if row.kind == "prompt"
+        else row.content
+    )
     return f'{wire.encode(head)[:-1]},"content":{content}}}'
 
 

@@ -17,7 +17,7 @@ from conversations.inspector.current_context import read_forecast
 from conversations.inspector.full_blocks import list_removed_blocks, read_full_block
 from conversations.inspector.raw_request import read_raw_request
 from conversations.inspector.sent_messages import TracedCall, catch_damage, trace_call
-from conversations.log.rebuild import rebuilt
+from conversations.log.rebuild import rebuild_request
 from conversations.reductions.pins import list_pins
 from conversations.web.inspector.access import Subject, open_subject
 from conversations.web.inspector.timeline import FOLDER, parse_number
@@ -103,7 +103,7 @@ def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
     """Send the exact bytes of the request as a download."""
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
     row = _demand_row(read_call(seen.conversation, read_call_index(seen.conversation), n))
-    made = rebuilt(row)
+    made = rebuild_request(row)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
     if made.problem:
         plain = "text/plain; charset=utf-8"

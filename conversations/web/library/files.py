@@ -18,9 +18,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import MOST_BYTES, TEXT
-from conversations.files import attachments, attachments_shown
+from conversations.files import attachment_display, attachments
 from conversations.files.attachments import AttachmentError
-from conversations.files.words import megabytes
+from conversations.files.file_texts import format_megabytes
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import get_user
 
@@ -38,7 +38,7 @@ def files(request: HttpRequest) -> HttpResponse:
     """Show the user's files; a POST stores one and returns it as it waits in the composer."""
     if request.method == "POST":
         return _store_upload(request)
-    page = attachments_shown.files(get_user(request), request.GET.get("after", ""))
+    page = attachment_display.list_files(get_user(request), request.GET.get("after", ""))
     context = build_page_context(request) | {"page": page, "is_later": "after" in request.GET}
     return render(request, "conversations/files.html", context)
 
@@ -49,7 +49,7 @@ def _store_upload(request: HttpRequest) -> HttpResponse:
     if file is None:
         return _refuse(request, _("Choose a file first."), 400)
     if (file.size or 0) > MOST_BYTES:
-        text = _("The file is too big: at most %s are taken.") % megabytes(MOST_BYTES)
+        text = _("The file is too big: at most %s are taken.") % format_megabytes(MOST_BYTES)
         return _refuse(request, text, 413)
     try:
         kept = attachments.store_attachment(
@@ -60,7 +60,7 @@ def _store_upload(request: HttpRequest) -> HttpResponse:
         )
     except AttachmentError as error:
         return _refuse(request, error.text, 400)
-    context = {"files": attachments_shown.unsent(user, [kept.public_id])}
+    context = {"files": attachment_display.list_unsent(user, [kept.public_id])}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
@@ -74,12 +74,12 @@ def _refuse(request: HttpRequest, text: str, status: int) -> HttpResponse:
 def waiting(request: HttpRequest) -> HttpResponse:
     """Return those of the requested files that are still unsent."""
     ids = []
-    for text in request.GET.getlist("id")[: attachments_shown.PAGE]:
+    for text in request.GET.getlist("id")[: attachment_display.PAGE]:
         try:
             ids.append(UUID(text))
         except ValueError:
             continue  # A draft of this browser: what it names and we do not know is not shown.
-    context = {"files": attachments_shown.unsent(get_user(request), ids)}
+    context = {"files": attachment_display.list_unsent(get_user(request), ids)}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
@@ -87,10 +87,12 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Send the bytes of one of the user's own files."""
-    found = attachments_shown.attachment_for(get_user(request), file_id)
+    found = attachment_display.get_attachment(get_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
-    response = HttpResponse(attachments_shown.data_of(found), content_type=kind, headers=CAREFUL)
+    response = HttpResponse(
+        attachment_display.decode_data(found), content_type=kind, headers=CAREFUL
+    )
     shown = content_disposition_header(not is_image, found.name)
     response["Content-Disposition"] = shown or "attachment"
     return response
@@ -100,7 +102,7 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Remove a file that was not sent."""
-    found = attachments_shown.attachment_for(get_user(request), file_id)
+    found = attachment_display.get_attachment(get_user(request), file_id)
     is_gone = attachments.drop_attachment(attachment=found)
     if request.POST.get("page") != "files":
         return HttpResponse(status=204 if is_gone else 409)

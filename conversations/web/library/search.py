@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from conversations.library.search import search_messages
-from conversations.log.search_terms import MOST_ASKED_CHARS
+from conversations.log.search_terms import MOST_QUERY_CHARS
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import get_user
 
@@ -17,7 +17,7 @@ from conversations.web.responses import get_user
 @require_safe
 def search(request: HttpRequest) -> HttpResponse:
     """Search the user's own messages and titles."""
-    question = request.GET.get("q", "")[:MOST_ASKED_CHARS]
+    question = request.GET.get("q", "")[:MOST_QUERY_CHARS]
     archived = request.GET.get("archived") == "1"
     page = search_messages(
         get_user(request), question, archived=archived, after=request.GET.get("after", "")

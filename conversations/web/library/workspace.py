@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from conversations.conf import conf
 from conversations.files import workspace
-from conversations.files.words import display_name
+from conversations.files.file_texts import clean_display_name
 from conversations.files.workspace import browse
 from conversations.web.library.files import CAREFUL
 from conversations.web.page_shell import add_notice, build_page_context
@@ -49,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
         path = "/".join(split_path(path))
     except ToolError as error:
         return _render_folder(request, "", [str(error)], 404)
-    file = browse.live_file(get_user(request).pk, path) if path else None
+    file = browse.find_live_file(get_user(request).pk, path) if path else None
     if file is not None:
         return redirect("workspace_file", file.public_id)
     return _render_folder(request, path, [])
@@ -58,12 +58,12 @@ def page(request: HttpRequest) -> HttpResponse:
 def _render_folder(
     request: HttpRequest, path: str, errors: list[str], status: int = 200
 ) -> HttpResponse:
-    user, quota = get_user(request), workspace.quota()
-    folder = browse.folder_page(user, path, quota)
+    user, quota = get_user(request), workspace.get_quota()
+    folder = browse.read_folder_page(user, path, quota)
     if folder is None:
         gone = _("There is no file or folder “%s” any more; it was moved or deleted.") % path
         errors, status = [*errors, gone], 404
-        folder = browse.folder_page(user, "", quota)
+        folder = browse.read_folder_page(user, "", quota)
     context = build_page_context(request) | {
         "page": folder,
         "errors": errors,
@@ -87,7 +87,7 @@ def _store_uploads(request: HttpRequest) -> HttpResponse:
             _store_file(get_user(request).pk, folder, file, replaces)
             taken += 1
         except ToolError as error:
-            errors.append(f"{display_name(file.name or '', 'application/file')}: {error}")
+            errors.append(f"{clean_display_name(file.name or '', 'application/file')}: {error}")
     if taken:
         said = ngettext("%d file was added.", "%d files were added.", taken) % taken
         add_notice(request, said)
@@ -97,12 +97,12 @@ def _store_uploads(request: HttpRequest) -> HttpResponse:
 
 
 def _store_file(owner_id: int, folder: str, file: UploadedFile[Any], replaces: bool) -> None:
-    name = display_name(file.name or "", "application/file")
+    name = clean_display_name(file.name or "", "application/file")
     workspace.write_file(
         owner_id=owner_id,
         path=f"{folder}/{name}".lstrip("/"),
         # One byte more than allowed is enough to see that it is too large.
-        data=file.read(workspace.quota().max_file_bytes + 1),
+        data=file.read(workspace.get_quota().max_file_bytes + 1),
         is_numbered=not replaces,
     )
 
@@ -117,7 +117,7 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 def _render_file(
     request: HttpRequest, file_id: UUID, error: str, status: int = 200
 ) -> HttpResponse:
-    found = browse.file_for(get_user(request), file_id)
+    found = browse.get_file(get_user(request), file_id)
     text, reason = "", ""
     try:
         text = _preview_text(found.path, workspace.read_object(found))
@@ -147,7 +147,7 @@ def _preview_text(path: str, data: bytes) -> str:
 @require_safe
 def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Send the bytes of one of the user's own files as a download, never shown inline."""
-    found = browse.file_for(get_user(request), file_id)
+    found = browse.get_file(get_user(request), file_id)
     try:
         data = workspace.read_object(found)
     except (FileNotFoundError, ToolError) as error:
@@ -168,7 +168,7 @@ def move(request: HttpRequest) -> HttpResponse:
     try:
         workspace.move_files(owner_id=user.pk, path=path, to=to)
     except ToolError as error:
-        found = browse.live_file(user.pk, _clean_path(path))
+        found = browse.find_live_file(user.pk, _clean_path(path))
         if found is not None:
             return _render_file(request, found.public_id, str(error), 400)
         return _render_folder(request, _clean_path(path), [str(error)], 400)
@@ -188,7 +188,7 @@ def delete(request: HttpRequest) -> HttpResponse:
         return _render_folder(request, "", [str(error)], 404)
     undo = reverse("restore_files", args=[batch])
     add_notice(request, _("“%s” was deleted.") % path, undo=undo)
-    is_left = browse.folder_page(get_user(request), folder, workspace.quota()) is not None
+    is_left = browse.read_folder_page(get_user(request), folder, workspace.get_quota()) is not None
     return _redirect_to_folder(folder if is_left else "")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.envelope import digest_of
 from conversations.context.view.view import Message as Stored
-from conversations.log.findings import DAMAGE, Problem, chunks, read_rows, words
-from conversations.log.path import Entries, entries
+from conversations.log.findings import DAMAGE, Problem, describe_error, read_rows, split_chunks
+from conversations.log.path import Entries, read_entries
 from conversations.models import (
     ApiCall,
     Attachment,
@@ -24,27 +24,31 @@ from conversations.models import (
 def check_texts(kind: type[Blob | Envelope], keys: list[str]) -> Iterator[Problem]:
     """Compare texts with the digests that name them."""
     table = str(kind._meta.model_name)
-    for some in chunks(keys):
+    for some in split_chunks(keys):
         for key, row in read_rows(kind._base_manager.all(), some).items():
-            what = f"cannot be read: {words(row)}" if isinstance(row, Exception) else _flaw(row)
+            what = (
+                f"cannot be read: {describe_error(row)}"
+                if isinstance(row, Exception)
+                else _find_flaw(row)
+            )
             if what:
                 yield Problem(table, key, what)
 
 
-def _flaw(row: Any) -> str:
+def _find_flaw(row: Any) -> str:
     try:
         if isinstance(row, Envelope):
             digest = digest_of(row.text, row.headers)
         else:
             digest = wire.digest(row.text)
     except DAMAGE as error:
-        return f"cannot be read: {words(error)}"
+        return f"cannot be read: {describe_error(error)}"
     if digest != row.digest:
         return f"changed: its text has the digest {digest}"
     return ""
 
 
-def texts_of(conversation_id: int) -> tuple[list[str], list[str]]:
+def list_text_digests(conversation_id: int) -> tuple[list[str], list[str]]:
     """Give the digests of the envelopes and blobs that a conversation names."""
     calls = ApiCall.objects.filter(conversation=conversation_id)
     kept = calls.exclude(messages=None).values_list("messages_id", flat=True)
@@ -66,29 +70,33 @@ def check_tools(conversation: Conversation) -> Iterator[Problem]:
     if not keys:
         return
     try:
-        uses, results = _spoken(entries(conversation))
+        uses, results = _index_tool_blocks(read_entries(conversation))
     except DAMAGE as error:
-        yield Problem("toolcall", "", f"cannot be compared: {words(error)}", place)
+        yield Problem("toolcall", "", f"cannot be compared: {describe_error(error)}", place)
         return
-    for some in chunks(keys):
+    for some in split_chunks(keys):
         found = read_rows(rows, some)
         for key in some:
             row = found.get(key, LookupError("the answer it names is not there"))
             try:
-                what = _odd(row, uses, results) if isinstance(row, ToolCall) else words(row)
+                what = (
+                    _compare_tool_call(row, uses, results)
+                    if isinstance(row, ToolCall)
+                    else describe_error(row)
+                )
             except DAMAGE as error:
-                what = f"cannot be read: {words(error)}"
+                what = f"cannot be read: {describe_error(error)}"
             if what:
                 yield Problem("toolcall", str(key), what, place)
 
 
-Spoken = dict[tuple[int, str], dict[str, Any]]
+ToolBlocks = dict[tuple[int, str], dict[str, Any]]
 
 
-def _spoken(log: Entries) -> tuple[Spoken, Spoken]:
+def _index_tool_blocks(log: Entries) -> tuple[ToolBlocks, ToolBlocks]:
     """Give tool_use and tool_result blocks by the answer that asked and their id."""
-    uses: Spoken = {}
-    results: Spoken = {}
+    uses: ToolBlocks = {}
+    results: ToolBlocks = {}
     for seq, (parent, entry) in log.items():
         if not isinstance(entry, Stored) or entry.kind == "prompt":
             continue
@@ -99,7 +107,7 @@ def _spoken(log: Entries) -> tuple[Spoken, Spoken]:
     return uses, results
 
 
-def _odd(row: ToolCall, uses: Spoken, results: Spoken) -> str:
+def _compare_tool_call(row: ToolCall, uses: ToolBlocks, results: ToolBlocks) -> str:
     use = uses.get((row.answer.seq, row.tool_use_id))
     if use is None:
         return f"changed: entry {row.answer.seq} asks for no call {row.tool_use_id}"
@@ -125,7 +133,7 @@ def check_files(conversation: Conversation) -> Iterator[Problem]:
         try:
             missing = {one.digest for one in attachment_refs.named(content)} - held
         except DAMAGE as error:
-            yield Problem("message", str(key), f"cannot be read: {words(error)}", place)
+            yield Problem("message", str(key), f"cannot be read: {describe_error(error)}", place)
             continue
         for digest in sorted(missing):
             yield Problem("message", str(key), f"names a file that is not there: {digest}", place)

@@ -12,14 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from conversations.audit.anchor_file import SITE_NAME, AnchorError, Head, anchor_path, read_anchors
+from conversations.audit.anchor_file import (
+    SITE_NAME,
+    AnchorError,
+    Head,
+    find_anchor_path,
+    read_anchors,
+)
 from conversations.log.chain import OWNED, SITE
-from conversations.log.findings import Problem, chunks
+from conversations.log.findings import Problem, split_chunks
 from conversations.models import AnchorMark, Conversation, Erasure, SiteChain
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class AnchoredLink:
     """What one anchor says of a chain."""
 
     link: int
@@ -28,10 +34,10 @@ class Pin:
 
 
 @dataclass(slots=True)
-class Pins:
+class AnchoredChains:
     """What all anchors say, by the name of the chain; `last` is the number of the last anchor."""
 
-    by_name: dict[str, list[Pin]] = field(default_factory=dict)
+    by_name: dict[str, list[AnchoredLink]] = field(default_factory=dict)
     times: dict[int, str] = field(default_factory=dict)
     last: int = 0
     #: The digest of the line that the database remembers as the last.
@@ -43,23 +49,25 @@ class Pins:
         found: dict[int, tuple[str, str]] = {}
         for pin in self.by_name.get(name, ()):
             words = f"anchor {pin.anchor} of {self.times[pin.anchor]}"
-            found.setdefault(pin.link, (_text(pin.chain), words))
+            found.setdefault(pin.link, (_unpack_chain(pin.chain), words))
         return found
 
 
-def read_pins() -> Pins:
+def read_anchored_chains() -> AnchoredChains:
     """Read the anchors; what is wrong with them as a whole is among the problems."""
-    path = anchor_path()
-    pins = Pins()
+    path = find_anchor_path()
+    pins = AnchoredChains()
     if path is None:
         return pins
     # Read before the file, which is written first.
     mark = AnchorMark.objects.filter(pk=1).first() or AnchorMark()
     try:
-        _read(path, mark, pins)
+        _read_file(path, mark, pins)
     except FileNotFoundError:
         if mark.number:
-            what = f"missing: the database was anchored {mark.number} times, last {_when(mark)}"
+            what = (
+                f"missing: the database was anchored {mark.number} times, last {_format_time(mark)}"
+            )
             pins.problems.append(Problem("anchors", str(path), what))
         return pins
     except (AnchorError, OSError) as error:
@@ -68,30 +76,30 @@ def read_pins() -> Pins:
     if pins.last < mark.number:
         what = (
             f"missing: it ends with anchor {pins.last}, and the database was anchored as"
-            f" {mark.number} {_when(mark)}"
+            f" {mark.number} {_format_time(mark)}"
         )
         pins.problems.append(Problem("anchors", str(path), what))
     elif mark.number and pins.marked != mark.digest:
         what = f"changed: anchor {mark.number} is not the one that the database remembers"
         pins.problems.append(Problem("anchors", str(path), what))
     elif pins.last > mark.number:
-        _judge_later(pins, mark)
+        _check_later(pins, mark)
     return pins
 
 
-def _read(path: Path, mark: AnchorMark, pins: Pins) -> None:
+def _read_file(path: Path, mark: AnchorMark, pins: AnchoredChains) -> None:
     for anchor in read_anchors(path):
         pins.times[anchor.number], pins.last = anchor.at, anchor.number
         if anchor.number == mark.number:
             pins.marked = anchor.digest
         if anchor.back_to is not None:
-            _forget(pins, anchor.back_to)
+            _drop_after(pins, anchor.back_to)
         for head in anchor.heads:
-            one = Pin(head.links, _bytes(head.chain), anchor.number)
+            one = AnchoredLink(head.links, _pack_chain(head.chain), anchor.number)
             pins.by_name.setdefault(head.name, []).append(one)
 
 
-def _forget(pins: Pins, after: int) -> None:
+def _drop_after(pins: AnchoredChains, after: int) -> None:
     for name, found in list(pins.by_name.items()):
         kept = [pin for pin in found if pin.anchor <= after]
         if kept:
@@ -100,44 +108,46 @@ def _forget(pins: Pins, after: int) -> None:
             del pins.by_name[name]
 
 
-def _judge_later(pins: Pins, mark: AnchorMark) -> None:
+def _check_later(pins: AnchoredChains, mark: AnchorMark) -> None:
     """Say once that the database is older, if it is, and compare with what it had then."""
     later = [
-        Head(name, pin.link, _text(pin.chain))
+        Head(name, pin.link, _unpack_chain(pin.chain))
         for name, found in pins.by_name.items()
         for pin in found
         if pin.anchor > mark.number
     ]
-    missed = unfitting(later)
+    missed = find_unmatched(later)
     if not missed:
         return
-    known = f"anchor {mark.number} {_when(mark)}" if mark.number else "no anchor"
+    known = f"anchor {mark.number} {_format_time(mark)}" if mark.number else "no anchor"
     what = (
         f"older than its anchors: it knows {known}, and they go on to {pins.last} of"
         f" {pins.times[pins.last]}; {len(missed)} chains have lost rows since, the first is"
-        f" {missed[0].name} behind link {_links(missed[0].name)} of {missed[0].links}"
+        f" {missed[0].name} behind link {_count_links(missed[0].name)} of {missed[0].links}"
     )
     pins.problems.append(Problem("database", "", what))
-    _forget(pins, mark.number)
+    _drop_after(pins, mark.number)
 
 
-def unfitting(heads: Sequence[Head]) -> list[Head]:
+def find_unmatched(heads: Sequence[Head]) -> list[Head]:
     """Give those that the database does not have, nor an erasure accounts for."""
     found = []
-    for some in chunks(heads):
-        present = _present([head.name for head in some])
+    for some in split_chunks(heads):
+        present = _find_present([head.name for head in some])
         missing = [head for head in some if head.name not in present]
         found += [
-            head for head in some if head.name in present and not _has(head, *present[head.name])
+            head
+            for head in some
+            if head.name in present and not _holds_head(head, *present[head.name])
         ]
-        found += unaccounted(missing)
+        found += find_unaccounted(missing)
     return found
 
 
-def unaccounted(heads: Sequence[Head]) -> list[Head]:
+def find_unaccounted(heads: Sequence[Head]) -> list[Head]:
     """Give those, of conversations that are gone, of which no erasure says so."""
     found = []
-    for some in chunks(heads):
+    for some in split_chunks(heads):
         names = [head.name for head in some if head.name != SITE_NAME]
         rows = Erasure.objects.filter(conversation__in=names)
         ends = {
@@ -151,20 +161,22 @@ def unaccounted(heads: Sequence[Head]) -> list[Head]:
     return found
 
 
-def check_gone(pins: Pins) -> Iterator[Problem]:
+def check_missing_chains(pins: AnchoredChains) -> Iterator[Problem]:
     """Name the chains that were anchored and are there no more."""
     names = list(pins.by_name)
-    for some in chunks(names):
-        present = _present(some)
+    for some in split_chunks(names):
+        present = _find_present(some)
         last = [(name, pins.by_name[name][-1]) for name in some if name not in present]
         times = {name: pin.anchor for name, pin in last}
-        for head in unaccounted([Head(name, pin.link, _text(pin.chain)) for name, pin in last]):
+        for head in find_unaccounted(
+            [Head(name, pin.link, _unpack_chain(pin.chain)) for name, pin in last]
+        ):
             at = f"anchor {times[head.name]} of {pins.times[times[head.name]]}"
             what = f"missing: {at} has its {head.links} links, and no erasure says where they went"
             yield Problem("conversation", head.name, what, head.name)
 
 
-def _present(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
+def _find_present(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
     """Give key, links and chain of those chains that are there; the site's key is 0."""
     keys = [UUID(name) for name in names if name != SITE_NAME]
     rows = Conversation.objects.filter(public_id__in=keys)
@@ -178,7 +190,7 @@ def _present(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
     return found
 
 
-def _has(head: Head, key: int, links: int, chain: str) -> bool:
+def _holds_head(head: Head, key: int, links: int, chain: str) -> bool:
     if links <= head.links:
         return (links, chain) == (head.links, head.chain)
     if not key:
@@ -188,16 +200,16 @@ def _has(head: Head, key: int, links: int, chain: str) -> bool:
     return any(rows.filter(link=head.links, chain=head.chain).exists() for rows in tables)
 
 
-def _links(name: str) -> int:
-    found = _present([name]).get(name)
+def _count_links(name: str) -> int:
+    found = _find_present([name]).get(name)
     return found[1] if found else 0
 
 
-def _when(mark: AnchorMark) -> str:
+def _format_time(mark: AnchorMark) -> str:
     return f"at {mark.written_at:%Y-%m-%d %H:%M}" if mark.written_at else "once"
 
 
-def _bytes(chain: str) -> bytes:
+def _pack_chain(chain: str) -> bytes:
     """Keep a value short; any text that is no digest of ours is kept as it is."""
     try:
         return bytes.fromhex(chain.removeprefix("sha256:"))
@@ -205,5 +217,5 @@ def _bytes(chain: str) -> bytes:
         return chain.encode()
 
 
-def _text(chain: bytes) -> str:
+def _unpack_chain(chain: bytes) -> str:
     return f"sha256:{chain.hex()}" if len(chain) == 32 else chain.decode()

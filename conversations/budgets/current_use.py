@@ -15,10 +15,16 @@ from django.db.models import BigIntegerField, Count, F, Max, OuterRef, Q, QueryS
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from conversations.budgets.effective import Standing
-from conversations.budgets.status import Place, places, rule_of, standing, windows_of
+from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.status import (
+    EffectiveBudget,
+    compute_status,
+    filter_windows,
+    find_effective_budgets,
+    rule_of,
+)
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry
-from conversations.models.periods import bounds
+from conversations.models.periods import compute_bounds
 
 #: Members of an allowance whose windows are shown one by one.
 MOST_MEMBERS = 25
@@ -26,8 +32,8 @@ _USED = F("spent") + F("overrun") + F("held")
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
-    """How a budget stands; `members` is None where it has one window, else those who used it.
+class CurrentUse:
+    """How a budget stands; `list_members` is None where it has one window, else those who used it.
 
     Of several members `spent` and `held` are those of the one who used most, `whole` is of all.
     """
@@ -43,27 +49,31 @@ class Present:
     whole: int = 0
 
 
-def present(budgets: Sequence[Budget], now: datetime | None = None) -> dict[int, Present]:
+def compute_current_use(
+    budgets: Sequence[Budget], now: datetime | None = None
+) -> dict[int, CurrentUse]:
     """Say how each budget stands now; four queries, however many there are."""
     now = now or timezone.now()
-    top = _top(budgets, now)
-    granted = _granted(budgets, now, top)
-    spots = {budget.pk: _place(budget, granted.get(budget.pk, 0), now) for budget in budgets}
+    top = _find_top_members(budgets, now)
+    granted = _sum_grants(budgets, now, top)
+    spots = {
+        budget.pk: _build_effective(budget, granted.get(budget.pk, 0), now) for budget in budgets
+    }
     single = [spots[budget.pk] for budget in budgets if _is_single(budget)]
-    windows = list(windows_of(single)) if single else []
-    shared = _shared([budget for budget in budgets if not _is_single(budget)], now)
+    windows = list(filter_windows(single)) if single else []
+    shared = _sum_members([budget for budget in budgets if not _is_single(budget)], now)
     found = {}
     for budget in budgets:
         place = spots[budget.pk]
         if _is_single(budget):
-            one = standing(place, windows)
-            found[budget.pk] = Present(
+            one = compute_status(place, windows)
+            found[budget.pk] = CurrentUse(
                 budget, place.starts_at, place.ends_at, place.limit, one.spent, one.held,
-                _window_of(place, windows),
+                _find_window_id(place, windows),
             )  # fmt: skip
         else:
             held = top[budget.pk][1]
-            found[budget.pk] = _most_used(place, budget, held, shared.get(budget.pk, {}))
+            found[budget.pk] = _use_of_top_member(place, budget, held, shared.get(budget.pk, {}))
     return found
 
 
@@ -71,28 +81,33 @@ def _is_single(budget: Budget) -> bool:
     return budget.kind == Budget.Kind.POOL or budget.user_id is not None
 
 
-def _place(budget: Budget, granted: int, now: datetime) -> Place:
+def _build_effective(budget: Budget, granted: int, now: datetime) -> EffectiveBudget:
     rule = rule_of(budget)
-    times = bounds(rule.period, rule.zone, now)
-    return Place(rule, budget.user_id, *times, budget.limit + granted)
+    times = compute_bounds(rule.period, rule.zone, now)
+    return EffectiveBudget(rule, budget.user_id, *times, budget.limit + granted)
 
 
-def _window_of(place: Place, windows: Iterable[BudgetWindow]) -> int | None:
+def _find_window_id(place: EffectiveBudget, windows: Iterable[BudgetWindow]) -> int | None:
     return next((window.pk for window in windows if place.is_of(window)), None)
 
 
-def running(now: datetime | None = None) -> QuerySet[Grant]:
+def filter_running_grants(now: datetime | None = None) -> QuerySet[Grant]:
     """Give the grants that count now."""
     now = now or timezone.now()
     ends = Q(expires_at=None) | Q(expires_at__gt=now)
     return Grant.objects.filter(ends, starts_at__lte=now)
 
 
-def _granted(
+def _sum_grants(
     budgets: Iterable[Budget], now: datetime, top: Mapping[int, tuple[int | None, int]]
 ) -> dict[int, int]:
     """Add up what is granted to all that a budget is for and to the one who used most of it."""
-    rows = running(now).filter(budget__in=budgets).order_by().values_list("budget", "user")
+    rows = (
+        filter_running_grants(now)
+        .filter(budget__in=budgets)
+        .order_by()
+        .values_list("budget", "user")
+    )
     found: dict[int, int] = {}
     for budget, user, amount in rows.annotate(sum=Sum("amount")):
         if user is None or user == top[budget][0]:
@@ -100,9 +115,11 @@ def _granted(
     return found
 
 
-def _top(budgets: Iterable[Budget], now: datetime) -> dict[int, tuple[int | None, int]]:
+def _find_top_members(
+    budgets: Iterable[Budget], now: datetime
+) -> dict[int, tuple[int | None, int]]:
     """Say who used most of each, and what is held there: of a person's own it is that person."""
-    windows = open_windows(now).filter(budget=OuterRef("pk"), user__isnull=False)
+    windows = filter_open_windows(now).filter(budget=OuterRef("pk"), user__isnull=False)
     most = windows.order_by(_USED.desc(), "pk")
     rows = Budget.objects.filter(pk__in=[budget.pk for budget in budgets]).annotate(
         top=Coalesce("user_id", Subquery(most.values("user")[:1]), output_field=BigIntegerField()),
@@ -111,30 +128,32 @@ def _top(budgets: Iterable[Budget], now: datetime) -> dict[int, tuple[int | None
     return {key: (user, holds) for key, user, holds in rows.values_list("pk", "top", "holds")}
 
 
-def open_windows(now: datetime | None = None) -> QuerySet[BudgetWindow]:
+def filter_open_windows(now: datetime | None = None) -> QuerySet[BudgetWindow]:
     now = now or timezone.now()
     return BudgetWindow.objects.filter(Q(ends_at=None) | Q(ends_at__gt=now), starts_at__lte=now)
 
 
-def _shared(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[str, Any]]:
+def _sum_members(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[str, Any]]:
     """Add the windows of all members up, budget by budget."""
     if not budgets:
         return {}
-    rows = open_windows(now).filter(budget__in=budgets, user__isnull=False).order_by()
+    rows = filter_open_windows(now).filter(budget__in=budgets, user__isnull=False).order_by()
     sums = rows.values("budget").annotate(members=Count("pk"), most=Max(_USED), whole=Sum(_USED))
     return {row["budget"]: row for row in sums}
 
 
-def _most_used(place: Place, budget: Budget, held: int, row: Mapping[str, Any]) -> Present:
+def _use_of_top_member(
+    place: EffectiveBudget, budget: Budget, held: int, row: Mapping[str, Any]
+) -> CurrentUse:
     spent = int(row.get("most", held)) - held
-    return Present(
+    return CurrentUse(
         budget, place.starts_at, place.ends_at, place.limit, spent, held,
         members=row.get("members", 0), whole=int(row.get("whole", 0)),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberUse:
     """One open window of a budget, with the limit that counts there."""
 
     window: BudgetWindow
@@ -145,42 +164,47 @@ class Member:
         return self.window.spent + self.window.overrun
 
 
-def members(budget: Budget, now: datetime | None = None) -> list[Member]:
+def list_members(budget: Budget, now: datetime | None = None) -> list[MemberUse]:
     """Give the open windows of a budget, the most used first."""
     now = now or timezone.now()
-    rows = open_windows(now).filter(budget=budget).select_related("user")
+    rows = filter_open_windows(now).filter(budget=budget).select_related("user")
     found = list(rows.order_by(_USED.desc(), "pk")[:MOST_MEMBERS])
     extra: dict[int | None, int] = {}
-    for user, amount in running(now).filter(budget=budget).values_list("user", "amount"):
+    for user, amount in (
+        filter_running_grants(now).filter(budget=budget).values_list("user", "amount")
+    ):
         extra[user] = extra.get(user, 0) + amount
     shared = budget.limit + extra.get(None, 0)
     return [
-        Member(row, shared + (extra.get(row.user_id, 0) if row.user_id else 0)) for row in found
+        MemberUse(row, shared + (extra.get(row.user_id, 0) if row.user_id else 0)) for row in found
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectiveUse:
     """A budget that counts for a person, and the window of it where it was used already."""
 
-    standing: Standing
+    standing: BudgetStatus
     window: int | None
 
 
-def effective_budgets(user_id: int) -> list[Effective]:
+def list_effective_use(user_id: int) -> list[EffectiveUse]:
     """Give what counts for a person now; two queries."""
-    found = places(user_id, timezone.now())
-    windows = list(windows_of(found)) if found else []
-    return [Effective(standing(place, windows), _window_of(place, windows)) for place in found]
+    found = find_effective_budgets(user_id, timezone.now())
+    windows = list(filter_windows(found)) if found else []
+    return [
+        EffectiveUse(compute_status(place, windows), _find_window_id(place, windows))
+        for place in found
+    ]
 
 
-def grants_of(user_id: int, budgets: Iterable[int]) -> QuerySet[Grant]:
+def filter_grants_for(user_id: int, budgets: Iterable[int]) -> QuerySet[Grant]:
     """Give what is granted now on top of these budgets, to all or to the person."""
-    mine = running().filter(Q(user=None) | Q(user=user_id), budget__in=budgets)
+    mine = filter_running_grants().filter(Q(user=None) | Q(user=user_id), budget__in=budgets)
     return mine.select_related("actor", "budget__group", "budget__user").order_by("-pk")
 
 
-def corrections(**where: object) -> QuerySet[LedgerEntry]:
+def list_corrections(**where: object) -> QuerySet[LedgerEntry]:
     """Give the corrections of some windows, the newest first."""
     rows = LedgerEntry.objects.filter(kind=LedgerEntry.Kind.ADJUST, **where)
     return rows.select_related("actor", "window__budget").order_by("-pk")

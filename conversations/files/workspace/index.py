@@ -15,12 +15,12 @@ from tools.framework.errors import QuotaError
 from tools.workspace.workspace import Quota, check_placement
 
 
-def quota() -> Quota:
+def get_quota() -> Quota:
     return Quota(conf.workspace_bytes, conf.workspace_files, conf.workspace_file_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class OwnerIndex:
     """The rows of one owner that hold room, by state; locked until the transaction ends."""
 
     owner_id: int
@@ -35,7 +35,7 @@ class Shelf:
 
     def demand(self, path: str, size: int) -> None:
         """Refuse a file that has no place beside what is there and what is being written."""
-        most = quota()
+        most = get_quota()
         writing = sum(row.bytes for row in self.pending)
         if writing > most.max_bytes or len(self.pending) >= most.max_files:
             raise QuotaError("Too much is being written at once; try again in a moment.")
@@ -46,7 +46,7 @@ class Shelf:
 
     def make_room(self, path: str, size: int) -> None:
         """Let go of the oldest of the trash until what is kept is within the quota."""
-        most = quota()
+        most = get_quota()
         replaced = self.live.get(path)
         kept = [*self.live.values(), *self.pending, *self.trash]
         total = sum(row.bytes for row in kept) + size - (replaced.bytes if replaced else 0)
@@ -54,18 +54,18 @@ class Shelf:
         for row in self.trash:
             if total <= most.max_bytes and count <= most.max_files:
                 return
-            let_go(row)
+            discard_file(row)
             total, count = total - row.bytes, count - 1
 
 
 @contextmanager
-def shelf(owner_id: int) -> Iterator[Shelf]:
+def lock_index(owner_id: int) -> Iterator[OwnerIndex]:
     """Lock an owner's index and give it; what is changed is changed in this transaction."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
         rows = WorkspaceFile.objects.filter(owner_id=owner_id).exclude(state=FileState.GONE)
         found = list(rows.order_by("changed_at", "pk"))
-        yield Shelf(
+        yield OwnerIndex(
             owner_id,
             {row.path: row for row in found if row.state == FileState.LIVE},
             tuple(row for row in found if row.state == FileState.PENDING),
@@ -73,7 +73,7 @@ def shelf(owner_id: int) -> Iterator[Shelf]:
         )
 
 
-def let_go(row: WorkspaceFile) -> None:
+def discard_file(row: WorkspaceFile) -> None:
     """Give a row up; the sweep takes its object and then the row."""
     row.state, row.changed_at = FileState.GONE, timezone.now()
     row.save(update_fields=["state", "changed_at"])

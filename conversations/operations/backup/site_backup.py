@@ -12,9 +12,9 @@ from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
-from conversations.audit.anchor_file import AnchorError, anchor_path, line_of, read_anchors
-from conversations.audit.anchors import go_back
-from conversations.files.workspace.objects import storage
+from conversations.audit.anchor_file import AnchorError, find_anchor_path, format_line, read_anchors
+from conversations.audit.anchors import record_restore
+from conversations.files.workspace.objects import get_storage
 from conversations.models import AnchorMark, User
 from conversations.operations.backup import archive, databases
 from conversations.operations.backup.archive import BackupError, Manifest
@@ -23,45 +23,45 @@ logger = logging.getLogger("agentweb.audit")
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BackupResult:
     files: int
     #: Files that were deleted for good while the backup was made.
     gone: int
     bytes: int
 
 
-def make_backup(*, path: Path) -> Made:
+def make_backup(*, path: Path) -> BackupResult:
     """Write an archive of the database, the workspaces' files and the anchors of one moment."""
     if path.exists():
         raise BackupError(f"{path} is there already; a backup replaces nothing")
     files = gone = 0
     with (
         tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder,
-        databases.snapshot(Path(folder)) as (copy, objects, anchor, migrations),
+        databases.copy_database(Path(folder)) as (copy, objects, anchor, migrations),
     ):
         at = timezone.now().isoformat(timespec="seconds")
         manifest = Manifest(at, connection.vendor, copy.name, migrations, anchor)
-        with archive.writing(path, manifest) as writer:
+        with archive.write_archive(path, manifest) as writer:
             writer.add_path(copy.name, copy)
-            writer.add_bytes(archive.ANCHORS, _anchors(anchor))
+            writer.add_bytes(archive.ANCHORS, _read_anchor_lines(anchor))
             for name in objects:
                 try:
-                    with storage().open(name) as file:
+                    with get_storage().open(name) as file:
                         writer.add_bytes(archive.FILES + name, file.read())
                     files += 1
                 except FileNotFoundError:
                     gone += 1
     logger.info("backup with %d files made at %s", files, at)
-    return Made(files, gone, path.stat().st_size)
+    return BackupResult(files, gone, path.stat().st_size)
 
 
-def _anchors(last: int) -> bytes:
+def _read_anchor_lines(last: int) -> bytes:
     """Give the anchors the snapshot knows; later ones say what it does not have."""
-    path = anchor_path()
+    path = find_anchor_path()
     if path is None or not path.exists():
         return b""
     rows = (anchor for anchor in read_anchors(path) if anchor.number <= last)
-    return "".join(f"{line_of(anchor)}\n" for anchor in rows).encode()
+    return "".join(f"{format_line(anchor)}\n" for anchor in rows).encode()
 
 
 def holds_data() -> bool:
@@ -75,7 +75,7 @@ def holds_data() -> bool:
 
 def open_backup(*, path: Path, folder: Path) -> Manifest:
     """Unpack a backup and see that it is whole and for this site's database and version."""
-    manifest = archive.unpack(path, folder)
+    manifest = archive.unpack_archive(path, folder)
     if manifest.database != connection.vendor:
         raise BackupError(
             f"the backup is of {manifest.database} and the site runs on {connection.vendor}: set"
@@ -92,29 +92,29 @@ def open_backup(*, path: Path, folder: Path) -> Manifest:
     return manifest
 
 
-def put_database(*, manifest: Manifest, folder: Path) -> Path | None:
+def restore_database(*, manifest: Manifest, folder: Path) -> Path | None:
     """Put the database back; give where the one before is kept, if it is."""
     copy = folder / manifest.member
     if connection.vendor == "sqlite":
-        return databases.put_sqlite(copy)
-    databases.put_postgres(copy)
+        return databases.restore_sqlite(copy)
+    databases.restore_postgres(copy)
     return None
 
 
-def put_files(*, folder: Path) -> int:
+def restore_workspace_files(*, folder: Path) -> int:
     """Put back the workspaces' files that are not there; give how many."""
     root, count = folder / archive.FILES, 0
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         name = path.relative_to(root).as_posix()
-        if path.is_file() and not storage().exists(name):
-            storage().save(name, ContentFile(path.read_bytes()))
+        if path.is_file() and not get_storage().exists(name):
+            get_storage().save(name, ContentFile(path.read_bytes()))
             count += 1
     return count
 
 
-def put_anchors(*, manifest: Manifest, folder: Path) -> str:
+def restore_anchors(*, manifest: Manifest, folder: Path) -> str:
     """Bring database and anchors together again; give what was done, in words."""
-    path, kept = anchor_path(), folder / archive.ANCHORS
+    path, kept = find_anchor_path(), folder / archive.ANCHORS
     if path is None:
         return "AGENTWEB_ANCHOR_FILE is off: nothing outside the database vouches for it"
     if not path.exists():
@@ -128,7 +128,7 @@ def put_anchors(*, manifest: Manifest, folder: Path) -> str:
     if max((anchor.number for anchor in read_anchors(path)), default=0) <= last:
         return f"{path} holds no later anchors"
     try:
-        go_back(reason=f"the backup of {manifest.made_at} was put back")
+        record_restore(reason=f"the backup of {manifest.made_at} was put back")
     except AnchorError as error:
         raise BackupError(str(error)) from error
     return f"{path} now says that the backup was put back"

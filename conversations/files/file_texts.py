@@ -14,13 +14,13 @@ _ENDINGS = {"image/jpeg": "jpg", "text/plain": "txt"}
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
-def sentence(error: MediaError) -> str:
+def explain_media_error(error: MediaError) -> str:
     """Say why a file was not taken."""
     match error.code:
         case "empty":
             return "The file is empty."
         case "large":
-            return f"The file is too big: of this kind at most {megabytes(error.number)} are taken."
+            return f"The file is too big: of this kind at most {format_megabytes(error.number)} are taken."
         case "pixels":
             return (
                 f"The image has a side of {error.number:,} pixels;"
@@ -38,11 +38,11 @@ def sentence(error: MediaError) -> str:
             return f"Files of this kind are not taken; {media.TAKEN} (UTF-8) are."
 
 
-def megabytes(size: int) -> str:
+def format_megabytes(size: int) -> str:
     return f"{size / 1_000_000:.1f}".removesuffix(".0") + " MB"
 
 
-def display_name(name: str, media_type: str) -> str:
+def clean_display_name(name: str, media_type: str) -> str:
     """Give a name to be shown: no path, nothing unseen, not too long, never empty."""
     last = re.split(r"[/\\]", name)[-1]
     seen = "".join(c for c in last if unicodedata.category(c) not in _UNSEEN)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from conversations.agent.ports import Refused
-from conversations.budgets.effective import Standing
-from conversations.models.periods import shown
+from conversations.budgets.effective import BudgetStatus
+from conversations.models.periods import format_moment
 from conversations.rendering.numbers import dollars, worth
 
 _ADJECTIVES = {
@@ -14,7 +14,7 @@ _ADJECTIVES = {
 }  # fmt: skip
 
 
-def over_limit(standing: Standing, amount: int) -> Refused:
+def build_limit_refusal(standing: BudgetStatus, amount: int) -> Refused:
     """Say that a budget does not allow a call of so much."""
     rule = standing.rule
     limit, used = worth(standing.limit, rule.unit), worth(standing.spent + standing.held, rule.unit)
@@ -27,10 +27,10 @@ def over_limit(standing: Standing, amount: int) -> Refused:
             f"{what} does not allow another call: {used} {verb} spent or held, and this call may"
             f" {'cost' if rule.unit == 'money' else 'use'} up to {worth(amount, rule.unit)}."
         )
-    return Refused("budget", text + _again(standing.ends_at, rule.zone))
+    return Refused("budget", text + _describe_reset(standing.ends_at, rule.zone))
 
 
-def over_turn(limit: int, spent: int, amount: int) -> Refused:
+def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:
     """Say that a turn has cost what it may."""
     return Refused(
         "turn_money",
@@ -39,7 +39,7 @@ def over_turn(limit: int, spent: int, amount: int) -> Refused:
     )
 
 
-def _again(ends: datetime | None, zone: str) -> str:
+def _describe_reset(ends: datetime | None, zone: str) -> str:
     if ends is None:
         return ""
-    return f" It starts anew on {shown(ends, zone)}."
+    return f" It starts anew on {format_moment(ends, zone)}."
