@@ -111,7 +111,7 @@ class BudgetAdmin(Choosing):
             if one.members == 1
             else (f"by the one of {one.members:,} who used most")
         )
-        words = f"{most}; {worth(one.whole, row.unit)} in all"
+        words = f"{most}; {worth(one.total, row.unit)} in all"
         return format_html('{}<span class="budget-note">{}</span>', drawn, words)
 
     @admin.display(description="starts anew")

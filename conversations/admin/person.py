@@ -32,7 +32,7 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
     found = list_effective_use(user.pk)
     return {
         "effective": found,
-        "grants": filter_grants_for(user.pk, [one.standing.rule.id for one in found])[:50],
+        "grants": filter_grants_for(user.pk, [one.status.rule.id for one in found])[:50],
         "corrections": list_corrections(window__user=user)[:20],
         "caps": [(cap.name, _format_cap(cap), cap.source) for cap in list_turn_caps(user.pk)],
         "may_grant": has((GRANT, "conversations.view_budget")),

@@ -69,10 +69,10 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     padded = _pad_estimate(call.estimated_tokens)
     money = _price_worst_case(load_price_list(call.model, timezone.now()), padded, LEAST_OUTPUT)
     least = Amounts(money, padded + LEAST_OUTPUT, turns=0)
-    for standing in list_statuses(lease.user_id):
-        amount = least.of(standing.rule.unit)
-        if amount > standing.left:
-            raise build_limit_refusal(standing, amount)
+    for status in list_statuses(lease.user_id):
+        amount = least.of(status.rule.unit)
+        if amount > status.left:
+            raise build_limit_refusal(status, amount)
     _TurnRoom.of(lease.turn_id, lease.user_id).demand(money)
 
 

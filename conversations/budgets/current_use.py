@@ -33,9 +33,9 @@ _USED = F("spent") + F("overrun") + F("held")
 
 @dataclass(frozen=True, slots=True)
 class CurrentUse:
-    """How a budget stands; `list_members` is None where it has one window, else those who used it.
+    """How a budget stands; `members` is None where it has one window, else those who used it.
 
-    Of several members `spent` and `held` are those of the one who used most, `whole` is of all.
+    Of several members `spent` and `held` are those of the one who used most, `total` is of all.
     """
 
     budget: Budget
@@ -46,7 +46,7 @@ class CurrentUse:
     held: int
     window: int | None = None
     members: int | None = None
-    whole: int = 0
+    total: int = 0
 
 
 def compute_current_use(
@@ -64,16 +64,19 @@ def compute_current_use(
     shared = _sum_members([budget for budget in budgets if not _is_single(budget)], now)
     found = {}
     for budget in budgets:
-        place = spots[budget.pk]
+        effective = spots[budget.pk]
         if _is_single(budget):
-            one = compute_status(place, windows)
+            one = compute_status(effective, windows)
+            window = _find_window_id(effective, windows)
             found[budget.pk] = CurrentUse(
-                budget, place.starts_at, place.ends_at, place.limit, one.spent, one.held,
-                _find_window_id(place, windows),
+                budget, effective.starts_at, effective.ends_at, effective.limit, one.spent,
+                one.held, window,
             )  # fmt: skip
         else:
             held = top[budget.pk][1]
-            found[budget.pk] = _use_of_top_member(place, budget, held, shared.get(budget.pk, {}))
+            found[budget.pk] = _use_of_top_member(
+                effective, budget, held, shared.get(budget.pk, {})
+            )
     return found
 
 
@@ -87,8 +90,8 @@ def _build_effective(budget: Budget, granted: int, now: datetime) -> EffectiveBu
     return EffectiveBudget(rule, budget.user_id, *times, budget.limit + granted)
 
 
-def _find_window_id(place: EffectiveBudget, windows: Iterable[BudgetWindow]) -> int | None:
-    return next((window.pk for window in windows if place.is_of(window)), None)
+def _find_window_id(effective: EffectiveBudget, windows: Iterable[BudgetWindow]) -> int | None:
+    return next((window.pk for window in windows if effective.is_of(window)), None)
 
 
 def filter_running_grants(now: datetime | None = None) -> QuerySet[Grant]:
@@ -138,17 +141,17 @@ def _sum_members(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[
     if not budgets:
         return {}
     rows = filter_open_windows(now).filter(budget__in=budgets, user__isnull=False).order_by()
-    sums = rows.values("budget").annotate(members=Count("pk"), most=Max(_USED), whole=Sum(_USED))
+    sums = rows.values("budget").annotate(members=Count("pk"), most=Max(_USED), total=Sum(_USED))
     return {row["budget"]: row for row in sums}
 
 
 def _use_of_top_member(
-    place: EffectiveBudget, budget: Budget, held: int, row: Mapping[str, Any]
+    effective: EffectiveBudget, budget: Budget, held: int, row: Mapping[str, Any]
 ) -> CurrentUse:
     spent = int(row.get("most", held)) - held
     return CurrentUse(
-        budget, place.starts_at, place.ends_at, place.limit, spent, held,
-        members=row.get("members", 0), whole=int(row.get("whole", 0)),
+        budget, effective.starts_at, effective.ends_at, effective.limit, spent, held,
+        members=row.get("members", 0), total=int(row.get("total", 0)),
     )  # fmt: skip
 
 
@@ -184,7 +187,7 @@ def list_members(budget: Budget, now: datetime | None = None) -> list[MemberUse]
 class EffectiveUse:
     """A budget that counts for a person, and the window of it where it was used already."""
 
-    standing: BudgetStatus
+    status: BudgetStatus
     window: int | None
 
 
@@ -193,8 +196,8 @@ def list_effective_use(user_id: int) -> list[EffectiveUse]:
     found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
     return [
-        EffectiveUse(compute_status(place, windows), _find_window_id(place, windows))
-        for place in found
+        EffectiveUse(compute_status(effective, windows), _find_window_id(effective, windows))
+        for effective in found
     ]
 
 

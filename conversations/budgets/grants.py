@@ -48,16 +48,16 @@ def set_limit(
 ) -> Budget:
     """Set a budget of a person, a group or the site, or switch it off; else None leaves as is."""
     scope = "user" if user else "group" if group else "site"
-    place: dict[str, Any] = {"scope": scope, "user": user, "group": group}
-    place |= {"kind": kind, "unit": unit, "period": period}
+    where: dict[str, Any] = {"scope": scope, "user": user, "group": group}
+    where |= {"kind": kind, "unit": unit, "period": period}
     found = Budget.objects.select_for_update(of=("self",))
-    budget = found.filter(is_active=True, **place).first()
+    budget = found.filter(is_active=True, **where).first()
     if limit is None:
         if budget is None:
             raise BudgetError("There is no such budget.")
         budget.is_active = False
     elif budget is None:
-        budget = Budget(limit=limit, time_zone=zone or conf.budget_time_zone, **place)
+        budget = Budget(limit=limit, time_zone=zone or conf.budget_time_zone, **where)
     elif zone not in (None, budget.time_zone):
         raise BudgetError(
             f"Its windows are cut in {budget.time_zone}: switch it off, then set it anew."

@@ -49,7 +49,7 @@ class Amounts:
 
 def find_room(slots: Iterable[Slot], unit: str) -> int | None:
     """Give what may still be held in all windows of a unit; None without a limit."""
-    found = (slot.standing.left for slot in slots if slot.place.rule.unit == unit)
+    found = (slot.status.left for slot in slots if slot.budget.rule.unit == unit)
     return min(found, default=None)
 
 
@@ -60,17 +60,17 @@ def hold_amounts(
     if not slots:
         return
     counted = (
-        _find_counted_turns(call) if any(slot.place.rule.unit == "turns" for slot in slots) else ()
+        _find_counted_turns(call) if any(slot.budget.rule.unit == "turns" for slot in slots) else ()
     )
     rows = []
     for slot in slots:
-        rule = slot.place.rule
+        rule = slot.budget.rule
         is_counted = rule.unit == "turns" and _turn_key(slot.window) in counted
         amount = 0 if is_counted else worst.of(rule.unit)
-        if amount > slot.standing.left:
-            raise build_limit_refusal(slot.standing, amount)
+        if amount > slot.status.left:
+            raise build_limit_refusal(slot.status, amount)
         slot.window.held += amount
-        slot.window.limit = slot.standing.limit
+        slot.window.limit = slot.status.limit
         rows.append(Reservation(call=call, window=slot.window, amount=amount))
     update_windows([row.window for row in rows], "held", "limit")
     Reservation.objects.bulk_create(rows)
@@ -158,11 +158,11 @@ def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
     found = find_effective_budgets(user_id, timezone.now())
     present = list(filter_windows(found)) if found else []
     passed: dict[tuple[int, int], BudgetStatus] = {}
-    for place in found:
-        one = compute_status(place, present)
+    for budget in found:
+        one = compute_status(budget, present)
         for window in present:
-            if place.is_of(window) and window.pk in windows:
-                passed |= {(window.pk, p): one for p in place.rule.percents if p <= one.percent}
+            if budget.is_of(window) and window.pk in windows:
+                passed |= {(window.pk, p): one for p in budget.rule.percents if p <= one.percent}
     if not passed:
         return
     told = Crossing.objects.filter(window__in={window for window, _ in passed})

@@ -56,14 +56,14 @@ class _Importer:
         for name, choices in _CHOICES.items():
             if row[name] not in choices and (row[name] or name != "active"):
                 raise LineRefused(f"{name} is one of {', '.join(choices)}, not {row[name]!r}.")
-        is_off, place = row["active"] == "no", _key_of(row)
-        if is_off and place in self.active:
+        is_off, key = row["active"] == "no", _key_of(row)
+        if is_off and key in self.active:
             return "same", f"{_name_row(row)}: another line sets it"
-        if place in self.done and is_off:
+        if key in self.done and is_off:
             return "same", f"{_name_row(row)}: off already"
-        if place in self.done:
+        if key in self.done:
             raise LineRefused(f"{_name_row(row)}: another line sets the same budget.")
-        self.done.add(place)
+        self.done.add(key)
         return self._set(row, is_off=is_off)
 
     def _set(self, row: Row, *, is_off: bool) -> tuple[str, str]:

@@ -97,7 +97,7 @@ def find_limits(
     soft = [one for one in told if not one.is_over and one.name not in hidden]
     return Limits(
         build_budget_pill(
-            [compute_status(place, windows) for place in found], stop.rule if stop else None
+            [compute_status(budget, windows) for budget in found], stop.rule if stop else None
         ),
         tuple(soft) if stop is None else (),
         stop,
@@ -123,11 +123,11 @@ def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...
 def _build_notices(
     found: Iterable[EffectiveBudget], windows: list[BudgetWindow], least: Least
 ) -> tuple[Notice, ...]:
-    pairs = [(place, compute_status(place, windows)) for place in found]
+    pairs = [(budget, compute_status(budget, windows)) for budget in found]
     passed = _read_crossings(windows if any(map(_may_have_crossed, pairs)) else [])
     given = []
-    for place, one in pairs:
-        window = next((each.pk for each in windows if place.is_of(each)), None)
+    for budget, one in pairs:
+        window = next((each.pk for each in windows if budget.is_of(each)), None)
         notice = _build_notice(
             one, window, passed.get(window or 0, []), least.get(one.rule.unit, 1)
         )

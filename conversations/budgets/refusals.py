@@ -14,10 +14,10 @@ _ADJECTIVES = {
 }  # fmt: skip
 
 
-def build_limit_refusal(standing: BudgetStatus, amount: int) -> Refused:
+def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
     """Say that a budget does not allow a call of so much."""
-    rule = standing.rule
-    limit, used = worth(standing.limit, rule.unit), worth(standing.spent + standing.held, rule.unit)
+    rule = status.rule
+    limit, used = worth(status.limit, rule.unit), worth(status.spent + status.held, rule.unit)
     what = f"The {_ADJECTIVES[rule.period]} budget of {limit} ({rule.source})"
     if rule.unit == "turns":
         text = f"{what} is used up: {used} were made or are on their way."
@@ -27,7 +27,7 @@ def build_limit_refusal(standing: BudgetStatus, amount: int) -> Refused:
             f"{what} does not allow another call: {used} {verb} spent or held, and this call may"
             f" {'cost' if rule.unit == 'money' else 'use'} up to {worth(amount, rule.unit)}."
         )
-    return Refused("budget", text + _describe_reset(standing.ends_at, rule.zone))
+    return Refused("budget", text + _describe_reset(status.ends_at, rule.zone))
 
 
 def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:

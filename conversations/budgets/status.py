@@ -35,7 +35,7 @@ class EffectiveBudget:
     is_made: bool = False
 
     def is_of(self, window: BudgetWindow) -> bool:
-        """Say whether it is the window of this very place."""
+        """Say whether it is the window of this very budget."""
         mine = self.rule.id, self.user_id, self.starts_at
         return (window.budget_id, window.user_id, window.starts_at) == mine
 
@@ -131,27 +131,27 @@ def filter_windows(found: Iterable[EffectiveBudget]) -> QuerySet[BudgetWindow]:
     them, such as the day in which another budget's month began.
     """
     rows = list(found)
-    pools = [place for place in rows if place.user_id is None]
-    own = [place for place in rows if place.user_id is not None]
-    wanted = Q(user__in={place.user_id for place in own}, starts_at__in=_list_starts(own))
+    pools = [budget for budget in rows if budget.user_id is None]
+    own = [budget for budget in rows if budget.user_id is not None]
+    wanted = Q(user__in={budget.user_id for budget in own}, starts_at__in=_list_starts(own))
     if pools:
-        ids = sorted(place.rule.id for place in pools)
+        ids = sorted(budget.rule.id for budget in pools)
         wanted |= Q(budget__in=ids, user=None, starts_at__in=_list_starts(pools))
     return BudgetWindow.objects.filter(wanted).select_related("budget").order_by("pk")
 
 
 def _list_starts(found: Iterable[EffectiveBudget]) -> list[datetime]:
-    return sorted({place.starts_at for place in found})
+    return sorted({budget.starts_at for budget in found})
 
 
-def compute_status(place: EffectiveBudget, windows: Iterable[BudgetWindow]) -> BudgetStatus:
-    """Add up what counts in a place."""
-    here = [window for window in windows if place.counts(window)]
+def compute_status(budget: EffectiveBudget, windows: Iterable[BudgetWindow]) -> BudgetStatus:
+    """Add up what counts in a budget."""
+    here = [window for window in windows if budget.counts(window)]
     return BudgetStatus(
-        place.rule,
-        place.starts_at,
-        place.ends_at,
-        place.limit,
+        budget.rule,
+        budget.starts_at,
+        budget.ends_at,
+        budget.limit,
         sum(window.spent + window.overrun for window in here),
         sum(window.held for window in here),
     )
@@ -161,4 +161,4 @@ def list_statuses(user_id: int, now: datetime | None = None) -> tuple[BudgetStat
     """Give the person's budgets as they stand; none: nothing is limited."""
     found = find_effective_budgets(user_id, now or timezone.now())
     windows = list(filter_windows(found)) if found else []
-    return tuple(compute_status(place, windows) for place in found)
+    return tuple(compute_status(budget, windows) for budget in found)

@@ -25,11 +25,11 @@ from conversations.models import BudgetWindow
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A budget with its locked window; the standing counts what was used elsewhere, too."""
+    """A budget with its locked window; the status counts what was used elsewhere, too."""
 
-    place: EffectiveBudget
+    budget: EffectiveBudget
     window: BudgetWindow
-    standing: BudgetStatus
+    status: BudgetStatus
 
 
 def lock_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
@@ -37,25 +37,25 @@ def lock_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
     found = find_effective_budgets(user_id, now or timezone.now())
     if not found:
         return ()
-    _create_windows(place for place in found if not place.is_made)
+    _create_windows(budget for budget in found if not budget.is_made)
     windows = list(filter_windows(found).select_for_update(of=("self",)))
     return tuple(
-        Slot(place, window, compute_status(place, windows))
-        for place in found
+        Slot(budget, window, compute_status(budget, windows))
+        for budget in found
         for window in windows
-        if place.is_of(window)
+        if budget.is_of(window)
     )
 
 
 def _create_windows(missing: Iterable[EffectiveBudget]) -> None:
     windows = [
         BudgetWindow(
-            budget_id=place.rule.id,
-            user_id=place.user_id,
-            starts_at=place.starts_at,
-            ends_at=place.ends_at,
+            budget_id=budget.rule.id,
+            user_id=budget.user_id,
+            starts_at=budget.starts_at,
+            ends_at=budget.ends_at,
         )
-        for place in missing
+        for budget in missing
     ]
     if windows:
         BudgetWindow.objects.bulk_create(windows, ignore_conflicts=True)

@@ -20,7 +20,8 @@ def explain_media_error(error: MediaError) -> str:
         case "empty":
             return "The file is empty."
         case "large":
-            return f"The file is too big: of this kind at most {format_megabytes(error.number)} are taken."
+            most = format_megabytes(error.number)
+            return f"The file is too big: of this kind at most {most} are taken."
         case "pixels":
             return (
                 f"The image has a side of {error.number:,} pixels;"

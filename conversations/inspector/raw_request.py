@@ -17,7 +17,7 @@ MOST, LONGEST = 200_000, 2_000
 
 @dataclass(frozen=True, slots=True)
 class RawRequest:
-    """A request; in `text` long strings are cut and say so, `rebuild_request` has the exact body."""
+    """A request; in `text` long strings are cut and say so, `rebuilt` has the exact body."""
 
     rebuilt: RebuiltRequest
     is_same: bool

@@ -2,8 +2,9 @@
 
 They are (re)installed after every migration, because SQLite drops a table's triggers when a
 migration rebuilds it. What is refused: changing, deleting and emptying, and inserting at a link
-that the chain has passed. The one door is `allow_erasing()`: on PostgreSQL a setting of the session, on
-SQLite an SQL function that only our connections have, so a plain `sqlite3` shell is refused too.
+that the chain has passed. The one exception is `allow_erasing()`: on PostgreSQL a
+setting of the session, on SQLite an SQL function that only our connections have, so a plain
+`sqlite3` shell is refused too.
 The application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it
 comes through the functions of log/erase_functions.py, which the owner's rights open.
 """
@@ -201,8 +202,9 @@ def write_postgresql_function(kind: type[Chained]) -> str:
     table = kind._meta.db_table
     return (
         f'CREATE OR REPLACE FUNCTION "{table}_place"() RETURNS trigger LANGUAGE plpgsql AS $$'
-        f" BEGIN IF {_write_passed_condition(kind)} THEN RAISE EXCEPTION 'table % is append-only: its chain has"
-        " passed link %', TG_TABLE_NAME, NEW.link USING ERRCODE = 'restrict_violation'; END IF;"
+        f" BEGIN IF {_write_passed_condition(kind)} THEN RAISE EXCEPTION"
+        " 'table % is append-only: its chain has passed link %', TG_TABLE_NAME, NEW.link"
+        " USING ERRCODE = 'restrict_violation'; END IF;"
         " RETURN NEW; END $$"
     )
 

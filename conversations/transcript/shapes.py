@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from conversations.files.shapes import Attached
+from conversations.files.attachment_display import Attached
 from conversations.log.tree import VersionPosition
 from conversations.reductions.shapes import PinState
 from conversations.transcript.questions import Question

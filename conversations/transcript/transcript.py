@@ -18,8 +18,7 @@ from conversations.agent.finish import can_continue
 from conversations.conf import conf
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
-from conversations.files.attachment_display import list_shown_files, map_named_files
-from conversations.files.shapes import Attached
+from conversations.files.attachment_display import Attached, list_shown_files, map_named_files
 from conversations.log.tree import (
     filter_path_turns,
     find_version_position,

@@ -257,7 +257,7 @@ def test_what_a_crash_left_is_swept_with_its_object(
     from conversations.files.workspace import write
 
     with monkeypatch.context() as patched:
-        for name in ("_placed", "let_go", "sweep_gone"):
+        for name in ("_publish_file", "discard_file", "sweep_gone"):
             patched.setattr(write, name, crash)
         with pytest.raises(Crash):
             workspace.write("a", b"half")

@@ -29,7 +29,7 @@ from conversations.budgets import grants
 from conversations.audit.verify import Tally, verify_everything
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due
-from conversations.log.triggers import missing_guards
+from conversations.log.triggers import find_missing_guards
 from tests.support import people_and_turns, stored_turns
 call_command("roles")
 call_command("roles", apply=True)
@@ -37,7 +37,7 @@ call_command("migrate", verbosity=0)
 place, other = stored_turns.played(), stored_turns.played("bea")
 grants.grant_more(budget=place.user.budgets.get(), amount=5, reason="a trial")
 assert anchors.anchor_heads() == 3
-assert missing_guards() == []
+assert find_missing_guards() == []
 assert list(verify_everything(Tally())) == []
 delete_everything(owner_id=place.user.pk)
 assert erase_due(owner_id=place.user.pk) == 1

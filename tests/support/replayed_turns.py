@@ -108,7 +108,7 @@ def _window(user: User) -> BudgetWindow | None:
     slots = lock_slots(user.pk)
     if len(slots) != 1 or metrics.is_on():
         return None
-    rule, standing, window = slots[0].place.rule, slots[0].standing, slots[0].window
+    rule, standing, window = slots[0].budget.rule, slots[0].status, slots[0].window
     if (rule.unit, rule.percents) != ("money", (50, 80, 95)):
         return None
     window.limit = standing.limit

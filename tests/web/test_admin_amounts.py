@@ -85,7 +85,7 @@ def test_what_a_member_holds_is_not_shown_as_spent() -> None:
     window = BudgetWindow.objects.get()
     BudgetWindow.objects.update(held=MILLION, limit=9 * MILLION)
     one = compute_current_use([budget])[budget.pk]
-    assert (one.spent, one.held, one.whole) == (spent, MILLION, spent + MILLION)
+    assert (one.spent, one.held, one.total) == (spent, MILLION, spent + MILLION)
     assert Reservation.objects.filter(window=window, is_open=True).count() == 0
 
 

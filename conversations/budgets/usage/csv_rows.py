@@ -88,8 +88,8 @@ def _group_calls(span: Span) -> tuple[Group, ...]:
 def _cells_of_subject(subject: Subject) -> tuple[Cell, ...]:
     changes = subject.changes
     return (
-        subject.name, *_cells_of_figures(subject.figures), changes.applied, changes.saved, changes.asked,
-        changes.refused, format_dollars(subject.compacting),
+        subject.name, *_cells_of_figures(subject.figures), changes.applied, changes.saved,
+        changes.asked, changes.refused, format_dollars(subject.compacting),
     )  # fmt: skip
 
 

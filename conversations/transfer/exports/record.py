@@ -1,8 +1,8 @@
 """A conversation as one JSON line: the record that an import reads.
 
-`iterate_messages` are those of the shown path, their content as the wire text that is sent, with the data
+`messages` are those of the shown path, their content as the wire text that is sent, with the data
 of files in it. Other versions are in `branches`, each message with its parent: a record is one
-conversation and not a tree, and **an import reads `iterate_messages` alone**, so what is imported again has
+conversation and not a tree, and **an import reads `messages` alone**, so what is imported again has
 no versions.
 """
 
