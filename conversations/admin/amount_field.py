@@ -10,15 +10,15 @@ from typing import Any
 
 from django import forms
 
-from conversations.budgets.amounts import Unreadable, format_amount, parse_amount
+from conversations.budgets.amounts import Unreadable
+from conversations.budgets.units import MONEY, format_amount, parse_amount, show_amount
 from conversations.models.budgets import MOST
-from conversations.rendering.numbers import worth
 
 
 class AmountField(forms.CharField):
     """Takes and shows an amount in `unit`; the value is an integer, or None when empty."""
 
-    def __init__(self, *, unit: str = "money", most: int = MOST, **kwargs: Any) -> None:
+    def __init__(self, *, unit: str = MONEY.name, most: int = MOST, **kwargs: Any) -> None:
         self.unit, self.most = unit, most
         widget = forms.TextInput(attrs={"inputmode": "decimal", "size": 14})
         super().__init__(max_length=40, empty_value=None, widget=widget, **kwargs)
@@ -35,7 +35,7 @@ class AmountField(forms.CharField):
         except Unreadable as error:
             raise forms.ValidationError(f"{error}.") from error
         if not 0 <= found <= self.most:
-            least, most = worth(0, self.unit), worth(self.most, self.unit)
+            least, most = show_amount(0, self.unit), show_amount(self.most, self.unit)
             raise forms.ValidationError(f"It is from {least} to {most}.")
         return found
 

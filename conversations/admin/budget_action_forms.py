@@ -8,7 +8,8 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 
-from conversations.budgets.amounts import Unreadable, parse_amount
+from conversations.budgets.amounts import Unreadable
+from conversations.budgets.units import UNITS, parse_amount
 from conversations.models import Budget, User
 from conversations.models.budgets import MOST
 from conversations.models.periods import get_zone
@@ -36,8 +37,7 @@ class AmountForm(ReasonForm):
     def __init__(self, *args: Any, unit: str, sign: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.unit = unit
-        measure = "dollars, such as 2.50" if unit == "money" else unit
-        self.fields["amount"].help_text = f"In {measure}{sign}."
+        self.fields["amount"].help_text = f"In {UNITS[unit].measure}{sign}."
 
     def clean_amount(self) -> int:
         try:

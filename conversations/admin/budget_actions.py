@@ -20,9 +20,9 @@ from django.urls import reverse
 
 from conversations.admin.budget_action_forms import CorrectionForm, GrantForm, ReasonForm
 from conversations.budgets.grants import BudgetError, correct_window, grant_more, set_exempt
+from conversations.budgets.units import show_amount
 from conversations.models import Budget, BudgetWindow, User
 from conversations.models.periods import format_moment
-from conversations.rendering.numbers import worth
 
 GRANT, CORRECT = "conversations.add_grant", "conversations.add_ledgerentry"
 
@@ -82,14 +82,17 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
         user, until = given.get("user"), given["until"]
         who = user or budget.user or ("all members" if budget.group_id else "everybody")
         ends = f"until {format_moment(until, budget.time_zone)}" if until else "without end"
-        return [f"{worth(given['amount'], budget.unit)} more for {who}, {ends}.", given["reason"]]
+        return [
+            f"{show_amount(given['amount'], budget.unit)} more for {who}, {ends}.",
+            given["reason"],
+        ]
 
     def do(given: dict[str, Any], actor: User) -> str:
         made = grant_more(
             budget=budget, amount=given["amount"], reason=given["reason"], until=given["until"],
             user=given.get("user"), form=given["form"], actor=actor,
         )  # fmt: skip
-        return f"{worth(made.amount, budget.unit)} more were granted."
+        return f"{show_amount(made.amount, budget.unit)} more were granted."
 
     return run_action(
         request,
@@ -113,7 +116,7 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
 
     def told(given: dict[str, Any]) -> list[str]:
         after = window.spent + given["amount"]
-        step = f"Spent: {worth(window.spent, unit)} → {worth(after, unit)}."
+        step = f"Spent: {show_amount(window.spent, unit)} → {show_amount(after, unit)}."
         return [step if after >= 0 else f"{step} That is not possible.", given["reason"]]
 
     def do(given: dict[str, Any], actor: User) -> str:
@@ -121,7 +124,7 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
             window_id=window.pk, amount=given["amount"], reason=given["reason"],
             form=given["form"], actor=actor,
         )  # fmt: skip
-        return f"Entry {made.pk} corrects the window by {worth(made.amount, unit)}."
+        return f"Entry {made.pk} corrects the window by {show_amount(made.amount, unit)}."
 
     since = format_moment(window.starts_at, window.budget.time_zone)
     return run_action(

@@ -10,9 +10,9 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from conversations.admin.amount_field import AmountField
+from conversations.budgets.units import MONEY, UNITS, show_amount
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
-from conversations.rendering.numbers import worth
 
 if TYPE_CHECKING:
     _Inline = admin.TabularInline[Budget, User]
@@ -29,8 +29,12 @@ else:
 FIXED = ("scope", "group", "user", "kind", "unit", "period", "time_zone")
 
 
+#: The units whose amounts are whole numbers.
+_COUNTED = " and ".join(unit.measure for unit in UNITS.values() if not unit.digits)
+
+
 class BudgetForm(_Form):
-    limit = AmountField(help_text="In dollars, such as 2.50; of tokens and turns a whole number.")
+    limit = AmountField(help_text=f"In {MONEY.measure}; of {_COUNTED} a whole number.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -89,7 +93,7 @@ class BudgetInline(_Inline):
 
     @admin.display(description="limit")
     def amount(self, budget: Budget) -> str:
-        return worth(budget.limit, budget.unit)
+        return show_amount(budget.limit, budget.unit)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -120,5 +124,5 @@ def describe_limit_change(form: Any) -> list[dict[str, Any]]:
     if "limit" not in form.changed_data:
         return []
     before, budget = form.initial["limit"], form.instance
-    step = f"{worth(before, budget.unit)} → {worth(budget.limit, budget.unit)}"
+    step = f"{show_amount(before, budget.unit)} → {show_amount(budget.limit, budget.unit)}"
     return [{"changed": {"name": "limit a", "object": budget.period, "fields": [step]}}]

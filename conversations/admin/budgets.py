@@ -39,8 +39,9 @@ from conversations.budgets.current_use import (
     list_corrections,
     list_members,
 )
+from conversations.budgets.units import show_amount
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
-from conversations.rendering.numbers import dollars, worth
+from conversations.rendering.numbers import dollars
 from conversations.templatetags.bars import bar, in_zone
 
 
@@ -93,7 +94,7 @@ class BudgetAdmin(Choosing):
 
     @admin.display(description="limit")
     def amount(self, row: Budget) -> str:
-        return worth(row.limit, row.unit)
+        return show_amount(row.limit, row.unit)
 
     @admin.display(description="whose", ordering="scope")
     def whose(self, row: Budget) -> str:
@@ -111,7 +112,7 @@ class BudgetAdmin(Choosing):
             if one.members == 1
             else (f"by the one of {one.members:,} who used most")
         )
-        words = f"{most}; {worth(one.total, row.unit)} in all"
+        words = f"{most}; {show_amount(one.total, row.unit)} in all"
         return format_html('{}<span class="budget-note">{}</span>', drawn, words)
 
     @admin.display(description="starts anew")
@@ -194,7 +195,7 @@ class GrantAdmin(ReadOnly):
 
     @admin.display(description="more", ordering="amount")
     def more(self, row: Grant) -> str:
-        return worth(row.amount, row.budget.unit)
+        return show_amount(row.amount, row.budget.unit)
 
     @admin.display(description="for")
     def whose(self, row: Grant) -> str:

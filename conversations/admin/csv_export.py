@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -14,8 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from conversations.budgets.import_budgets import COLUMNS
+from conversations.budgets.units import cell_of_amount
 from conversations.budgets.usage.cells import Cell, write_csv_lines
-from conversations.models import Budget
 from conversations.web.streamed_downloads import stream_download
 
 #: Rows that are read at a time, and rows of one file.
@@ -55,8 +54,9 @@ def write_budgets(rows: QuerySet[Any]) -> Rows:
     for row in _iterate_rows(rows):
         subject = row.user.username if row.user else row.group.name if row.group else ""
         yield (
-            row.scope, subject, row.kind, row.unit, row.period, format_amount(row.limit, row.unit),
-            row.time_zone, row.soft_percents, "yes" if row.is_active else "no", row.note,
+            row.scope, subject, row.kind, row.unit, row.period,
+            cell_of_amount(row.limit, row.unit), row.time_zone, row.soft_percents,
+            "yes" if row.is_active else "no", row.note,
         )  # fmt: skip
 
 
@@ -66,18 +66,13 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
         budget, call = row.window.budget, row.call
         yield (
             row.pk, _format_time(row.created_at), row.kind,
-            format_amount(row.amount, budget.unit), budget.unit,
+            cell_of_amount(row.amount, budget.unit), budget.unit,
             budget.pk, budget.period, _format_time(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",
             call.purpose if call else "", call.model if call else "", call.pk if call else None,
             row.reason, row.actor.username if row.actor else "",
         )  # fmt: skip
-
-
-def format_amount(amount: int, unit: str) -> Cell:
-    """Format an amount in its unit as a number; money in dollars."""
-    return Decimal(amount).scaleb(-6) if unit == Budget.Unit.MONEY else amount
 
 
 def _format_time(moment: datetime) -> str:

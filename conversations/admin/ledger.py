@@ -14,8 +14,8 @@ from conversations.admin.base import OwnerFilter, ReadOnly, filter_by_key, link_
 from conversations.admin.budget_actions import CORRECT
 from conversations.admin.csv_export import build_csv_link, export_rows, write_ledger
 from conversations.budgets.current_use import list_corrections
+from conversations.budgets.units import show_amount
 from conversations.models import ApiCall, BudgetWindow, Crossing, LedgerEntry, Reservation
-from conversations.rendering.numbers import worth
 from conversations.templatetags.bars import bar, in_zone
 
 
@@ -99,19 +99,19 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description="limit then", ordering="limit")
     def limit_then(self, row: BudgetWindow) -> str:
-        return worth(row.limit, row.budget.unit)
+        return show_amount(row.limit, row.budget.unit)
 
     @admin.display(description="spent", ordering="spent")
     def settled(self, row: BudgetWindow) -> str:
-        return worth(row.spent, row.budget.unit)
+        return show_amount(row.spent, row.budget.unit)
 
     @admin.display(description="held", ordering="held")
     def on_hold(self, row: BudgetWindow) -> str:
-        return worth(row.held, row.budget.unit)
+        return show_amount(row.held, row.budget.unit)
 
     @admin.display(description="overrun", ordering="overrun")
     def above(self, row: BudgetWindow) -> str:
-        return worth(row.overrun, row.budget.unit)
+        return show_amount(row.overrun, row.budget.unit)
 
     @admin.display(description="used")
     def used(self, row: BudgetWindow) -> str:
@@ -155,7 +155,7 @@ class Movement(ReadOnly):
 
     @admin.display(description="worth", ordering="amount")
     def shown(self, row: Any) -> str:
-        return worth(row.amount, row.window.budget.unit)
+        return show_amount(row.amount, row.window.budget.unit)
 
 
 @admin.register(Reservation)

@@ -8,19 +8,19 @@ made shorter, down to a minimum, before the call is refused.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Sum
 from django.utils import timezone
 
 from conversations.agent.ports import Refused, Sending
-from conversations.agent.prices import LEAST_OUTPUT, PriceList, PriceMissing
-from conversations.budgets import holds
+from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
 from conversations.budgets.caps import resolve_turn_caps
-from conversations.budgets.holds import Amounts
+from conversations.budgets.holds import find_room
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.refusals import build_limit_refusal, build_turn_refusal
 from conversations.budgets.status import list_statuses
+from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, searches_in
@@ -40,7 +40,7 @@ class Admission:
     model: str
     envelope: Envelope
     slots: tuple[Slot, ...]
-    worst: Amounts
+    size: CallSize
 
 
 def admit_call(*, lease: Lease, sending: Sending) -> Admission:
@@ -50,12 +50,12 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     searches = sending.envelope.searches
     padded = _pad_estimate(sending.estimated_tokens) + searches * SEARCH_TOKENS
     cap = _TurnRoom.of(lease.turn_id, lease.user_id)
-    _price_worst_case(prices, padded, LEAST_OUTPUT, searches)
+    size = CallSize(prices, padded, sending.envelope.max_tokens, searches)
+    _price_worst_case(replace(size, output_tokens=LEAST_OUTPUT))
     slots = lock_slots(lease.user_id)
-    envelope = _fit_answer(sending.envelope, padded, prices, slots, cap)
-    money = _price_worst_case(prices, padded, envelope.max_tokens, searches)
-    cap.demand(money)
-    return Admission(model, envelope, slots, Amounts(money, padded + envelope.max_tokens))
+    size = _fit_answer(size, slots, cap)
+    cap.demand(_price_worst_case(size))
+    return Admission(model, sending.envelope.limited(size.output_tokens), slots, size)
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
@@ -67,13 +67,15 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
         raise build_inactive_refusal()
     call = ApiCall.objects.only("model", "estimated_tokens").get(pk=call_id)
     padded = _pad_estimate(call.estimated_tokens)
-    money = _price_worst_case(load_price_list(call.model, timezone.now()), padded, LEAST_OUTPUT)
-    least = Amounts(money, padded + LEAST_OUTPUT, turns=0)
+    size = CallSize(load_price_list(call.model, timezone.now()), padded, LEAST_OUTPUT)
+    cost = _price_worst_case(size)
     for status in list_statuses(lease.user_id):
-        amount = least.of(status.rule.unit)
+        unit = UNITS[status.rule.unit]
+        # The turn has been counted with its first call.
+        amount = 0 if unit.is_once_per_turn else unit.worst(size)
         if amount > status.left:
             raise build_limit_refusal(status, amount)
-    _TurnRoom.of(lease.turn_id, lease.user_id).demand(money)
+    _TurnRoom.of(lease.turn_id, lease.user_id).demand(cost)
 
 
 def compute_worst_cost(call: ApiCall) -> int:
@@ -81,7 +83,7 @@ def compute_worst_cost(call: ApiCall) -> int:
     prices = load_price_list(call.model, call.sent_at)
     searches = searches_in(wire.decode(call.envelope.text))
     padded = _pad_estimate(call.estimated_tokens) + searches * SEARCH_TOKENS
-    return prices.worst(padded, call.max_tokens, searches)
+    return CallSize(prices, padded, call.max_tokens, searches).cost
 
 
 def build_inactive_refusal() -> Refused:
@@ -92,9 +94,10 @@ def _pad_estimate(tokens: int) -> int:
     return tokens * (100 + MARGIN) // 100
 
 
-def _price_worst_case(prices: PriceList, padded: int, output: int, searches: int = 0) -> int:
+def _price_worst_case(size: CallSize) -> int:
+    """Return the worst cost of a call in micro-dollars; raises Refused without a price."""
     try:
-        return prices.worst(padded, output, searches)
+        return size.cost
     except PriceMissing as error:
         raise Refused(error.code, str(error)) from error
 
@@ -119,22 +122,12 @@ class _TurnRoom:
             raise build_turn_refusal(self.limit, self.spent, amount)
 
 
-def _fit_answer(
-    envelope: Envelope,
-    padded: int,
-    prices: PriceList,
-    slots: tuple[Slot, ...],
-    cap: _TurnRoom,
-) -> Envelope:
-    """Shrink the answer's limit to what there is room for, but not below a minimum."""
-    most = envelope.max_tokens
-    money, tokens = holds.find_room(slots, "money"), holds.find_room(slots, "tokens")
+def _fit_answer(size: CallSize, slots: tuple[Slot, ...], cap: _TurnRoom) -> CallSize:
+    """Shorten the answer to what every unit has room for, but not below LEAST_OUTPUT."""
+    rooms = {name: find_room(slots, name) for name in UNITS}
     if cap.limit:
-        left = cap.limit - cap.spent
-        money = left if money is None else min(money, left)
-    searches = envelope.searches
-    if money is not None and prices.worst(padded, most, searches) > money:
-        most = prices.affordable_output(padded, money, searches)
-    if tokens is not None:
-        most = min(most, tokens - padded)
-    return envelope.limited(min(envelope.max_tokens, max(LEAST_OUTPUT, most)))
+        left, room = cap.limit - cap.spent, rooms[MONEY.name]
+        rooms[MONEY.name] = left if room is None else min(left, room)
+    fits = [UNITS[name].fit_output(size, room) for name, room in rooms.items() if room is not None]
+    most = max(LEAST_OUTPUT, min(fits, default=size.output_tokens))
+    return replace(size, output_tokens=min(size.output_tokens, most))

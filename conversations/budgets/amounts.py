@@ -35,23 +35,21 @@ def parse_dollars(text: str) -> int:
     return int(number * MICROS)
 
 
-def parse_amount(text: str, unit: str) -> int:
-    """Read an amount in a unit: dollars of money, whole numbers of all else."""
-    if unit == "money":
-        return parse_dollars(text)
+def parse_count(text: str, noun: str) -> int:
+    """Read a whole number of things; raises Unreadable."""
     try:
         return int(_strip_grouping(text))
     except ValueError:
-        raise Unreadable(f"{text!r} is no whole number of {unit}") from None
+        raise Unreadable(f"{text!r} is no whole number of {noun}") from None
 
 
-def format_amount(number: int, unit: str) -> str:
-    """Write an amount as it is read: 12.50 of money, 500000 of all else."""
-    if unit != "money":
+def format_decimal(number: int, digits: int) -> str:
+    """Write a number that is stored with so many decimal digits: 12.50 with 6, 500000 with 0."""
+    if not digits:
         return str(number)
-    whole, rest = divmod(abs(number), MICROS)
-    digits = f"{rest:06d}".rstrip("0").ljust(2, "0")
-    return f"{'-' if number < 0 else ''}{whole}.{digits}"
+    whole, rest = divmod(abs(number), 10**digits)
+    decimals = f"{rest:0{digits}d}".rstrip("0").ljust(2, "0")
+    return f"{'-' if number < 0 else ''}{whole}.{decimals}"
 
 
 def _strip_grouping(text: str) -> str:

@@ -20,11 +20,11 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from conversations.budgets.reconciliation import compute_totals
+from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
 from conversations.models.budgets import MOST
-from conversations.rendering.numbers import worth
 
 
 class BudgetError(Exception):
@@ -132,8 +132,8 @@ def correct_window(
     if window.spent + amount < 0 or amount == 0 or abs(amount) > MOST:
         unit = window.budget.unit
         raise BudgetError(
-            f"The window has spent {worth(window.spent, unit)}: it cannot be corrected by"
-            f" {worth(amount, unit)}."
+            f"The window has spent {show_amount(window.spent, unit)}: it cannot be corrected by"
+            f" {show_amount(amount, unit)}."
         )
     BudgetWindow.objects.filter(pk=window.pk).update(
         spent=F("spent") + amount, limit=Greatest("limit", F("spent") + F("held") + amount)

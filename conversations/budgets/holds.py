@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
@@ -19,6 +18,7 @@ from django.utils import timezone
 from conversations.budgets.effective import BudgetStatus
 from conversations.budgets.refusals import build_limit_refusal
 from conversations.budgets.status import compute_status, filter_windows, find_effective_budgets
+from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
 from conversations.log.chain import append_rows, lock_site_chain
 from conversations.models import (
@@ -35,18 +35,6 @@ Kind = LedgerEntry.Kind
 _PAYER = F("call__conversation__owner")
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
-    """What a call uses in each unit; a turn counts with the first of its calls that is paid."""
-
-    money: int
-    tokens: int
-    turns: int = 1
-
-    def of(self, unit: str) -> int:
-        return {"money": self.money, "tokens": self.tokens, "turns": self.turns}[unit]
-
-
 def find_room(slots: Iterable[Slot], unit: str) -> int | None:
     """Give what may still be held in all windows of a unit; None without a limit."""
     found = (slot.status.left for slot in slots if slot.budget.rule.unit == unit)
@@ -54,19 +42,18 @@ def find_room(slots: Iterable[Slot], unit: str) -> int | None:
 
 
 def hold_amounts(
-    *, slots: tuple[Slot, ...], call: ApiCall, worst: Amounts, conversation: Conversation
+    *, slots: tuple[Slot, ...], call: ApiCall, size: CallSize, conversation: Conversation
 ) -> None:
-    """Hold what the call may use in every window, or raise Refused."""
+    """Hold the most a call of this size can use in every window; raises Refused."""
     if not slots:
         return
-    counted = (
-        _find_counted_turns(call) if any(slot.budget.rule.unit == "turns" for slot in slots) else ()
-    )
+    has_turns = any(UNITS[slot.budget.rule.unit].is_once_per_turn for slot in slots)
+    counted = _find_counted_turns(call) if has_turns else ()
     rows = []
     for slot in slots:
-        rule = slot.budget.rule
-        is_counted = rule.unit == "turns" and _turn_key(slot.window) in counted
-        amount = 0 if is_counted else worst.of(rule.unit)
+        unit = UNITS[slot.budget.rule.unit]
+        is_counted = unit.is_once_per_turn and _turn_key(slot.window) in counted
+        amount = 0 if is_counted else unit.worst(size)
         if amount > slot.status.left:
             raise build_limit_refusal(slot.status, amount)
         slot.window.held += amount
@@ -82,8 +69,9 @@ def _find_counted_turns(call: ApiCall) -> set[tuple[object, ...]]:
     settled = LedgerEntry.objects.filter(
         call=OuterRef("call"), window=OuterRef("window"), kind=Kind.SETTLE, amount__gt=0
     )
+    units = [unit.name for unit in UNITS.values() if unit.is_once_per_turn]
     rows = Reservation.objects.filter(
-        Q(is_open=True) | Exists(settled), call__turn=call.turn_id, window__budget__unit="turns"
+        Q(is_open=True) | Exists(settled), call__turn=call.turn_id, window__budget__unit__in=units
     )
     return {_turn_key(row.window) for row in rows.select_related("window__budget")}
 
@@ -92,16 +80,16 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
     """Name where a turn counts once, although it goes on in the next window or allowance."""
     if window.user_id is None:
         return (window.budget_id,)
-    return window.user_id, window.budget.period
+    return window.user_id, window.budget.unit, window.budget.period
 
 
-def settle_holds(*, call: ApiCall, used: Amounts | None, conversation: Conversation) -> None:
+def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:
     """Turn what a call holds into what it used, None: nothing; repeated it changes nothing."""
     if used is None:
         _close_reservations(call, conversation, Kind.RELEASE, lambda _: 0)
     else:
         _close_reservations(
-            call, conversation, Kind.SETTLE, lambda row: _cap_used_amount(used, row)
+            call, conversation, Kind.SETTLE, lambda row: _find_used_amount(used, row)
         )
 
 
@@ -110,9 +98,11 @@ def settle_holds_in_full(*, call: ApiCall, conversation: Conversation) -> None:
     _close_reservations(call, conversation, Kind.SETTLE, lambda row: row.amount)
 
 
-def _cap_used_amount(used: Amounts, row: Reservation) -> int:
-    unit = row.window.budget.unit
-    return min(row.amount, used.turns) if unit == "turns" else used.of(unit)
+def _find_used_amount(use: CallUse, row: Reservation) -> int:
+    unit = UNITS[row.window.budget.unit]
+    amount = unit.used(use)
+    # A call that held nothing did not count its turn: another call of the turn has.
+    return min(row.amount, amount) if unit.is_once_per_turn else amount
 
 
 def _close_reservations(

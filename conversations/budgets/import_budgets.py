@@ -13,11 +13,11 @@ from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 
-from conversations.budgets.amounts import Unreadable, parse_amount
+from conversations.budgets.amounts import Unreadable
 from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
 from conversations.budgets.grants import BudgetError, set_limit
+from conversations.budgets.units import parse_amount, show_amount
 from conversations.models import Budget, User
-from conversations.rendering.numbers import worth
 
 COLUMNS = (
     "scope", "subject", "kind", "unit", "period", "limit", "time_zone", "soft_percents", "active",
@@ -142,4 +142,4 @@ def _compared_fields(budget: Budget) -> tuple[object, ...]:
 
 def _describe_budget(budget: Budget) -> str:
     note = f", “{budget.note}”" if budget.note else ""
-    return f"{worth(budget.limit, budget.unit)} (told at {budget.soft_percents or '–'}{note})"
+    return f"{show_amount(budget.limit, budget.unit)} (told at {budget.soft_percents or '–'}{note})"

@@ -27,6 +27,7 @@ from conversations.budgets.status import (
     filter_windows,
     find_effective_budgets,
 )
+from conversations.budgets.units import MONEY, UNITS, CallSize, Unit
 from conversations.context.view import wire
 from conversations.log.context_size import count_context_tokens
 from conversations.models import BudgetWindow, Conversation, Crossing, User
@@ -167,12 +168,16 @@ def _build_notice(
 
 
 def _find_least_amounts(model: str, tokens: int) -> Least:
-    """Give what a call of such a length uses at the least that is asked for."""
+    """Return what a call with so many input tokens and the shortest answer can use, by unit."""
+    size = CallSize(load_price_list(model, timezone.now()), tokens, LEAST_OUTPUT)
+    return {unit.name: _find_least_amount(unit, size) for unit in UNITS.values()}
+
+
+def _find_least_amount(unit: Unit, size: CallSize) -> int:
     try:
-        money = load_price_list(model, timezone.now()).worst(tokens, LEAST_OUTPUT)
+        return max(1, unit.worst(size))
     except PriceMissing:
-        money = 1
-    return {"money": max(1, money), "tokens": tokens + LEAST_OUTPUT, "turns": 1}
+        return 1
 
 
 #: Notices that are remembered at once; more budgets nobody has.
@@ -233,7 +238,7 @@ class BudgetPill:
     resets_at: datetime | None
     is_over: bool
     #: What it counts: money (in micro-dollars), tokens or turns.
-    unit: str = "money"
+    unit: str = MONEY.name
     #: Where it comes from, such as "from group Research".
     source: str = ""
     #: For calls on their way.

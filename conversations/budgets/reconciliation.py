@@ -6,19 +6,17 @@ Added up by the database under the window's lock, which every movement takes fir
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
-from operator import add
 
 from django.db import transaction
 from django.db.models import BigIntegerField, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Least
 
+from conversations.budgets.units import UNITS
 from conversations.log.findings import DAMAGE, Problem, describe_error
 from conversations.models import BudgetWindow, LedgerEntry, Reservation
 
 _FINAL = ("settle", "release")
 _TOTALS = ("spent", "held", "overrun")
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 def check_windows() -> Iterator[Problem]:
@@ -93,17 +91,7 @@ def _find_wrong_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
     held = Reservation.objects.filter(window=window).values("call")
     entries = LedgerEntry.objects.filter(window=window).exclude(kind="adjust")
     final = Q(kind__in=_FINAL, call__result__isnull=False)
-    match window.budget.unit:
-        case "money":
-            wrong = ~Q(amount=F("call__result__cost_micros"))
-        case "tokens":
-            counts = (Coalesce(f"call__result__{name}", 0) for name in _COUNTS)
-            entries = entries.annotate(tokens=reduce(add, counts))
-            # Of a lost call, and of an answer without figures, nobody knows them.
-            unknown = Q(call__result__input_tokens=None) & ~Q(call__result__cost_basis="none")
-            wrong = ~unknown & ~Q(amount=F("tokens"))
-        case _:
-            wrong = Q(amount__gt=1)
+    wrong = UNITS[window.budget.unit].wrong_settlement
     return entries.filter(
         Q(call=None) | ~Q(call__in=held) | (final & wrong) | Q(kind="release", amount__gt=0)
     ).order_by("pk")

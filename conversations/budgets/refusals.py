@@ -6,8 +6,9 @@ from datetime import datetime
 
 from conversations.agent.ports import Refused
 from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.units import UNITS
 from conversations.models.periods import format_moment
-from conversations.rendering.numbers import dollars, worth
+from conversations.rendering.numbers import dollars
 
 _ADJECTIVES = {
     "hour": "hourly", "day": "daily", "week": "weekly", "month": "monthly", "lifetime": "lifetime"
@@ -16,18 +17,10 @@ _ADJECTIVES = {
 
 def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
     """Say that a budget does not allow a call of so much."""
-    rule = status.rule
-    limit, used = worth(status.limit, rule.unit), worth(status.spent + status.held, rule.unit)
-    what = f"The {_ADJECTIVES[rule.period]} budget of {limit} ({rule.source})"
-    if rule.unit == "turns":
-        text = f"{what} is used up: {used} were made or are on their way."
-    else:
-        verb = "is" if rule.unit == "money" else "are"
-        text = (
-            f"{what} does not allow another call: {used} {verb} spent or held, and this call may"
-            f" {'cost' if rule.unit == 'money' else 'use'} up to {worth(amount, rule.unit)}."
-        )
-    return Refused("budget", text + _describe_reset(status.ends_at, rule.zone))
+    rule, unit = status.rule, UNITS[status.rule.unit]
+    what = f"The {_ADJECTIVES[rule.period]} budget of {unit.show(status.limit)} ({rule.source})"
+    why = unit.refusal.format(used=unit.show(status.spent + status.held), amount=unit.show(amount))
+    return Refused("budget", f"{what} {why}" + _describe_reset(status.ends_at, rule.zone))
 
 
 def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from django.core.management import CommandError
 
 from conversations.budgets import amounts
+from conversations.budgets.units import MONEY, parse_amount
 from conversations.models import User
 
 
@@ -23,13 +24,13 @@ def find_person_or_none(name: str | None) -> User | None:
 
 
 def read_dollars(text: str) -> int:
-    return read_amount(text, "money")
+    return read_amount(text, MONEY.name)
 
 
 def read_amount(text: str, unit: str) -> int:
     """Read an amount in a unit: dollars of money, whole numbers of all else."""
     try:
-        return amounts.parse_amount(text, unit)
+        return parse_amount(text, unit)
     except amounts.Unreadable as error:
         raise make_usage_error(str(error)) from None
 

@@ -38,6 +38,21 @@ def _one_active(scope: str, subject: str = "") -> models.UniqueConstraint:
     )
 
 
+class BudgetUnit(models.TextChoices):
+    """What a budget counts; every member has a row in budgets/units.py."""
+
+    MONEY = "money", "money"
+    TOKENS = "tokens", "tokens"
+    TURNS = "turns", "turns"
+
+    def write(self, amount: int) -> str:
+        """Write an amount with all its digits; only money is stored in a fraction of its unit."""
+        if self is not BudgetUnit.MONEY:
+            return f"{amount:,} {self.value}"
+        whole, rest = divmod(amount, 1_000_000)
+        return f"${whole:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
+
+
 class Budget(models.Model):
     class Scope(models.TextChoices):
         SITE = "site", "the site"
@@ -48,10 +63,7 @@ class Budget(models.Model):
         POOL = "pool", "shared by all"
         PER_MEMBER = "per_member", "for each member"
 
-    class Unit(models.TextChoices):
-        MONEY = "money", "money"
-        TOKENS = "tokens", "tokens"
-        TURNS = "turns", "turns"
+    Unit = BudgetUnit
 
     class Period(models.TextChoices):
         HOUR = "hour"
@@ -72,7 +84,7 @@ class Budget(models.Model):
         related_name="budgets",
     )
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.PER_MEMBER)
-    unit = models.CharField(max_length=6, choices=Unit.choices, default=Unit.MONEY)
+    unit = models.CharField(max_length=6, choices=BudgetUnit.choices, default=BudgetUnit.MONEY)
     period = models.CharField(max_length=10, choices=Period.choices, default=Period.MONTH)
     time_zone = models.CharField(
         max_length=64,
@@ -109,7 +121,7 @@ class Budget(models.Model):
                 name="budget_choices",
                 condition=models.Q(
                     kind__in=("pool", "per_member"),
-                    unit__in=("money", "tokens", "turns"),
+                    unit__in=tuple(BudgetUnit.values),
                     period__in=("hour", "day", "week", "month", "lifetime"),
                 ),
             ),
@@ -124,11 +136,8 @@ class Budget(models.Model):
 
     @property
     def amount(self) -> str:
-        """The limit in its unit."""
-        if self.unit != Budget.Unit.MONEY:
-            return f"{self.limit:,} {self.unit}"
-        whole, rest = divmod(self.limit, 1_000_000)
-        return f"${whole:,}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')}"
+        """The limit in its unit, with all its digits."""
+        return BudgetUnit(self.unit).write(self.limit)
 
 
 class BudgetWindow(models.Model):

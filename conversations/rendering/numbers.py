@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 
 def dollars(micros: int | None) -> str:
@@ -17,15 +16,6 @@ def dollars(micros: int | None) -> str:
     unit = 10 ** (6 - places)
     whole, rest = divmod((size + unit // 2) // unit, 10**places)
     return f"{sign}${whole:,}.{rest:0{places}d}"
-
-
-def worth(amount: int | None, unit: str) -> str:
-    """Format an amount in the unit of its budget."""
-    if amount is None or unit == "money":
-        return dollars(amount)
-    if unit == "turns":
-        return ngettext("%(number)s turn", "%(number)s turns", amount) % {"number": f"{amount:,}"}
-    return _("%(number)s tokens") % {"number": f"{amount:,}"}
 
 
 def budget_name(period: str) -> str:

@@ -13,6 +13,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeData, SafeString, mark_safe
 
+from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.context.tokens import images, media
 from conversations.rendering import clean_html, numbers
@@ -23,13 +24,13 @@ register = template.Library()
 
 for _filter in (
     numbers.dollars,
-    numbers.worth,
     numbers.budget_name,
     numbers.tokens,
     numbers.duration,
     numbers.seconds,
 ):
     register.filter(_filter)
+register.filter("worth", show_amount)
 register.filter("visible", _visible)
 register.filter("tool_icon", icon_of)
 

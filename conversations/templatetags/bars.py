@@ -11,8 +11,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from conversations.budgets.effective import compute_percent
+from conversations.budgets.units import show_amount
 from conversations.models.periods import format_moment
-from conversations.rendering.numbers import worth
 
 register = template.Library()
 
@@ -33,9 +33,9 @@ def bar(spent: int, held: int, limit: int, unit: str) -> SafeString:
         over,
         compute_percent(spent + held, limit),
         compute_percent(spent, limit),
-        worth(spent, unit),
-        f", {worth(held, unit)} held" if held else "",
-        worth(limit, unit),
+        show_amount(spent, unit),
+        f", {show_amount(held, unit)} held" if held else "",
+        show_amount(limit, unit),
     )
 
 

@@ -11,8 +11,9 @@ from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
 from conversations.agent.usage import Usage
 from conversations.budgets.admission import admit_call, build_inactive_refusal, compute_worst_cost
-from conversations.budgets.holds import Amounts, hold_amounts, settle_holds, settle_holds_in_full
+from conversations.budgets.holds import hold_amounts, settle_holds, settle_holds_in_full
 from conversations.budgets.prices import load_price_list
+from conversations.budgets.units import MONEY, CallUse
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import body, searches_in
@@ -51,7 +52,7 @@ def record_call(*, lease: Lease, sending: Sending) -> Sent:
     text = found.envelope.text
     sent = body(text, sending.messages)
     call = _insert_call(conversation, lease, sending, found.envelope, text, sent)
-    hold_amounts(slots=found.slots, call=call, worst=found.worst, conversation=conversation)
+    hold_amounts(slots=found.slots, call=call, size=found.size, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
 
@@ -156,13 +157,15 @@ def settle_call(
     row = _build_result(call, ending, answer, counts, cost, basis, timing)
     append_row(row, conversation)
     count_call(call=call, result=row)
-    used = Amounts(cost, paid.spent.total) if paid else None
+    used = CallUse(cost, paid.spent) if paid else None
     settle_holds(call=call, used=used, conversation=conversation)
 
 
 def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
     """Mark a call of the locked conversation, in doubt, as lost; what it held stays spent."""
-    held = call.reservations.filter(window__budget__unit="money").values_list("amount", flat=True)
+    held = call.reservations.filter(window__budget__unit=MONEY.name).values_list(
+        "amount", flat=True
+    )
     cost = held.first()
     result = ApiResult(
         call=call,

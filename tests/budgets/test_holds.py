@@ -15,9 +15,9 @@ from django.utils import timezone
 from conversations.agent.ports import Ending, ModelFailed, Refused
 from conversations.agent.usage import Usage
 from conversations.budgets import holds
-from conversations.budgets.holds import Amounts
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.reconciliation import check_windows
+from conversations.budgets.units import CallUse
 from conversations.budgets.windows import lock_slots
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
@@ -85,7 +85,7 @@ def test_settling_twice_changes_nothing() -> None:
     before = people_and_turns.everything()
     call = ApiCall.objects.get(pk=sent.call)
     row = lock_conversation(lease.conversation_id)
-    holds.settle_holds(call=call, used=Amounts(7_777, 7), conversation=row)
+    holds.settle_holds(call=call, used=CallUse(7_777, Usage(7, 0, 0, 0, 0)), conversation=row)
     holds.settle_holds(call=call, used=None, conversation=row)
     holds.settle_holds_in_full(call=call, conversation=row)
     assert people_and_turns.everything() == before
@@ -251,7 +251,7 @@ def test_many_threads_never_pass_the_limit(settings: Any) -> None:
 def settle(call: int) -> None:
     with transaction.atomic():
         row = ApiCall.objects.get(pk=call)
-        used = Amounts(1_000, 7)
+        used = CallUse(1_000, Usage(7, 0, 0, 0, 0))
         holds.settle_holds(call=row, used=used, conversation=lock_conversation(row.conversation_id))
 
 

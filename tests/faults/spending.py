@@ -115,13 +115,15 @@ def _send(
 def _settle_again(call: int) -> None:
     from django.db import transaction
 
+    from conversations.agent.usage import Usage
     from conversations.budgets import holds
+    from conversations.budgets.units import CallUse
     from conversations.log.chain import lock_conversation
     from conversations.models import ApiCall
 
     with transaction.atomic():
         row = ApiCall.objects.get(pk=call)
-        used = holds.Amounts(1_000_000, 1_000_000)
+        used = CallUse(1_000_000, Usage(1_000_000, 0, 0, 0, 0))
         holds.settle_holds(call=row, used=used, conversation=lock_conversation(row.conversation_id))
 
 

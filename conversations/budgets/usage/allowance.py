@@ -8,6 +8,7 @@ from datetime import datetime
 from conversations.budgets.current_use import filter_grants_for
 from conversations.budgets.effective import BudgetStatus, Rule, list_outranked
 from conversations.budgets.status import list_rules, list_statuses
+from conversations.budgets.units import MONEY
 from conversations.models import Budget
 
 
@@ -30,7 +31,7 @@ class Allowance:
     held: int
     resets_at: datetime | None
     note: str = ""
-    unit: str = "money"
+    unit: str = MONEY.name
     #: Where it comes from, such as "from group Research".
     source: str = ""
     scope: str = "user"

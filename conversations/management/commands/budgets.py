@@ -12,6 +12,7 @@ from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.effective import BudgetStatus
 from conversations.budgets.grants import BudgetError, grant_more, set_exempt, set_limit
 from conversations.budgets.status import list_statuses
+from conversations.budgets.units import show_amount
 from conversations.management.arguments import (
     find_person,
     find_person_or_none,
@@ -21,7 +22,7 @@ from conversations.management.arguments import (
 )
 from conversations.models import Budget, User
 from conversations.models.periods import get_zone
-from conversations.rendering.numbers import dollars, worth
+from conversations.rendering.numbers import dollars
 
 _UNITS, _PERIODS = Budget.Unit.values, Budget.Period.values
 
@@ -50,7 +51,7 @@ class Command(BaseCommand):
         grant.add_argument("amount")
         grant.add_argument("--until", metavar="DAY", help="when it expires, in the budget's zone")
         for action in (given, grant):
-            action.add_argument("--unit", choices=_UNITS, default="money")
+            action.add_argument("--unit", choices=_UNITS, default=Budget.Unit.MONEY.value)
         given.add_argument("--period", choices=_PERIODS, default="month")
         grant.add_argument("--period", choices=_PERIODS, help="where the person has several")
         exempt = actions.add_parser("exempt", help="exempt a person from budgets, or no longer")
@@ -112,7 +113,7 @@ class Command(BaseCommand):
             reason=options["reason"],
             actor=find_person_or_none(options["by"]),
         )
-        self.stdout.write(f"grant {grant.pk}: {worth(grant.amount, one.rule.unit)} more")
+        self.stdout.write(f"grant {grant.pk}: {show_amount(grant.amount, one.rule.unit)} more")
         self._show(options)
 
     def _exempt(self, options: dict[str, Any]) -> None:
@@ -150,11 +151,9 @@ def _granted(user: User, unit: str, period: str | None) -> BudgetStatus:
 
 def _line(one: BudgetStatus) -> str:
     rule = one.rule
-    held = f", {worth(one.held, rule.unit)} held" if one.held else ""
+    spent, limit = show_amount(one.spent, rule.unit), show_amount(one.limit, rule.unit)
+    held = f", {show_amount(one.held, rule.unit)} held" if one.held else ""
     ends = "without end"
     if one.ends_at is not None:
         ends = f"until {one.ends_at.astimezone(get_zone(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
-    return (
-        f"budget {rule.id}, {rule.period}, {rule.source}: {worth(one.spent, rule.unit)} spent{held}"
-        f" of {worth(one.limit, rule.unit)}, {ends}"
-    )
+    return f"budget {rule.id}, {rule.period}, {rule.source}: {spent} spent{held} of {limit}, {ends}"

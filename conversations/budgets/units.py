@@ -1,0 +1,187 @@
+"""The registry of budget units: one row for each thing a budget can count.
+
+Everything that depends on the unit is in its row: what a call may use of it at most, what a call
+has used, how much answer fits in the room that is left, how amounts are shown, read and written,
+and how a refusal is worded. Other modules look the row up by the name in `Budget.unit`, so none of
+them compares that name. A row without one of its parts, and a unit of the model without a row, are
+errors at import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial, reduce
+from operator import add
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from conversations.agent.prices import PriceList
+from conversations.agent.usage import Usage
+from conversations.budgets.amounts import format_decimal, parse_count, parse_dollars
+from conversations.models.budgets import BudgetUnit
+from conversations.rendering.numbers import dollars
+
+
+@dataclass(frozen=True, slots=True)
+class CallSize:
+    """The most a call can use; `input_tokens` includes the margin and what searches find."""
+
+    prices: PriceList
+    input_tokens: int
+    output_tokens: int
+    searches: int = 0
+
+    @property
+    def cost(self) -> int:
+        """The worst cost in micro-dollars; raises PriceMissing."""
+        return self.prices.worst(self.input_tokens, self.output_tokens, self.searches)
+
+
+@dataclass(frozen=True, slots=True)
+class CallUse:
+    """What a call has used: its cost in micro-dollars, and the sum of what is billed."""
+
+    cost: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a budget can count. No part has a default, so a row that lacks one is a TypeError."""
+
+    #: The value of `Budget.unit`.
+    name: str
+    #: The most a call of a size can use.
+    worst: Callable[[CallSize], int]
+    #: What a call has used.
+    used: Callable[[CallUse], int]
+    #: The longest answer, in tokens, with which a call of a size stays within the room.
+    fit_output: Callable[[CallSize, int], int]
+    #: Counted with the first call of a turn that is paid, and with no other call of that turn.
+    is_once_per_turn: bool
+    #: The condition on a settling or releasing LedgerEntry that differs from its call's result.
+    wrong_settlement: Q
+    #: An amount for people, rounded.
+    show: Callable[[int], str]
+    #: Reads an amount as people write it; raises Unreadable.
+    read: Callable[[str], int]
+    #: Decimal digits of an amount as it is read and written: 6 where micro-dollars are stored.
+    digits: int
+    #: What a form asks for.
+    measure: str
+    #: The end of the sentence that refuses a call; fields are `used` and `amount`.
+    refusal: str
+
+
+def _fit_cost(size: CallSize, room: int) -> int:
+    if size.cost <= room:
+        return size.output_tokens
+    return size.prices.affordable_output(size.input_tokens, room, size.searches)
+
+
+def _show_tokens(amount: int) -> str:
+    return _("%(number)s tokens") % {"number": f"{amount:,}"}
+
+
+def _show_turns(amount: int) -> str:
+    return ngettext("%(number)s turn", "%(number)s turns", amount) % {"number": f"{amount:,}"}
+
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_BILLED_TOKENS = reduce(add, (Coalesce(f"call__result__{name}", 0) for name in _COUNTS))
+#: The counts of a lost call, and of an answer without figures, are not known.
+_UNKNOWN_TOKENS = Q(call__result__input_tokens=None) & ~Q(call__result__cost_basis="none")
+
+MONEY = Unit(
+    name="money",
+    worst=lambda size: size.cost,
+    used=lambda use: use.cost,
+    fit_output=_fit_cost,
+    is_once_per_turn=False,
+    wrong_settlement=~Q(amount=F("call__result__cost_micros")),
+    show=dollars,
+    read=parse_dollars,
+    digits=6,
+    measure="dollars, such as 2.50",
+    refusal=(
+        "does not allow another call: {used} is spent or held, and this call may cost up to"
+        " {amount}."
+    ),
+)
+TOKENS = Unit(
+    name="tokens",
+    worst=lambda size: size.input_tokens + size.output_tokens,
+    used=lambda use: use.usage.total,
+    fit_output=lambda size, room: min(size.output_tokens, room - size.input_tokens),
+    is_once_per_turn=False,
+    wrong_settlement=~_UNKNOWN_TOKENS & ~Q(amount=_BILLED_TOKENS),
+    show=_show_tokens,
+    read=partial(parse_count, noun="tokens"),
+    digits=0,
+    measure="tokens",
+    refusal=(
+        "does not allow another call: {used} are spent or held, and this call may use up to"
+        " {amount}."
+    ),
+)
+TURNS = Unit(
+    name="turns",
+    worst=lambda _size: 1,
+    used=lambda _use: 1,
+    fit_output=lambda size, _room: size.output_tokens,
+    is_once_per_turn=True,
+    wrong_settlement=Q(amount__gt=1),
+    show=_show_turns,
+    read=partial(parse_count, noun="turns"),
+    digits=0,
+    measure="turns",
+    refusal="is used up: {used} were made or are on their way.",
+)
+
+
+def build_registry(rows: Iterable[Unit]) -> Mapping[str, Unit]:
+    """Index the rows by name; raises ImproperlyConfigured where the model has other units."""
+    found = {unit.name: unit for unit in rows}
+    if list(found) != BudgetUnit.values:
+        raise ImproperlyConfigured(
+            f"budgets/units.py has rows for {', '.join(found)}, and models.budgets.BudgetUnit names"
+            f" {', '.join(BudgetUnit.values)}: both need the same units in the same order."
+        )
+    for unit in found.values():
+        full = BudgetUnit(unit.name).write(1_234_567).replace(",", "")
+        if format_decimal(1_234_567, unit.digits) not in full:
+            raise ImproperlyConfigured(
+                f"BudgetUnit.write writes {unit.name} with other digits than budgets/units.py."
+            )
+    return found
+
+
+#: Every unit by its name, in the order in which budgets are listed.
+UNITS = build_registry((MONEY, TOKENS, TURNS))
+
+
+def show_amount(amount: int | None, unit: str) -> str:
+    """Show an amount in its unit, rounded for people; "" for None."""
+    return "" if amount is None else UNITS[unit].show(amount)
+
+
+def parse_amount(text: str, unit: str) -> int:
+    """Read an amount in its unit: dollars of money, whole numbers of all else."""
+    return UNITS[unit].read(text)
+
+
+def format_amount(amount: int, unit: str) -> str:
+    """Write an amount as `parse_amount` reads it: 12.50 of money, 500000 of all else."""
+    return format_decimal(amount, UNITS[unit].digits)
+
+
+def cell_of_amount(amount: int, unit: str) -> Decimal | int:
+    """Give an amount as the cell of a spreadsheet: a number, of money in dollars."""
+    digits = UNITS[unit].digits
+    return Decimal(amount).scaleb(-digits) if digits else amount
