@@ -1,4 +1,4 @@
-"""System checks: what is wrong is said at start-up, with an id and what to change."""
+"""System checks: what is wrong is reported at start-up, with an id and what to change."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def budgets_are_possible(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def enabled_models_have_prices(databases: Any = None, **_: Any) -> list[CheckMessage]:
-    """Warn of models that people may choose and no call can be made with; it asks the database."""
+    """Warn of enabled models without prices, whose calls are refused; it queries the database."""
     if "default" not in (databases or ()) or not has_catalogue():
         return []
     return [

@@ -1,7 +1,7 @@
-"""The settings of agentweb: one annotated field each, its default and its meaning.
+"""The settings of agentweb: an annotated field each, with its default and meaning.
 
 A field `input_token_budget` is the Django setting `AGENTWEB_INPUT_TOKEN_BUDGET` and the environment
-variable of the same name. Values are looked up live, so `override_settings` works.
+variable of the same name. Values are looked up on each access, so `override_settings` works.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PREFIX = "AGENTWEB_"
 
 
 class Conf:
-    """What can be set; see the README's table for the same list."""
+    """All settings; the table in agentweb's documentation is checked against this list."""
 
     #: Model of new conversations; must be in the catalogue with a price.
     model: str = "claude-sonnet-5-5"
@@ -42,23 +42,23 @@ class Conf:
     budget_time_zone: str = "UTC"
     #: Tool calls of one answer that run at the same time.
     max_parallel_tools: int = 8
-    #: Tools that nobody has, whatever rules for groups say.
+    #: Tools that are off for everybody, whatever rules for groups say.
     disabled_tools: tuple[str, ...] = ()
     #: Seconds one tool call may take; its tool may declare fewer.
     max_tool_seconds: int = 300
-    #: Bytes of one tool result that are kept; its tool may declare fewer.
+    #: Bytes of one tool result that are stored; its tool may declare fewer.
     max_tool_bytes: int = 2_000_000
     #: Where turns run: web, in the process that serves the pages, or worker, in Celery workers
     #: (`manage.py worker`; needs REDIS_URL and PostgreSQL).
     run_turns_in: str = "web"
     #: Turns that one process runs at the same time; more of them wait.
     process_turns: int = 150
-    #: Seconds that running turns are given to end, or to come to where another process can go on,
-    #: when their process is told to stop.
+    #: Seconds a stopping process waits for its turns to end, or to reach a point where another
+    #: process can resume them.
     drain_seconds: int = 10
-    #: Seconds a process may say nothing of a turn before another takes it from it.
+    #: Seconds without a renewed lease after which another process takes a turn over.
     lease_seconds: int = 30
-    #: Hours a question whether a tool may act waits for an answer; then it counts as no.
+    #: Hours an approval waits for a decision; then it counts as denied.
     approval_hours: int = 24
     #: Attempts at one model call before the turn fails.
     max_attempts: int = 4
@@ -103,18 +103,18 @@ class Conf:
     workspace_file_bytes: int = 5_000_000
     #: host:port pairs that `fetch_url` may reach although they are loopback or private.
     fetch_private: tuple[str, ...] = ()
-    #: Bytes of pages that `fetch_url` keeps for each user, so that a page read in parts is loaded
+    #: Bytes of pages that `fetch_url` caches for each user, so that a page read in parts is loaded
     #: once; 0: none.
     fetch_cache_bytes: int = 5_000_000
     #: Whether people may let the model search the web (the API's own tool) in a conversation.
     web_search: bool = True
-    #: Searches one answer may make; all of them are held from the budget beforehand.
+    #: Searches one answer may make; the cost of all of them is held from the budget beforehand.
     web_search_uses: int = 5
-    #: Domains that searches are limited to; empty: the whole web.
+    #: Domains that searches are limited to; empty: all of the web.
     web_search_allowed: tuple[str, ...] = ()
     #: Domains that searches leave out; not used where they are limited to some.
     web_search_blocked: tuple[str, ...] = ()
-    #: Two-letter country whose pages searches prefer; empty: none is told.
+    #: Two-letter country whose pages searches prefer; empty: none.
     web_search_country: str = ""
     #: Keys that the secrets of mail accounts and MCP servers are stored under; the first seals, all
     #: of them open; empty: SECRET_KEY.
@@ -123,13 +123,13 @@ class Conf:
     mcp_private: tuple[str, ...] = ()
     #: Whether an MCP server may be a command run on this machine, as the site's own user.
     mcp_commands: bool = True
-    #: Seconds between two looks at the list of tools of a connected MCP server.
+    #: Seconds between two polls of the tools of a connected MCP server.
     mcp_check_seconds: int = 300
     #: Addresses or networks of your own proxies, like 10.0.0.0/8: from them the visitor's address
     #: (X-Forwarded-For) and the scheme (X-Forwarded-Proto) are taken; empty: no address is, and the
     #: scheme only from private networks.
     trusted_proxies: tuple[str, ...] = ()
-    #: Tabs that one person may have open at one web process; further ones are told to wait.
+    #: Tabs that one person may have open at one web process; further ones wait.
     max_sockets_per_user: int = 20
     #: Failed log-ins of one name from one address within five minutes until further ones must wait;
     #: 0: none do.
@@ -162,17 +162,17 @@ conf = Conf()
 
 
 def list_defaults() -> dict[str, Any]:
-    """Give every setting's name and default, the context policy's numbers included."""
+    """Return every setting's name and default, the context policy's numbers included."""
     own = {name: getattr(Conf, name) for name in get_type_hints(Conf)}
     return own | {name: getattr(PRESETS[Conf.policy], name) for name in POLICY_FIELDS}
 
 
 def build_site_policy() -> Policy:
-    """Give the site's context policy: the preset and the numbers that were set explicitly."""
+    """Return the site's context policy: the preset with the numbers that were set explicitly."""
     return policy_from(conf.policy, read_site_overrides())
 
 
 def read_site_overrides() -> dict[str, Any]:
-    """Give the context policy's numbers set for the site."""
+    """Return the context policy's numbers that are set for the site."""
     names = ((name, PREFIX + name.upper()) for name in POLICY_FIELDS)
     return {name: getattr(settings, full) for name, full in names if hasattr(settings, full)}

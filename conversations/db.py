@@ -1,17 +1,17 @@
-"""The database from coroutines: a bounded pool of threads, one connection each.
+"""Database access from coroutines: a bounded pool of threads, one connection each.
 
-Channels' default would put every turn and socket of a process on one thread, and a context of its
-own per turn leaks connections; a pool of eight does neither. On SQLite, where one writes at a time
-and nobody waits for a server, it is one of three: people's own requests wait behind whatever more
-of them work (beside a neighbour at all limits p95 of storing a message was 0.4 s instead of 0.7, in
-the middle of seven measurements). Signs of life have a thread of their own, so that no turn loses
-its lease because a thousand pages wait for what they missed.
+Channels' default runs every turn and socket of a process on one thread, and a context of its own
+per turn leaks connections; a pool of eight threads does neither. On SQLite, with one writer at a
+time and no server to wait for, the pool has three: with more, requests of people wait behind them.
+(Beside a neighbour at all limits, the p95 of storing a message was 0.4 s instead of 0.7 s, median
+of seven measurements.) Heartbeats have a thread of their own, so that no turn loses its lease
+because a thousand pages read what they missed.
 
-A thousand pages come back at once after a restart. What opens their sockets has threads of its own:
-a page that waits too long for that gives up and asks again, and such questions would soon be all
-there is to do. What the pages missed is read a few at a time, because every thread that renders
-keeps the loop waiting, and not at all for a page that is gone. Whoever holds up others while it
-reads takes its place among the readers first.
+A thousand pages reconnect at once after a restart. Handshakes of their sockets have threads of
+their own: a page that waits too long for one gives up and retries, and retries would soon take all
+the capacity. What the pages missed is read a few pages at a time, because every thread that renders
+delays the loop, and not at all for a page that is gone. A reader that would hold up others acquires
+a page slot first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _heartbeats = ThreadPoolExecutor(1, thread_name_prefix="signs")
 _handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="doors")
 _pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="pages")
-#: Of each loop, of which tests have many.
+#: One for each event loop, because tests have many.
 _page_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
@@ -45,7 +45,7 @@ async def run_db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 
 
 async def run_db_heartbeat(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a sign of life, which waits for nothing but other signs of life."""
+    """Run a heartbeat, which waits for nothing but other heartbeats."""
     return await _run(_heartbeats, function, *args, **kwargs)
 
 
@@ -55,12 +55,12 @@ async def run_db_handshake(function: Callable[P, T], *args: P.args, **kwargs: P.
 
 
 async def run_db_page_read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Read what a page shows, in its turn among pages; nothing, when it is gone by then."""
+    """Read what a page shows, in its turn among pages; cancelled when the page is gone by then."""
     return await _run_cancellable(_pages, function, *args, **kwargs)
 
 
 def get_page_slots() -> asyncio.Semaphore:
-    """Give the places of those who read for pages: as many as are read for at a time."""
+    """Return the semaphore of page readers: as many slots as there are threads for them."""
     return _page_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(PAGE_THREADS))
 
 
@@ -74,7 +74,7 @@ async def _run(
 async def _run_cancellable(
     pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Run what need not be begun any more when nobody waits for it."""
+    """Run a function, unless its caller is cancelled before it has begun."""
     call = partial(_call_with_connection, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, call)
 

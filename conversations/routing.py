@@ -1,4 +1,4 @@
-"""Sockets by path; an unknown path is closed without a traceback."""
+"""WebSocket routes; an unknown path is closed without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks for the site's own code.
+"""Hooks for a site's own code.
 
 `transformation_proposed` is sent before a transformation is recorded, with `conversation_id` and
 `change`; a receiver that returns a non-empty text vetoes it with that reason, which is recorded.
@@ -16,7 +16,7 @@ transformation_recorded = Signal()
 
 
 def collect_vetoes(conversation_id: int, change: Transformation) -> str:
-    """Ask the receivers, and give their reasons against the change; "" when there are none."""
+    """Send `transformation_proposed`; return the receivers' reasons against it, "" without any."""
     answers = transformation_proposed.send(
         sender=Transformation, conversation_id=conversation_id, change=change
     )

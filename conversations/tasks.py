@@ -1,4 +1,4 @@
-"""What nobody waits for: three lines each over the services, and the turns of a worker."""
+"""Celery tasks: the turns of a worker, side calls, and what beat sends at intervals."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ logger = logging.getLogger("agentweb.audit")
 
 @shared_task(name="conversations.run_turn")  # type: ignore[untyped-decorator]
 def run_turn(turn_id: int) -> None:
-    """Run a turn to its end; the database says whether it is still to be run."""
+    """Run a turn to its end; the database decides whether it is still to be run."""
     supervisor.work_off(turn_id)
 
 
 @shared_task(name="conversations.propose")  # type: ignore[untyped-decorator]
 def propose(proposal_id: int) -> None:
-    """Ask for the summary that a person wants; the asking goes on behind this task."""
+    """Start the side call for a summary that a person requested; it continues after this task."""
     supervisor.propose(proposal_id)
 
 
 @shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
 def reap() -> None:
-    """Take the turns and titles whose worker is gone."""
+    """Sweep the turns and side calls whose worker is gone."""
     process.do(process.sweep())
 
 
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
 def erase() -> None:
-    """Erase what has been in the trash, or waited to be sent, long enough."""
+    """Erase what has been in the trash, or waited to be sent, for long enough."""
     process.do(run_maintenance())
 
 
 @shared_task(name="conversations.anchor")  # type: ignore[untyped-decorator]
 def anchor() -> None:
-    """Write the ends of the chains outside the database, when an hour is over."""
+    """Write the ends of the chains outside the database, when an hour has passed."""
     anchor_if_due()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]
 def verify() -> None:
-    """Verify everything; what is wrong goes to the log."""
+    """Verify everything; problems go to the log."""
     for problem in verify_everything(Tally()):
         logger.error("%s", problem)

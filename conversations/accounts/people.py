@@ -1,4 +1,4 @@
-"""People: made by commands, and the preferences they keep."""
+"""People: administrators made by commands, sessions, and stored preferences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.models import Conversation, User
 
 @transaction.atomic
 def save_administrator(*, username: str, password: str) -> User:
-    """Make an administrator, or give an existing one this password."""
+    """Create an administrator, or set an existing one's password."""
     user = User.objects.filter(username=username).first() or User(username=username)
     user.is_staff = user.is_superuser = user.is_active = True
     user.set_password(password)
@@ -31,7 +31,7 @@ def save_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def end_sessions(*, user_id: int) -> User:
-    """End every session of the person; the one that goes on is given the new hash by its view."""
+    """End every session of the person; the view gives the current one the new hash."""
     user = User.objects.select_for_update().get(pk=user_id)
     user.session_epoch += 1
     user.save(update_fields=["session_epoch"])
@@ -43,5 +43,5 @@ def has_administrator() -> bool:
 
 
 def read_owner_preferences(conversation: Conversation) -> Preferences:
-    """Give what the owner of a conversation prefers, where no request says who reads."""
+    """Return the preferences of a conversation's owner, where no request names a reader."""
     return read_preferences(conversation.owner.preferences)

@@ -1,7 +1,7 @@
-"""How pages look and act for one person: names, defaults, and what else is possible.
+"""Preferences: how pages look and act for one person.
 
-Stored as the few values that differ from the defaults. What is stored and not known (any more) is
-passed over, so that neither an old row nor a withdrawn model or language can break a page.
+Only the values that differ from the defaults are stored. Stored values that are unknown (any more)
+are ignored, so that neither an old row nor a withdrawn model or language can break a page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 THEMES = ("system", "light", "dark")
 TEXT_SIZES = ("small", "normal", "large", "larger")
 MOTIONS = ("system", "reduced", "full")
-#: What Enter does in the message box: send, or begin a line, so that Ctrl+Enter sends.
+#: What Enter does in the message box: send, or start a line, so that Ctrl+Enter sends.
 ENTERS = ("send", "line")
 THINKINGS = ("closed", "open")
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -23,13 +23,13 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "enter": ENTERS,
     "thinking": THINKINGS,
 }
-#: Longest name of a model or a language, and of others.
+#: Longest text of a preference, and of those that may be longer.
 _MOST_NAME, _LONGER = 100, {"put_away": 600}
 
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What a person chose; "" leaves the model to the site and the language to the browser."""
+    """A person's choices; "" leaves the model to the site and the language to the browser."""
 
     theme: str = "system"
     text_size: str = "normal"
@@ -40,7 +40,7 @@ class Preferences:
     model: str = ""
     thinking: str = "closed"
     notifications: bool = False
-    #: Notices of budgets that were read, as window:percent.
+    #: Dismissed budget notices, as window:percent.
     put_away: str = ""
 
 
@@ -49,7 +49,7 @@ NAMES = tuple(field.name for field in fields(Preferences))
 
 
 class PreferenceError(ValueError):
-    """A value that no preference can have."""
+    """A value that the preference cannot have."""
 
     code = "preference"
 
@@ -59,14 +59,14 @@ class PreferenceError(ValueError):
 
 
 def read_preferences(stored: object) -> Preferences:
-    """Read what is stored; what does not fit is the default."""
+    """Read stored preferences; an invalid value is the default."""
     found = stored if isinstance(stored, Mapping) else {}
     kept = {name: found[name] for name in NAMES if name in found and _fits(name, found[name])}
     return Preferences(**kept)
 
 
 def merge_preferences(stored: object, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what is to be stored after these changes; raises PreferenceError."""
+    """Return what to store after these changes; raises PreferenceError."""
     for name, value in changes.items():
         if name not in NAMES or not _fits(name, value):
             raise PreferenceError(name, value)

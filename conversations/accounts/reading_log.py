@@ -1,7 +1,7 @@
-"""Who read what of other people's conversations, written down before it is shown.
+"""The reading log: who read what of other people's conversations, recorded before it is shown.
 
-Kept as Django's log entries with a flag of their own, so that they stand in the history of the
-conversation; entries are shown read-only and their readers cannot be deleted.
+It consists of Django's log entries with a flag of their own, so that they are in the history of the
+conversation. Entries are read-only and their readers cannot be deleted.
 """
 
 from __future__ import annotations

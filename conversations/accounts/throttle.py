@@ -1,8 +1,8 @@
-"""The throttle of log-ins: attempts are counted before their password is looked at.
+"""The throttle of log-ins: an attempt is counted before its password is checked.
 
-So a thousand at once are no more than the limit, whichever processes they reach; one that succeeds
-is taken back. While a wait runs, the right password is refused like any other, and refused attempts
-do not prolong it. A name that nobody has costs what a known one costs.
+So a thousand parallel attempts are no more than the limit, whichever processes they reach; a
+successful one is subtracted again. During a wait the right password is refused too, and refused
+attempts do not prolong it. An unknown name costs the same time as a known one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger("agentweb.log_ins")
 
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=30), timedelta(minutes=15)
 OF_A_NAME, OF_A_PEER = timedelta(minutes=5), timedelta(minutes=10)
-#: So long after the last wait the next one is a first one again.
+#: This long after the last wait the next one is as short as the first.
 FORGOTTEN_AFTER = timedelta(hours=1)
 
 
@@ -44,10 +44,10 @@ class _Limit:
 
 
 def admit_log_in(*, peer: str, name: str = "", now: datetime | None = None) -> None:
-    """Count an attempt of this name, or of nobody's, from this peer; raises LogInThrottled."""
+    """Count an attempt for this name and this peer; raises LogInThrottled."""
     now = now or timezone.now()
     with transaction.atomic():
-        # The address first, always: two attempts never wait for each other's row.
+        # The address is always locked first, so that two attempts never deadlock.
         rows = [(_lock_row(peer, "", now), _get_peer_limit())]
         if name:
             rows.append((_lock_row(peer, name, now), _get_name_limit()))
@@ -59,7 +59,7 @@ def admit_log_in(*, peer: str, name: str = "", now: datetime | None = None) -> N
 
 
 def forgive_log_in(*, peer: str, name: str = "") -> None:
-    """Take an attempt back that was right; what the name failed before is forgotten."""
+    """Subtract a successful attempt, and forget the name's failures."""
     with transaction.atomic():
         row = _lock_row(peer, "", timezone.now())
         row.count = max(row.count - 1, 0)
@@ -73,7 +73,7 @@ def forgive_log_in(*, peer: str, name: str = "") -> None:
 
 
 def sweep_log_ins(*, now: datetime | None = None) -> int:
-    """Forget counts that no longer matter; give how many."""
+    """Delete counts that no longer matter; return how many."""
     old = (now or timezone.now()) - FORGOTTEN_AFTER
     rows = FailedLogIns.objects.filter(Q(until=None) | Q(until__lt=old), began_at__lt=old)
     return rows.delete()[0]
@@ -88,7 +88,7 @@ def _get_peer_limit() -> _Limit:
 
 
 def _lock_row(peer: str, name: str, now: datetime) -> FailedLogIns:
-    # Asked for every name, so that one which nobody has takes no other way.
+    # Queried for every name, so that an unknown one takes the same path.
     user = User.objects.filter(username=name).only("pk").first()
     row, _ = FailedLogIns.objects.select_for_update().get_or_create(
         peer=_normalize_peer(peer),
@@ -117,7 +117,7 @@ def _count(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
 
 
 def _normalize_peer(peer: str) -> str:
-    """Give what one customer has: an IPv4 address, or the network of an IPv6 address."""
+    """Return what one customer has: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         address = ip_address(peer.partition("%")[0])
     except ValueError:

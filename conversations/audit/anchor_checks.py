@@ -1,8 +1,8 @@
-"""What the anchors say of each chain, compared with the database.
+"""Checks of the database against the anchors.
 
-Each chain is held against every anchor of it while it is walked (links.py). Here is the rest: the
-file itself, chains that are gone, and a database that is older than its anchors as a whole, which
-is one fact and not one for each conversation.
+Each chain is compared with every anchor of it while it is walked (audit/chain_links.py). Here are
+the other checks: the file itself, chains that are missing, and a database that is older than its
+anchors as a whole, which is one problem and not one for each conversation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class AnchoredLink:
 
 @dataclass(slots=True)
 class AnchoredChains:
-    """What all anchors say, by the name of the chain; `last` is the number of the last anchor."""
+    """What all anchors say, by the name of the chain; `last` is the last anchor's number."""
 
     by_name: dict[str, list[AnchoredLink]] = field(default_factory=dict)
     times: dict[int, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class AnchoredChains:
     problems: list[Problem] = field(default_factory=list)
 
     def of(self, name: str) -> dict[int, tuple[str, str]]:
-        """Give the chain values by link, each with the words for its anchor."""
+        """Return the chain values of a chain by link, each with a text that names its anchor."""
         found: dict[int, tuple[str, str]] = {}
         for pin in self.by_name.get(name, ()):
             words = f"anchor {pin.anchor} of {self.times[pin.anchor]}"
@@ -54,12 +54,12 @@ class AnchoredChains:
 
 
 def read_anchored_chains() -> AnchoredChains:
-    """Read the anchors; what is wrong with them as a whole is among the problems."""
+    """Read the anchors; problems of the file as a whole are in `problems`."""
     path = find_anchor_path()
     pins = AnchoredChains()
     if path is None:
         return pins
-    # Read before the file, which is written first.
+    # Read before the file, because writers write the file first.
     mark = AnchorMark.objects.filter(pk=1).first() or AnchorMark()
     try:
         _read_file(path, mark, pins)
@@ -109,7 +109,7 @@ def _drop_after(pins: AnchoredChains, after: int) -> None:
 
 
 def _check_later(pins: AnchoredChains, mark: AnchorMark) -> None:
-    """Say once that the database is older, if it is, and compare with what it had then."""
+    """Report once that the database is older, if it is, and drop the anchors it does not know."""
     later = [
         Head(name, pin.link, _unpack_chain(pin.chain))
         for name, found in pins.by_name.items()
@@ -130,7 +130,7 @@ def _check_later(pins: AnchoredChains, mark: AnchorMark) -> None:
 
 
 def find_unmatched(heads: Sequence[Head]) -> list[Head]:
-    """Give those that the database does not have, nor an erasure accounts for."""
+    """Return the heads that neither the database has nor an erasure accounts for."""
     found = []
     for some in split_chunks(heads):
         present = _find_present([head.name for head in some])
@@ -145,7 +145,7 @@ def find_unmatched(heads: Sequence[Head]) -> list[Head]:
 
 
 def find_unaccounted(heads: Sequence[Head]) -> list[Head]:
-    """Give those, of conversations that are gone, of which no erasure says so."""
+    """Return the heads of missing conversations that no erasure accounts for."""
     found = []
     for some in split_chunks(heads):
         names = [head.name for head in some if head.name != SITE_NAME]
@@ -162,7 +162,7 @@ def find_unaccounted(heads: Sequence[Head]) -> list[Head]:
 
 
 def check_missing_chains(pins: AnchoredChains) -> Iterator[Problem]:
-    """Name the chains that were anchored and are there no more."""
+    """Yield the chains that were anchored and are missing now."""
     names = list(pins.by_name)
     for some in split_chunks(names):
         present = _find_present(some)
@@ -177,7 +177,7 @@ def check_missing_chains(pins: AnchoredChains) -> Iterator[Problem]:
 
 
 def _find_present(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
-    """Give key, links and chain of those chains that are there; the site's key is 0."""
+    """Return key, links and chain of those chains that exist; the site's key is 0."""
     keys = [UUID(name) for name in names if name != SITE_NAME]
     rows = Conversation.objects.filter(public_id__in=keys)
     found = {
@@ -210,7 +210,7 @@ def _format_time(mark: AnchorMark) -> str:
 
 
 def _pack_chain(chain: str) -> bytes:
-    """Keep a value short; any text that is no digest of ours is kept as it is."""
+    """Pack a chain value into 32 bytes; a text that is no digest of ours stays as it is."""
     try:
         return bytes.fromhex(chain.removeprefix("sha256:"))
     except ValueError:

@@ -1,8 +1,10 @@
-"""The anchor file: one JSON line for each anchor, only ever added to, each naming the one before.
+"""The anchor file: one JSON line for each anchor, append-only, each with the digest of the line
+before.
 
 A line holds the ends of the chains that have grown since the line before it, so the file grows with
-what changes and says of each chain which row stood at which link. What a crash left of a line is
-passed over: the line after it follows the last whole one. One process at a time holds the file.
+what changes and tells for each chain which row was at which link. A line that a crash left
+incomplete is skipped: the next line follows the last complete one. One process at a time locks the
+file.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from django.conf import settings
 from conversations.conf import conf
 from conversations.context.view import wire
 
-#: What the site's own chain is called among the conversations' ids.
+#: The name of the site's chain among the conversations' ids.
 SITE_NAME = "site"
 _TAIL = 1_000_000
 
 
 class AnchorError(Exception):
-    """The anchors cannot go on; the text says why, and what to do."""
+    """The anchors cannot be continued; the message says why, and what to do."""
 
     code = "anchor"
 
@@ -48,14 +50,14 @@ class Anchor:
     #: The digest of the line before; "" where a file begins.
     before: str
     heads: tuple[Head, ...]
-    #: Why it begins anew, or why the database went back to an earlier anchor, and to which.
+    #: Why the file was started anew, or why the database was restored, and to which anchor.
     reason: str = ""
     back_to: int | None = None
     digest: str = ""
 
 
 def find_anchor_path() -> Path | None:
-    """Say where the anchors are; None where there are none."""
+    """Return the path of the anchor file; None where anchors are off."""
     match conf.anchor_file:
         case "off":
             return None
@@ -66,6 +68,7 @@ def find_anchor_path() -> Path | None:
 
 
 def format_line(anchor: Anchor) -> str:
+    """Write an anchor as a line of the file."""
     data: dict[str, Any] = {
         "anchor": anchor.number,
         "at": anchor.at,
@@ -80,7 +83,7 @@ def format_line(anchor: Anchor) -> str:
 
 
 def read_line(text: str) -> Anchor | None:
-    """Read a line; None: it is no anchor."""
+    """Read a line; None where it is no anchor."""
     try:
         data = json.loads(text)
         return Anchor(
@@ -97,7 +100,7 @@ def read_line(text: str) -> Anchor | None:
 
 
 def read_anchors(path: Path) -> Iterator[Anchor]:
-    """Give the anchors in order; raises AnchorError where one does not follow the one before."""
+    """Yield the anchors in order; raises AnchorError where one does not follow the one before."""
     number, digest = None, ""
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         for text in file:
@@ -115,14 +118,14 @@ def read_anchors(path: Path) -> Iterator[Anchor]:
 
 
 class AnchorFile:
-    """The file, held by this process alone."""
+    """The file, locked by this process."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
     @property
     def last(self) -> Anchor | None:
-        """The last whole line."""
+        """The last complete line."""
         size = os.fstat(self._handle).st_size
         taken = _TAIL
         while True:
@@ -135,14 +138,14 @@ class AnchorFile:
             taken *= 10
 
     def after(self, number: int) -> list[Anchor]:
-        """Give the anchors with higher numbers."""
+        """Return the anchors with higher numbers."""
         with os.fdopen(os.dup(self._handle), encoding="utf-8", errors="replace") as file:
             file.seek(0)
             rows = (read_line(text.rstrip("\n")) for text in file)
             return [row for row in rows if row is not None and row.number > number]
 
     def add(self, anchor: Anchor) -> Anchor:
-        """Write a line through to the disk; give it with its digest."""
+        """Append a line, flush it to the disk, and return the anchor with its digest."""
         text = format_line(anchor)
         size = os.fstat(self._handle).st_size
         is_torn = size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
@@ -157,7 +160,7 @@ class AnchorFile:
 
 @contextmanager
 def lock_anchor_file(path: Path) -> Iterator[AnchorFile]:
-    """Open the file for adding, alone; raises AnchorError where it cannot be written."""
+    """Open and lock the file for appending; raises AnchorError where it cannot be written."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,9 +1,9 @@
 """Anchors: the ends of all chains, written outside the database every hour.
 
-What the database says of itself can be made to fit by whoever may write all of it. The anchor file
-is out of that hand: on another disk, or on storage that is written once. A line is on the disk
-before the database remembers it; so after a crash the file is a line ahead, which is found and
-taken over, if what it says fits.
+Whoever may write the whole database can make its chains consistent again. The anchor file is out of
+their reach: on another disk, or on write-once storage. A line is on the disk before the database
+stores its number, so after a crash the file may be ahead; that is detected, and accepted if it
+matches the database.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST = 1_000
 
 @dataclass(slots=True)
 class _Pause:
-    """Until when this process leaves it, after an error that would only come again."""
+    """Until when this process does not retry after an error that would only repeat."""
 
     until: float = 0
 
@@ -48,18 +48,18 @@ _pause = _Pause()
 
 
 def anchor_if_due() -> int:
-    """Anchor when an hour is over; give how many chains. Cheap, and never raises an AnchorError."""
+    """Anchor when an hour has passed; return how many chains. Never raises AnchorError."""
     if find_anchor_path() is None or time.monotonic() < _pause.until:
         return 0
     last = AnchorMark.objects.filter(pk=1).values_list("written_at", flat=True).first()
-    # One that lies far ahead was written by a clock that was wrong.
+    # A time far in the future was written by a wrong clock.
     if last is not None and abs(timezone.now() - last) < EVERY:
         return 0
     return _anchor_quietly()
 
 
 def anchor_at_shutdown() -> int:
-    """Anchor what has changed before this process ends; what is in the way goes to the log."""
+    """Anchor what has changed before this process ends; errors go to the log."""
     return 0 if find_anchor_path() is None else _anchor_quietly()
 
 
@@ -74,7 +74,7 @@ def _anchor_quietly() -> int:
 
 @transaction.atomic
 def anchor_heads(*, now: datetime | None = None) -> int:
-    """Anchor the chains that have grown; give how many. Raises AnchorError."""
+    """Anchor the chains that have grown; return how many. Raises AnchorError."""
     path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
@@ -86,7 +86,7 @@ def anchor_heads(*, now: datetime | None = None) -> int:
 
 @transaction.atomic
 def start_new_file(*, reason: str, now: datetime | None = None) -> int:
-    """Begin a new file with all chains, because the one before is lost; say why."""
+    """Start a new file with all chains, because the one before is lost, and record the reason."""
     path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
@@ -102,7 +102,7 @@ def start_new_file(*, reason: str, now: datetime | None = None) -> int:
 
 @transaction.atomic
 def record_restore(*, reason: str, now: datetime | None = None) -> int:
-    """Record that a backup was put back, and go on from there; what came after counts no more."""
+    """Record that a backup was restored; anchors made after the backup no longer count."""
     path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
@@ -120,7 +120,7 @@ def _lock_mark() -> AnchorMark:
 
 
 def _demand_matching_file(mark: AnchorMark, file: AnchorFile) -> None:
-    """Take over what a crash left ahead of the mark; refuse a file that is another one."""
+    """Accept lines that a crash left ahead of the mark; raise AnchorError for another file."""
     last = file.last
     if last is None and not mark.number:
         return
@@ -168,7 +168,7 @@ def _write_anchors(
 
 
 def _list_grown() -> list[tuple[int, str, int, str]]:
-    """Give the chains that have grown: key (0: the site's), name, links, chain."""
+    """Return the chains that have grown: key (0: the site's), name, links, chain."""
     grown = {"links__gt": F("anchored")}
     found = Conversation.objects.filter(**grown).order_by("pk")
     rows = [
@@ -180,7 +180,7 @@ def _list_grown() -> list[tuple[int, str, int, str]]:
 
 
 def _mark_anchored(anchored: dict[int, int]) -> None:
-    # One that is being written to now is anchored once more the next time.
+    # A conversation that is locked now is anchored again the next time.
     rows = Conversation.objects.select_for_update(skip_locked=True, of=("self",))
     some = list(rows.filter(pk__in=anchored).only("pk"))
     for row in some:

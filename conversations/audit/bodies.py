@@ -1,8 +1,8 @@
-"""Every request rebuilt and its digest compared with the one recorded when it was sent.
+"""Rebuilds every request and compares its digest with the one recorded when it was sent.
 
-The log's tree is folded once, parents before children, and a digest goes on where the view before
-it ended, so the cost is that of the log and not of the log times its calls. A body is what
-`envelope.body` and `View.body` join; the tests hold the two together.
+The log's tree is folded once, parents before children, and digests are continued where the view
+before ended, so the cost is that of the log, not of the log times its calls. A body is what
+`envelope.body` and `View.body` join; tests hold the two equal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from conversations.models import ApiCall, Blob, Conversation, Envelope
 
 
 def check_bodies(conversation: Conversation, tally: Tally) -> Iterator[Problem]:
-    """Rebuild the body of each call of the conversation."""
+    """Rebuild the body of each call of the conversation and yield what differs."""
     place = str(conversation.public_id)
     calls, bad = _read_calls(conversation)
     for key, error in bad:
@@ -58,7 +58,7 @@ def _read_calls(conversation: Conversation) -> tuple[list[ApiCall], list[tuple[s
 
 
 def _read_envelopes(calls: list[ApiCall]) -> dict[str, str]:
-    """Give the envelopes' texts by digest; those that cannot be read are left out."""
+    """Return the envelopes' texts by digest, without unreadable ones."""
     keys = sorted({call.envelope_id for call in calls})
     return {
         key: row.text
@@ -71,7 +71,7 @@ def _read_envelopes(calls: list[ApiCall]) -> dict[str, str]:
 def _compare_bodies(
     conversation: Conversation, calls: list[ApiCall], texts: dict[str, str]
 ) -> Iterator[tuple[ApiCall, str | None]]:
-    """Give each call with what is wrong with its body, None when nothing is."""
+    """Yield each call with what is wrong with its body, None when nothing is."""
     by_tip: dict[int, list[ApiCall]] = {}
     for call in calls:
         if call.envelope_id not in texts:
@@ -133,7 +133,7 @@ def _compare_digest(call: ApiCall, digest: str, size: int) -> str | None:
 
 
 def _fold_all(log: Entries) -> Iterator[tuple[int, View | str]]:
-    """Give the view after each entry of the log, or why there is none."""
+    """Yield the number of each entry with the view after it, or why there is none."""
     views: dict[int, View | str] = {0: View()}
     children = Counter(parent for parent, _ in log.values())
     yield 0, View()
@@ -160,10 +160,11 @@ def _fold_after(log: Entries, views: dict[int, View | str], seq: int) -> View | 
 
 
 class IncrementalDigest:
-    """The digest of a body that is continued while only messages are appended.
+    """The digest of a body, continued while messages are appended.
 
-    The message that ended the request before may have a mark in one body and not in the next, so
-    the text up to it is kept apart: from there it is read again when the mark has moved.
+    The last message before the cache breakpoint may be written with it in one body and without it
+    in the next. So the text up to that message is hashed separately, and read again from there when
+    the breakpoint has moved.
     """
 
     def __init__(self) -> None:
@@ -174,7 +175,7 @@ class IncrementalDigest:
         self._before = self._whole = _PartialBody()
 
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
-        """Give digest and length of the body of this envelope and view."""
+        """Return digest and length of the body of this envelope and view."""
         messages = view.messages
         place = cache_breakpoints.place(messages)
         is_longer = view.trail is self._trail and view.length >= self._length
@@ -192,7 +193,7 @@ class IncrementalDigest:
 
 
 class _PartialBody:
-    """The beginning of a body, `length` messages of it."""
+    """The beginning of a body, with its first `length` messages."""
 
     def __init__(self) -> None:
         self.hash, self.size, self.length, self.comma = hashlib.sha256(), 0, 0, ""
@@ -204,7 +205,7 @@ class _PartialBody:
         return part
 
     def grow(self, messages: Sequence[Message], place: cache_breakpoints.Place | None) -> None:
-        """Go on to the end of the messages, which begin as those read so far."""
+        """Continue to the end of the messages, of which the first `length` were read before."""
         for text in cache_breakpoints.texts(messages, place, self.length):
             self.feed(self.comma + text)
             self.comma = ","

@@ -1,7 +1,8 @@
-"""A hash chain, walked in the order of its links: the first row that is changed, gone or moved.
+"""Walks a hash chain in the order of its links and reports rows that were changed, removed or
+moved.
 
-Each row is judged against the chain value recorded before it, so one bad row does not hide the
-next. Rows that were written while the walk went on are not yet part of it.
+Each row is compared with the chain value recorded before it, so one bad row does not hide the next.
+Rows that are written during the walk are not part of it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from conversations.log.chain import OWNED, SITE, End, compute_link
 from conversations.log.findings import DAMAGE, Problem, describe_error, read_rows, split_chunks
 from conversations.models import Chained, Conversation, SiteChain
 
-#: What anchors say of a chain: its value at a link, and the words for the anchor.
+#: What anchors say of a chain: its value at a link, and a text that names the anchor.
 Pinned = Mapping[int, tuple[str, str]]
 _NONE: Pinned = {}
 
@@ -32,7 +33,7 @@ class RowPosition:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A row that does not fit, or the link where none stands; `before` is the chain up to it."""
+    """A row that does not fit, or a link without a row; `before` is the chain value before it."""
 
     link: int
     table: str
@@ -43,7 +44,9 @@ class Misfit:
 
 
 def check_links(end: End, pinned: Pinned = _NONE) -> Iterator[Problem]:
-    """Give the first row that breaks the chain, if any, or is not the one that was anchored."""
+    """Yield the first row that breaks the chain or differs from its anchor, with the number of
+    others.
+    """
     misfits = list(_find_misfits(end, pinned))
     if not misfits:
         return
@@ -64,7 +67,7 @@ def _find_misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
             yield Misfit(
                 0, _table_name(place.kind), str(place.key), "changed: its link is no number"
             )
-    # Of two at one link the older is the one that was there.
+    # Of two rows at one link the older is the original.
     places.sort(key=lambda place: (place.link, place.key))
     yield from _walk_links([place for place in places if place.link <= end.links], end, pinned)
     latest = type(end)._default_manager.values_list("links", flat=True).filter(pk=end.pk).first()
@@ -135,7 +138,7 @@ def _read_rows(places: list[RowPosition]) -> Iterator[tuple[RowPosition, Chained
 
 
 def _fits(row: Chained, before: str, link: int | None = None, chain: str | None = None) -> bool:
-    """Say whether the row, standing at `link`, gives that chain value after `before`."""
+    """Return whether the row, at `link`, gives that chain value after `before`."""
     if link is not None:
         row = copy.copy(row)
         row.link = link
@@ -146,7 +149,7 @@ def _fits(row: Chained, before: str, link: int | None = None, chain: str | None 
 
 
 def _describe_swap(first: Misfit, misfits: list[Misfit]) -> str:
-    """Say which of the rows that do not fit belongs in the first one's place."""
+    """Return which of the misfits belongs at the first one's link; "" when none does."""
     if first.row is None:
         return ""
     for other in misfits[1:50]:

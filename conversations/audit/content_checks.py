@@ -1,4 +1,4 @@
-"""Texts that are named by their digest, and tool calls that repeat what the log says."""
+"""Checks of content: texts against their digests, tool calls against the log, files of prompts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ from conversations.models import (
     ToolCall,
 )
 
+#: Blocks by the number of the requesting answer and their tool_use id.
+ToolBlocks = dict[tuple[int, str], dict[str, Any]]
+
 
 def check_texts(kind: type[Blob | Envelope], keys: list[str]) -> Iterator[Problem]:
-    """Compare texts with the digests that name them."""
+    """Compare texts with the digests they are stored under."""
     table = str(kind._meta.model_name)
     for some in split_chunks(keys):
         for key, row in read_rows(kind._base_manager.all(), some).items():
@@ -49,7 +52,7 @@ def _find_flaw(row: Any) -> str:
 
 
 def list_text_digests(conversation_id: int) -> tuple[list[str], list[str]]:
-    """Give the digests of the envelopes and blobs that a conversation names."""
+    """Return the digests of the envelopes and blobs that a conversation references."""
     calls = ApiCall.objects.filter(conversation=conversation_id)
     kept = calls.exclude(messages=None).values_list("messages_id", flat=True)
     outputs = ToolCall.objects.filter(turn__conversation=conversation_id).exclude(output=None)
@@ -61,7 +64,7 @@ def list_text_digests(conversation_id: int) -> tuple[list[str], list[str]]:
 
 
 def check_tools(conversation: Conversation) -> Iterator[Problem]:
-    """Compare each tool call with the answer that asked for it and the result that was sent."""
+    """Compare each tool call with the answer that requested it and the result that was sent."""
     place = str(conversation.public_id)
     rows = ToolCall.objects.select_related("answer", "output").defer("answer__content")
     keys = list(
@@ -90,11 +93,8 @@ def check_tools(conversation: Conversation) -> Iterator[Problem]:
                 yield Problem("toolcall", str(key), what, place)
 
 
-ToolBlocks = dict[tuple[int, str], dict[str, Any]]
-
-
 def _index_tool_blocks(log: Entries) -> tuple[ToolBlocks, ToolBlocks]:
-    """Give tool_use and tool_result blocks by the answer that asked and their id."""
+    """Return tool_use and tool_result blocks by the requesting answer's number and their id."""
     uses: ToolBlocks = {}
     results: ToolBlocks = {}
     for seq, (parent, entry) in log.items():
@@ -124,7 +124,7 @@ def _compare_tool_call(row: ToolCall, uses: ToolBlocks, results: ToolBlocks) -> 
 
 
 def check_files(conversation: Conversation) -> Iterator[Problem]:
-    """Look for each file that a prompt of the conversation names."""
+    """Yield each prompt that references a missing file."""
     place = str(conversation.public_id)
     files = Attachment.objects.filter(conversation=conversation, data__text__isnull=False)
     held = set(files.values_list("data_id", flat=True))

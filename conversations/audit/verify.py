@@ -1,9 +1,10 @@
 """Verification: proves from the rows alone that the record is what was sent and paid.
 
-Every chained row in link order, every request rebuilt and its digest compared, every text named by
-a digest, every tool call, every budget window. A row that cannot even be read is a problem with a
-name, never a traceback. What a database alone cannot show, the newest rows deleted together with
-the end of their chain or a chain written anew, the anchors show (audit/anchors.py).
+It checks every chained row in link order, rebuilds every request and compares its digest, and
+checks every text stored under a digest, every tool call and every budget window. An unreadable row
+is reported as a problem, never as a traceback. What a database alone cannot show (the newest rows
+deleted together with the end of their chain, or a chain written anew), the anchors show
+(audit/anchors.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["Problem", "Tally", "verify_conversation", "verify_everything"]
 
 
 def verify_everything(tally: Tally) -> Iterator[Problem]:
-    """Verify all conversations, texts and accounts; counts go to `tally` while it runs."""
+    """Verify all conversations, texts and windows, counting in `tally`; yield the problems."""
     kinds: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
     for kind in kinds:
         yield from _count_problems(tally, _verify_texts(kind))
@@ -48,7 +49,7 @@ def verify_everything(tally: Tally) -> Iterator[Problem]:
 
 
 def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:
-    """Verify one conversation and the texts it names; raises Conversation.DoesNotExist."""
+    """Verify one conversation and its texts; raises Conversation.DoesNotExist."""
     key = Conversation.objects.values_list("pk", flat=True).get(public_id=public_id)
     envelopes, blobs = list_text_digests(key)
     yield from _count_problems(tally, check_texts(Envelope, envelopes))
@@ -89,7 +90,7 @@ def _verify_conversation(key: int, tally: Tally, pins: AnchoredChains) -> Iterat
 
 
 def _verify_site(tally: Tally, pins: AnchoredChains) -> Iterator[Problem]:
-    """Verify the chain of what is of no conversation."""
+    """Verify the chain of rows that belong to no conversation."""
     try:
         site = SiteChain.objects.filter(pk=1).first() or SiteChain(pk=1)
         problems = list(check_links(site, pins.of(SITE_NAME)))
@@ -100,7 +101,7 @@ def _verify_site(tally: Tally, pins: AnchoredChains) -> Iterator[Problem]:
 
 
 def _check_head(conversation: Conversation) -> Iterator[Problem]:
-    """Compare the log's counter and shown end with its entries."""
+    """Compare the log's counter and tip with its entries."""
     numbers = {
         *conversation.messages.filter(seq__lte=conversation.head).values_list("seq", flat=True),
         *conversation.transformations.filter(seq__lte=conversation.head).values_list(
@@ -120,7 +121,7 @@ def _check_head(conversation: Conversation) -> Iterator[Problem]:
 
 
 def _is_of_turn(conversation: Conversation) -> bool:
-    """Say whether the shown path ends with an entry of the turn it is said to end with."""
+    """Return whether the tip is an entry of the conversation's last turn."""
     wanted = {"seq": conversation.tip, "turn__number": conversation.leaf}
     rows = (conversation.messages, conversation.transformations)
     return any(some.filter(**wanted).exists() for some in rows)

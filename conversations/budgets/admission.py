@@ -1,9 +1,9 @@
 """Admission: whether a call may be made, and how long its answer may be.
 
-The most a call can use is its request, with what the estimate may be too low by, at the dearest
-price of an input token, an answer of the full length, and every search of the web that it offers
-with what those find. Where that does not fit in a budget or in the cap of the turn, the answer is
-made shorter, down to a minimum, before the call is refused.
+The most a call can use is its estimated request plus a margin for the estimate's error, billed at
+the dearest price of an input token, an answer of the full length, and every web search that it
+offers with the tokens the results may add. Where that does not fit in a budget or in the cap of the
+turn, the answer is shortened, down to LEAST_OUTPUT, before the call is refused.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from conversations.context.view.envelope import Envelope, searches_in
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
-#: What an estimate may be too low by, in percent, where money depends on it.
+#: By how many percent an estimate may be too low, where money depends on it.
 MARGIN = 25
-#: Tokens that the results of one search of the web may add to what is read and billed.
+#: Tokens that the results of one web search may add to the billed input.
 SEARCH_TOKENS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A call that may be made: its envelope, and what to hold in which windows."""
+    """A call that may be made: its envelope, and the size to hold in which windows."""
 
     model: str
     envelope: Envelope
@@ -44,7 +44,7 @@ class Admission:
 
 
 def admit_call(*, lease: Lease, sending: Sending) -> Admission:
-    """Find room for the call, its windows locked; raises Refused."""
+    """Return what to hold for a call, its windows locked; raises Refused where none fits."""
     model = str(dict(sending.envelope.parameters)["model"])
     prices = load_price_list(model, timezone.now())
     searches = sending.envelope.searches
@@ -59,9 +59,9 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
-    """Raise Refused when the turn can make no other call, so that no tool runs for nothing.
+    """Raise Refused when the turn can make no other call, so that no tool runs in vain.
 
-    What counts is the least that a call like the last one could use; nothing is held yet.
+    Compared is the least that a call like the last one could use; nothing is held yet.
     """
     if not User.objects.filter(pk=lease.user_id, is_active=True).exists():
         raise build_inactive_refusal()
@@ -79,7 +79,7 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
 
 
 def compute_worst_cost(call: ApiCall) -> int:
-    """Give the most a recorded call can have cost."""
+    """Return the most, in micro-dollars, that a recorded call can have cost."""
     prices = load_price_list(call.model, call.sent_at)
     searches = searches_in(wire.decode(call.envelope.text))
     padded = _pad_estimate(call.estimated_tokens) + searches * SEARCH_TOKENS
@@ -104,7 +104,7 @@ def _price_worst_case(size: CallSize) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _TurnRoom:
-    """What a turn has cost of what it may cost; a limit of 0 is none."""
+    """What a turn has cost, and its cap in micro-dollars; a limit of 0 is no cap."""
 
     limit: int
     spent: int = 0

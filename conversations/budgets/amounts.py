@@ -1,4 +1,4 @@
-"""Amounts and moments as people write them, in commands, forms and files alike."""
+"""Amounts and moments as people write them, for commands, forms and CSV files alike."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from zoneinfo import ZoneInfo
 from django.utils.dateparse import parse_date, parse_datetime
 
 MICROS = 1_000_000
-#: Longer is no figure that anybody means, and slow to compute with.
+#: Longer numbers are never meant, and slow to compute with.
 MOST_DIGITS, MOST_EXPONENT = 40, 1_000
-#: Commas between thousands; 12,50 is not taken, because some mean 12.50 by it.
+#: Commas between thousands. 12,50 is refused, because in some countries it means 12.50.
 _GROUPED = re.compile(r"[$+-]*\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 class Unreadable(ValueError):
-    """A text is no amount or moment; the text of this error says what it should be."""
+    """A text that is no amount or moment; the message says what it should be."""
 
     code = "unreadable"
 
 
 def parse_dollars(text: str) -> int:
-    """Read dollars, such as 12.50 or $0.000001, as micro-dollars."""
+    """Read dollars, such as 12.50 or $0.000001, as micro-dollars; raises Unreadable."""
     try:
         number = Decimal(_strip_grouping(text).removeprefix("$"))
     except InvalidOperation:
         raise Unreadable(f"{text!r} is no amount of dollars") from None
-    # A short text may have an exponent that makes an endless number.
+    # A short text may have an exponent that makes a huge number.
     is_sane = number.is_finite() and abs(number.adjusted()) <= MOST_EXPONENT
     if not is_sane or number * MICROS != int(number * MICROS):
         raise Unreadable(f"{text!r} is no amount that micro-dollars can say")
@@ -53,7 +53,7 @@ def format_decimal(number: int, digits: int) -> str:
 
 
 def _strip_grouping(text: str) -> str:
-    """Give the figure without what groups its digits."""
+    """Return the number without the characters that group its digits; raises Unreadable."""
     found = text.strip()
     if len(found) > MOST_DIGITS:
         raise Unreadable(f"{found[:MOST_DIGITS]!r}… is no amount: it is too long")
@@ -63,7 +63,7 @@ def _strip_grouping(text: str) -> str:
 
 
 def parse_moment(text: str, zone: ZoneInfo) -> datetime:
-    """Read a date (its beginning) or a date with a time, in a zone unless it names its own."""
+    """Read a date (its midnight) or a date with a time, in `zone` unless the text names its own."""
     try:
         day = parse_date(text)
         found = datetime(day.year, day.month, day.day, tzinfo=zone) if day else parse_datetime(text)

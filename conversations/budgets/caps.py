@@ -1,6 +1,6 @@
-"""What one turn may use: the person's numbers, else the groups' largest, else the site's.
+"""Turn caps: the person's numbers, else the largest of the groups', else the site's settings.
 
-Apart from budgets: caps end a turn that runs away, whoever pays for it.
+They are independent of budgets: a cap ends a runaway turn, whoever pays for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TurnCaps:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """One of these numbers, and where it is from."""
+    """One number of the caps, and where it comes from."""
 
     name: str
     number: int
@@ -36,12 +36,12 @@ class Cap:
 
 
 def resolve_turn_caps(user_id: int) -> TurnCaps:
-    """Give what counts; one query."""
+    """Return the caps that apply to a person; one query."""
     return TurnCaps(*(cap.number for cap in list_turn_caps(user_id)))
 
 
 def list_turn_caps(user_id: int) -> tuple[Cap, ...]:
-    """Give what counts and why; one query."""
+    """Return the caps that apply to a person, each with its source; one query."""
     mine = Q(user=user_id) | Q(group__in=Group.objects.filter(user=user_id))
     rows = list(TurnCap.objects.filter(mine).select_related("group"))
     site = (conf.max_turn_micros, conf.max_rounds, conf.max_tool_calls, conf.max_turn_seconds)
@@ -56,6 +56,6 @@ def _resolve_cap(rows: list[TurnCap], name: str, site: int) -> Cap:
         return Cap(name, own[0], "set for this person")
     if not given:
         return Cap(name, site, "the site")
-    # No cap on money is the largest.
+    # 0 micro-dollars is no cap, which is the largest.
     row, number = max(given, key=lambda pair: (name == "micros" and not pair[1], pair[1]))
     return Cap(name, number, f"from group {row.group}")

@@ -1,6 +1,7 @@
-"""CSV taken in: each line is judged by doing it, and then all of it is kept or nothing.
+"""CSV import: each line is applied in a transaction, which is committed as a whole or not at all.
 
-So a preview is the deed itself, undone; and the deed is what was previewed, or it is not done.
+A preview applies the same lines and rolls back. An import names the digest of its preview and is
+committed only if it does the same.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from conversations.budgets.usage.cells import unquote_cell
 MOST_LINES, MOST_CHARS = 1_000, 500_000
 
 Row: TypeAlias = Mapping[str, str]
-#: Does one line and gives what that was (create, change, off or same) and the words for it.
+#: Applies one line and returns what that was (create, change, off or same) and a text for it.
 ApplyRow: TypeAlias = Callable[[Row], tuple[str, str]]
 
 
 class LineRefused(ValueError):
-    """A line cannot be done; the text says why."""
+    """A line cannot be applied; the message says why."""
 
     code = "line"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line of the file does; `verb` is "error" where it cannot."""
+    """What one line of the file does; `verb` is "error" where it cannot be applied."""
 
     number: int
     verb: str
@@ -41,6 +42,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """What a file does, line by line; `is_kept` when that was committed."""
+
     lines: tuple[Line, ...]
     is_kept: bool = False
 
@@ -60,7 +63,7 @@ class Plan:
 def import_rows(
     text: str, columns: Sequence[str], ready: Callable[[list[Row]], ApplyRow], expected: str = ""
 ) -> Plan:
-    """Do every line and keep that only if it is what was `expected`, by its digest."""
+    """Apply every line, and commit if the result is the one `expected` by its digest."""
     try:
         numbered = _read_rows(text, columns)
     except LineRefused as error:
@@ -82,7 +85,7 @@ def _apply_line(number: int, row: Row, do: ApplyRow) -> Line:
 
 
 def _read_rows(text: str, columns: Sequence[str]) -> list[tuple[int, Row]]:
-    """Read the file; the first line names its columns, of which some may be missing."""
+    """Return the numbered rows; the first line names the columns, of which some may be missing."""
     if len(text) > MOST_CHARS:
         raise LineRefused(f"At most {MOST_CHARS:,} characters can be taken in at once.")
     if "\x00" in text:

@@ -1,7 +1,7 @@
-"""Budgets in their present windows, for the admin: of a page of them, of one, and of one person.
+"""Budgets in their present windows for the admin: of a list, of one budget, and of one person.
 
-What counts for a person is asked of `allowances`, so these pages say what admission says. Of an
-allowance that many have the one who used most stands for all, and all are added up beside it.
+What applies to a person comes from `find_effective_budgets`, so these pages agree with admission.
+For an allowance of many members the one who used most is shown, with the sum of all beside.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from conversations.budgets.status import (
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry
 from conversations.models.periods import compute_bounds
 
-#: Members of an allowance whose windows are shown one by one.
+#: Members of an allowance that are listed.
 MOST_MEMBERS = 25
 _USED = F("spent") + F("overrun") + F("held")
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentUse:
-    """How a budget stands; `members` is None where it has one window, else those who used it.
+    """What is used of a budget now.
 
-    Of several members `spent` and `held` are those of the one who used most, `total` is of all.
+    `members` is None where it has one window, else the number of members who used it. Then `spent`
+    and `held` are those of the member who used most, and `total` is the sum of all.
     """
 
     budget: Budget
@@ -52,7 +53,7 @@ class CurrentUse:
 def compute_current_use(
     budgets: Sequence[Budget], now: datetime | None = None
 ) -> dict[int, CurrentUse]:
-    """Say how each budget stands now; four queries, however many there are."""
+    """Return the use of each budget by its id; four queries, however many there are."""
     now = now or timezone.now()
     top = _find_top_members(budgets, now)
     granted = _sum_grants(budgets, now, top)
@@ -95,7 +96,7 @@ def _find_window_id(effective: EffectiveBudget, windows: Iterable[BudgetWindow])
 
 
 def filter_running_grants(now: datetime | None = None) -> QuerySet[Grant]:
-    """Give the grants that count now."""
+    """Return the grants in force."""
     now = now or timezone.now()
     ends = Q(expires_at=None) | Q(expires_at__gt=now)
     return Grant.objects.filter(ends, starts_at__lte=now)
@@ -104,7 +105,7 @@ def filter_running_grants(now: datetime | None = None) -> QuerySet[Grant]:
 def _sum_grants(
     budgets: Iterable[Budget], now: datetime, top: Mapping[int, tuple[int | None, int]]
 ) -> dict[int, int]:
-    """Add up what is granted to all that a budget is for and to the one who used most of it."""
+    """Add up the grants to everybody and to the member who used most, by budget."""
     rows = (
         filter_running_grants(now)
         .filter(budget__in=budgets)
@@ -121,7 +122,7 @@ def _sum_grants(
 def _find_top_members(
     budgets: Iterable[Budget], now: datetime
 ) -> dict[int, tuple[int | None, int]]:
-    """Say who used most of each, and what is held there: of a person's own it is that person."""
+    """Return by budget who used most and what is held there; of a person's own, that person."""
     windows = filter_open_windows(now).filter(budget=OuterRef("pk"), user__isnull=False)
     most = windows.order_by(_USED.desc(), "pk")
     rows = Budget.objects.filter(pk__in=[budget.pk for budget in budgets]).annotate(
@@ -137,7 +138,7 @@ def filter_open_windows(now: datetime | None = None) -> QuerySet[BudgetWindow]:
 
 
 def _sum_members(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[str, Any]]:
-    """Add the windows of all members up, budget by budget."""
+    """Return the number of members, the most used and the sum, by budget."""
     if not budgets:
         return {}
     rows = filter_open_windows(now).filter(budget__in=budgets, user__isnull=False).order_by()
@@ -157,7 +158,7 @@ def _use_of_top_member(
 
 @dataclass(frozen=True, slots=True)
 class MemberUse:
-    """One open window of a budget, with the limit that counts there."""
+    """One open window of a budget, with the limit that applies there."""
 
     window: BudgetWindow
     limit: int
@@ -168,7 +169,7 @@ class MemberUse:
 
 
 def list_members(budget: Budget, now: datetime | None = None) -> list[MemberUse]:
-    """Give the open windows of a budget, the most used first."""
+    """Return the open windows of a budget, the most used first."""
     now = now or timezone.now()
     rows = filter_open_windows(now).filter(budget=budget).select_related("user")
     found = list(rows.order_by(_USED.desc(), "pk")[:MOST_MEMBERS])
@@ -185,14 +186,14 @@ def list_members(budget: Budget, now: datetime | None = None) -> list[MemberUse]
 
 @dataclass(frozen=True, slots=True)
 class EffectiveUse:
-    """A budget that counts for a person, and the window of it where it was used already."""
+    """The status of a budget that applies to a person, and its window, None before first use."""
 
     status: BudgetStatus
     window: int | None
 
 
 def list_effective_use(user_id: int) -> list[EffectiveUse]:
-    """Give what counts for a person now; two queries."""
+    """Return what applies to a person now; two queries."""
     found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
     return [
@@ -202,12 +203,12 @@ def list_effective_use(user_id: int) -> list[EffectiveUse]:
 
 
 def filter_grants_for(user_id: int, budgets: Iterable[int]) -> QuerySet[Grant]:
-    """Give what is granted now on top of these budgets, to all or to the person."""
+    """Return the grants in force on these budgets, to everybody or to the person."""
     mine = filter_running_grants().filter(Q(user=None) | Q(user=user_id), budget__in=budgets)
     return mine.select_related("actor", "budget__group", "budget__user").order_by("-pk")
 
 
 def list_corrections(**where: object) -> QuerySet[LedgerEntry]:
-    """Give the corrections of some windows, the newest first."""
+    """Return the corrections of some windows, the newest first."""
     rows = LedgerEntry.objects.filter(kind=LedgerEntry.Kind.ADJUST, **where)
     return rows.select_related("actor", "window__budget").order_by("-pk")

@@ -1,7 +1,7 @@
-"""Which budgets count for a person, where each comes from, and how it stands.
+"""Which budgets apply to a person, where each comes from, and what is used of it.
 
-Pools count all of them: the site's and those of the person's groups. Of the allowances one counts
-for each unit and period: the person's own, else the largest of the groups', else the site's.
+All pools apply: the site's and those of the person's groups. Of the allowances one applies for each
+unit and period: the person's own, else the largest of the groups', else the site's.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-#: Nearest to the person last.
+#: The closer to the person, the later.
 _SCOPES = ("site", "group", "user")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A budget as data; `group` is the name of its group, `percents` where its use is told."""
+    """A budget as data; `group` is its group's name, `percents` are the shares to notify at."""
 
     id: int
     scope: str
@@ -35,12 +35,12 @@ class Rule:
 
     @property
     def own_source(self) -> str:
-        """Say where it comes from, to the person themselves."""
+        """Where the budget comes from, as it is said to the person themselves."""
         return "set for you" if self.scope == "user" else self.source
 
     @property
     def source(self) -> str:
-        """Say where it comes from."""
+        """Where the budget comes from."""
         match self.scope, self.is_pool:
             case "site", True:
                 return "shared by everybody"
@@ -55,7 +55,7 @@ class Rule:
 
 
 def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
-    """Give the allowances that would count without this one, the next one first."""
+    """Return the allowances that would apply without `by`, the next one first."""
     key = by.is_pool, by.unit, by.period
     rivals = (rule for rule in rules if (rule.is_pool, rule.unit, rule.period) == key)
     others = (rule for rule in rivals if rule.id != by.id and not by.is_pool)
@@ -63,7 +63,7 @@ def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
 
 
 def choose_effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Choose what counts, of the active budgets of the site, the person's groups and the person."""
+    """Return the budgets that apply, of the active ones of the site, the groups and the person."""
     pools: list[Rule] = []
     chosen: dict[tuple[str, str], Rule] = {}
     for rule in rules:
@@ -81,11 +81,11 @@ def _rank(rule: Rule) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """How a budget stands in its present window.
+    """What is used of a budget in its present window.
 
-    `limit` counts grants in, `spent` what settled above its reservation. An allowance also counts
-    what the person used in the same time under another one, so that a change of it gives nothing
-    away.
+    `limit` includes grants, `spent` includes what settled above its hold. An allowance also counts
+    what the person used in the same period under another allowance, so that changing the allowance
+    does not give them a second limit.
     """
 
     rule: Rule
@@ -97,7 +97,7 @@ class BudgetStatus:
 
     @property
     def left(self) -> int:
-        """What may still be held; below 0 when more is used than is allowed by now."""
+        """What may still be held; below 0 when the limit was lowered under what is used."""
         return self.limit - self.spent - self.held
 
     @property
@@ -110,5 +110,5 @@ class BudgetStatus:
 
 
 def compute_percent(spent: int, limit: int) -> int:
-    """Give what is spent as whole percent, 100 at most."""
+    """Return the share of the limit that is spent, in whole percent, 100 at most."""
     return min(100, spent * 100 // limit) if limit > 0 else 100

@@ -1,7 +1,7 @@
-"""What people of the staff change in budgets, each with a reason and a name.
+"""Changes that staff make to budgets, each with a reason and an actor.
 
-A grant adds to a limit until it expires. A correction is an entry of the ledger, never a change of
-one. Who is exempt from budgets is a flag that is set by hand and stands in Django's log.
+A grant adds to a limit until it expires. A correction is a new ledger entry; entries never change.
+Exempting a person from budgets is recorded in Django's admin log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from conversations.models.budgets import MOST
 
 
 class BudgetError(Exception):
-    """A change that cannot be made; the text says why."""
+    """A change that cannot be made; the message says why."""
 
     code = "budget_change"
 
@@ -46,7 +46,10 @@ def set_limit(
     note: str | None = None,
     percents: str | None = None,
 ) -> Budget:
-    """Set a budget of a person, a group or the site, or switch it off; else None leaves as is."""
+    """Set a budget of a person, a group or the site.
+
+    `limit` None switches it off; None for the other values leaves them as they are.
+    """
     scope = "user" if user else "group" if group else "site"
     where: dict[str, Any] = {"scope": scope, "user": user, "group": group}
     where |= {"kind": kind, "unit": unit, "period": period}
@@ -66,12 +69,7 @@ def set_limit(
         budget.limit = limit
     budget.note = budget.note if note is None else note
     budget.soft_percents = budget.soft_percents if percents is None else percents
-    try:
-        budget.full_clean()
-    except ValidationError as error:
-        raise BudgetError(" ".join(error.messages)) from error
-    budget.save()
-    return budget
+    return _save_budget(budget)
 
 
 @transaction.atomic
@@ -85,9 +83,13 @@ def grant_more(
     actor: User | None = None,
     form: UUID | None = None,
 ) -> Grant:
-    """Add to what a budget allows, for all it is for or for one person; a form grants once."""
+    """Add to the limit of a budget, for everybody it applies to or for one person.
+
+    `form` identifies the submitted form: a second submit returns the first grant.
+    """
     reason = _clean_reason(reason)
-    # One at a time for each budget, so that of two posts of one form the second finds the first.
+    # Serializes grants of one budget, so that of two submits of one form the second finds the
+    # first.
     Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
     if form is not None and (again := Grant.objects.filter(form=form).first()):
         return again
@@ -121,9 +123,9 @@ def correct_window(
     actor: User | None = None,
     form: UUID | None = None,
 ) -> LedgerEntry:
-    """Enter a correction of what a window has spent: more, or less when it is negative.
+    """Append a correction of what a window has spent; a negative amount gives back.
 
-    A form that was sent before changes nothing and gives the entry it made.
+    `form` identifies the submitted form: a second submit returns the first entry.
     """
     reason = _clean_reason(reason)
     window = _lock_window(window_id)
@@ -143,7 +145,7 @@ def correct_window(
 
 @transaction.atomic
 def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
-    """Set a window to what its entries say, and enter that; False: it said so already."""
+    """Set a window to the sums of its entries, on record; False where it had them already."""
     reason = _clean_reason(reason)
     window = _lock_window(window_id)
     said = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
@@ -159,7 +161,7 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
 
 @transaction.atomic
 def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool:
-    """Exempt a person from budgets or no longer, on record; False: it was so already."""
+    """Exempt a person from budgets or revoke that, on record; False where nothing changed."""
     reason = _clean_reason(reason)
     rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
     if not rows.update(is_exempt=is_exempt):
@@ -176,8 +178,17 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
     return True
 
 
+def _save_budget(budget: Budget) -> Budget:
+    try:
+        budget.full_clean()
+    except ValidationError as error:
+        raise BudgetError(" ".join(error.messages)) from error
+    budget.save()
+    return budget
+
+
 def _clean_reason(reason: str) -> str:
-    """Give the reason as it is kept."""
+    """Return the reason as it is stored; raises BudgetError for an empty one."""
     if not reason.strip():
         raise BudgetError("Say why: a reason is needed.")
     return reason.strip()[:200]

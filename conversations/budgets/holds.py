@@ -1,10 +1,10 @@
-"""Holding and settling: what a call may use at most is held before it, what it used settles it.
+"""Holds: what a call may use at most is held before it, and settled with what it used.
 
-Both happen in the transaction of their fact, under the lock of every window they touch; the call's
-conversation, which its callers hand on, was locked before those. A window takes a hold only where
-spent, held and overrun stay within what is allowed at that moment, so what is spent plus what is
-held never passes the limit, whatever runs in parallel; a constraint of the database says the same.
-What settles above its reservation goes to `overrun`: never lost, never in the way.
+Each happens in the transaction of its fact, with every window it changes locked; the call's
+conversation, which callers pass in, was locked before those. A window takes a hold only where
+spent, held and overrun stay within the present limit. So spent plus held never passes the limit,
+whatever runs in parallel; a database constraint holds that too. What settles above its hold goes to
+`overrun`: it is never lost and never blocks a settlement.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from conversations.models import (
 )
 
 Kind = LedgerEntry.Kind
-#: Whose budgets a call counts in.
+#: The person whose budgets a call counts in.
 _PAYER = F("call__conversation__owner")
 
 
 def find_room(slots: Iterable[Slot], unit: str) -> int | None:
-    """Give what may still be held in all windows of a unit; None without a limit."""
+    """Return what may still be held in all windows of a unit; None without a limit."""
     found = (slot.status.left for slot in slots if slot.budget.rule.unit == unit)
     return min(found, default=None)
 
@@ -65,7 +65,7 @@ def hold_amounts(
 
 
 def _find_counted_turns(call: ApiCall) -> set[tuple[object, ...]]:
-    """Find where the call's turn counts already."""
+    """Return the keys under which the call's turn is counted already."""
     settled = LedgerEntry.objects.filter(
         call=OuterRef("call"), window=OuterRef("window"), kind=Kind.SETTLE, amount__gt=0
     )
@@ -77,14 +77,14 @@ def _find_counted_turns(call: ApiCall) -> set[tuple[object, ...]]:
 
 
 def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
-    """Name where a turn counts once, although it goes on in the next window or allowance."""
+    """Identify a turn's budget across windows and allowances, because it counts in each once."""
     if window.user_id is None:
         return (window.budget_id,)
     return window.user_id, window.budget.unit, window.budget.period
 
 
 def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:
-    """Turn what a call holds into what it used, None: nothing; repeated it changes nothing."""
+    """Replace what a call holds by what it used, None: nothing; a repeat changes nothing."""
     if used is None:
         _close_reservations(call, conversation, Kind.RELEASE, lambda _: 0)
     else:
@@ -94,7 +94,7 @@ def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversat
 
 
 def settle_holds_in_full(*, call: ApiCall, conversation: Conversation) -> None:
-    """Keep spent what a call holds of which nobody knows more."""
+    """Settle a call whose usage is unknown with all that it holds."""
     _close_reservations(call, conversation, Kind.SETTLE, lambda row: row.amount)
 
 
@@ -112,7 +112,7 @@ def _close_reservations(
     windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
     if not windows:
         return
-    # Read behind the lock: whoever settled it meanwhile is done.
+    # Read after the lock, so that a settlement by another process is seen.
     mine_open = Reservation.objects.filter(call=call, is_open=True)
     rows = list(mine_open.select_related("window__budget").annotate(payer=_PAYER))
     if not rows:
@@ -144,7 +144,7 @@ def _append_entries(
 
 
 def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
-    """Record what the person's windows, locked by the caller, have passed."""
+    """Record the soft percents that the person's windows, locked by the caller, have passed."""
     found = find_effective_budgets(user_id, timezone.now())
     present = list(filter_windows(found)) if found else []
     passed: dict[tuple[int, int], BudgetStatus] = {}

@@ -1,7 +1,7 @@
-"""Budgets from a CSV file, in the form in which they are given out.
+"""Import of budgets from a CSV file, in the format of the export.
 
-A line sets one budget: it makes it, changes its limit, percents and note, or switches it off. What
-a cell leaves empty stays as it is. What was used keeps its time zone.
+A line sets one budget: it creates it, changes its limit, percents and note, or switches it off. An
+empty cell leaves a value as it is. A budget that was used keeps its time zone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHOICES = {
 
 
 def import_budgets(*, text: str, actor: User, expected: str = "") -> Plan:
-    """Take budgets in, all or none; without what was `expected` it is a preview."""
+    """Import budgets, all or none; a preview unless the digest is the `expected` one."""
     return import_rows(
         text, COLUMNS, lambda rows: _Importer(actor, _find_active_keys(rows), set()).take, expected
     )
@@ -48,7 +48,7 @@ def _key_of(row: Row) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class _Importer:
     actor: User
-    #: What the file sets, so that an older line that is off says nothing about it; and what is set.
+    #: Keys that the file sets, so that an older line that is off is ignored; and keys set so far.
     active: set[tuple[str, ...]]
     done: set[tuple[str, ...]]
 

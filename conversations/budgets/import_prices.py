@@ -1,4 +1,4 @@
-"""Prices from a CSV file: a line that is new closes the price before it and takes its place."""
+"""Import of prices from a CSV file: a new price closes the one before it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_fr
 
 
 def import_prices(*, text: str, actor: User, expected: str = "") -> Plan:
-    """Take prices in, all or none; without what was `expected` it is a preview."""
+    """Import prices, all or none; a preview unless the digest is the `expected` one."""
     return import_rows(text, COLUMNS, lambda rows: lambda row: _import_row(row, actor), expected)
 
 
 def read_price(row: Row) -> NewPrice:
-    """Read a line; raises LineRefused."""
+    """Read the price of a row; raises LineRefused."""
     try:
         above = int(row["above_tokens"] or "0")
     except ValueError:

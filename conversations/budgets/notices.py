@@ -1,9 +1,9 @@
-"""What a person is to be told of their budgets: what is left, soft percents passed, the end.
+"""Budget notices: what a person is told about soft percents and limits, and the pill on pages.
 
-One notice for each budget in its present window: the highest percent that was passed and still
-holds. A budget stops a person where what is left is less than the least another call could use, not
-only where nothing is left: nobody is to write a message that cannot be answered. Soft notices that
-were put away come back with the next percent or window.
+There is one notice for each budget in its present window: the highest percent that was passed and
+still holds. A budget stops a person as soon as what is left is less than the least another call
+could use, so that nobody writes a message that cannot be answered. A dismissed soft notice comes
+back with the next percent or window.
 """
 
 from __future__ import annotations
@@ -34,19 +34,44 @@ from conversations.models import BudgetWindow, Conversation, Crossing, User
 
 #: Ends later than every window that has an end.
 _NEVER = datetime.max.replace(tzinfo=UTC)
-#: The least that a call uses, by unit.
+#: Dismissed notices that are stored for one person.
+MOST_DISMISSED = 40
+#: The least that another call can use, by unit.
 Least = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """What is spent of what now; `percent` was passed at `at`, None: only the limit is reached.
+class BudgetPill:
+    """What is left of the tightest budget.
 
-    `is_over`: no other call fits.
+    `is_limited` is False where no budget applies. `is_over`: no other call fits in it.
+    """
+
+    is_limited: bool
+    spent: int
+    limit: int
+    percent: int
+    label: str
+    resets_at: datetime | None
+    is_over: bool
+    #: What it counts: money (in micro-dollars), tokens or turns.
+    unit: str = MONEY.name
+    #: Where it comes from, such as "from group Research".
+    source: str = ""
+    #: Held for calls that are under way.
+    held: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is spent of a budget now.
+
+    `percent` was passed at `at`; both are None where only the limit is reached. `is_over`: no other
+    call fits.
     """
 
     rule: Rule
-    #: Names the window, so that what a person has put away comes back with the next one.
+    #: The window, so that a dismissed notice comes back with the next one.
     window: int | None
     percent: int | None
     at: datetime | None
@@ -58,7 +83,7 @@ class Notice:
 
     @property
     def name(self) -> str:
-        """Name it for putting it away."""
+        """The name under which it is dismissed."""
         return f"{self.window}:{self.percent}"
 
     @property
@@ -72,7 +97,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a page says of budgets; `stop` is the one that stops the person for longest."""
+    """What a page shows of budgets; `stop` is the budget that stops the person for longest."""
 
     pill: BudgetPill
     notices: tuple[Notice, ...] = ()
@@ -80,14 +105,16 @@ class Limits:
 
     @property
     def key(self) -> str:
-        """Give the same text as long as a page has nothing new to say."""
+        """A digest that stays the same as long as a page has nothing new to show."""
         return wire.digest(repr(self))[-16:]
 
 
 def find_limits(
     user_id: int, model: str, *, put_away: str = "", tokens: Callable[[], int] = lambda: 0
 ) -> Limits:
-    """Give what a person is told who may call a model with so many tokens; five queries at most."""
+    """Return what a person is shown before calls of a model with so many tokens; five queries at
+    most.
+    """
     found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
     least = _find_least_amounts(model, tokens()) if found else {}
@@ -108,7 +135,7 @@ def find_limits(
 def find_conversation_limits(
     conversation: Conversation, *, put_away: str = "", tokens: Callable[[], int] | None = None
 ) -> Limits:
-    """Give what the owner of a conversation is told on its page."""
+    """Return what the owner of a conversation is shown on its page."""
     measured = tokens or (lambda: count_context_tokens(conversation))
     return find_limits(
         conversation.owner_id, conversation.model, put_away=put_away, tokens=measured
@@ -116,9 +143,48 @@ def find_conversation_limits(
 
 
 def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
-    """Give the notices of a person, the most urgent first; three queries."""
+    """Return the notices of a person, the most urgent first; three queries."""
     found = find_effective_budgets(user_id, now or timezone.now())
     return _build_notices(found, list(filter_windows(found)) if found else [], {})
+
+
+@transaction.atomic
+def dismiss_notice(*, user_id: int, name: str) -> bool:
+    """Remember that a present notice was dismissed; False where there is none of that name.
+
+    Names of windows that are over are dropped.
+    """
+    user = User.objects.select_for_update().only("preferences").get(pk=user_id)
+    present = list_notices(user_id)
+    if name not in [one.name for one in present]:
+        return False
+    windows = {str(one.window) for one in present}
+    before = read_preferences(user.preferences).put_away.split()
+    kept = [one for one in before if one.partition(":")[0] in windows and one != name]
+    save_preferences(
+        user_id=user_id, changes={"put_away": " ".join([*kept, name][-MOST_DISMISSED:])}
+    )
+    return True
+
+
+def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = None) -> BudgetPill:
+    """Summarize the budget that stops the person, else the one with least left in percent."""
+    rows = list(found)
+    if not rows:
+        return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
+    stopping = [one for one in rows if one.rule == stopped_by]
+    one = max(stopping or rows, key=lambda one: (one.percent, one.spent + one.held))
+    labels = {
+        "hour": _("this hour"),
+        "day": _("today"),
+        "week": _("this week"),
+        "month": _("this month"),
+        "lifetime": _("in all"),
+    }
+    return BudgetPill(
+        True, one.spent, one.limit, one.percent, labels[one.rule.period], one.ends_at,
+        is_over=bool(stopping), unit=one.rule.unit, source=one.rule.own_source, held=one.held,
+    )  # fmt: skip
 
 
 def _build_notices(
@@ -152,7 +218,7 @@ def _read_crossings(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
 def _build_notice(
     one: BudgetStatus, window: int | None, passed: list[Crossing], least: int
 ) -> Notice:
-    # A grant or a higher limit may have taken back what was told.
+    # A grant or a higher limit may have lowered the percent since.
     last = next((row for row in reversed(passed) if row.percent <= one.percent), None)
     return Notice(
         one.rule,
@@ -178,68 +244,3 @@ def _find_least_amount(unit: Unit, size: CallSize) -> int:
         return max(1, unit.worst(size))
     except PriceMissing:
         return 1
-
-
-#: Notices that are remembered at once; more budgets nobody has.
-MOST_DISMISSED = 40
-
-
-@transaction.atomic
-def dismiss_notice(*, user_id: int, name: str) -> bool:
-    """Remember that a present notice was read; False: there is none of that name.
-
-    What windows of the past had to say is forgotten.
-    """
-    user = User.objects.select_for_update().only("preferences").get(pk=user_id)
-    present = list_notices(user_id)
-    if name not in [one.name for one in present]:
-        return False
-    windows = {str(one.window) for one in present}
-    before = read_preferences(user.preferences).put_away.split()
-    kept = [one for one in before if one.partition(":")[0] in windows and one != name]
-    save_preferences(
-        user_id=user_id, changes={"put_away": " ".join([*kept, name][-MOST_DISMISSED:])}
-    )
-    return True
-
-
-def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = None) -> BudgetPill:
-    """Show the budget that stops the person, else the tightest of those that count."""
-    rows = list(found)
-    if not rows:
-        return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
-    stopping = [one for one in rows if one.rule == stopped_by]
-    one = max(stopping or rows, key=lambda one: (one.percent, one.spent + one.held))
-    labels = {
-        "hour": _("this hour"),
-        "day": _("today"),
-        "week": _("this week"),
-        "month": _("this month"),
-        "lifetime": _("in all"),
-    }
-    return BudgetPill(
-        True, one.spent, one.limit, one.percent, labels[one.rule.period], one.ends_at,
-        is_over=bool(stopping), unit=one.rule.unit, source=one.rule.own_source, held=one.held,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetPill:
-    """What is left of the tightest budget; None of them limits when `is_limited` is false.
-
-    `is_over`: no other call fits in it.
-    """
-
-    is_limited: bool
-    spent: int
-    limit: int
-    percent: int
-    label: str
-    resets_at: datetime | None
-    is_over: bool
-    #: What it counts: money (in micro-dollars), tokens or turns.
-    unit: str = MONEY.name
-    #: Where it comes from, such as "from group Research".
-    source: str = ""
-    #: For calls on their way.
-    held: int = 0

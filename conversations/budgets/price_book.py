@@ -1,8 +1,8 @@
-"""The price book: dated rows, written once; a new price closes the one before it and is inserted.
+"""The price book: dated, write-once rows; a new price closes the present one and is inserted.
 
-What was billed keeps its price, so a price that replaces another begins now or later. Models are
-told by the API (windows, lengths of answers, lifecycle), prices never: one that is new is switched
-off until somebody has given it prices.
+What was billed keeps its price, so a price that replaces another starts now or later. The API
+reports facts of models (windows, lengths of answers, lifecycle) but no prices: a new model is
+disabled until somebody has entered its prices.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from conversations.models.catalogue import MOST_RATE
 if TYPE_CHECKING:
     from conversations.claude.client import ModelFacts
 
-#: A price may begin so long ago and still count as beginning now.
+#: A price that starts no longer ago than this counts as starting now.
 GRACE = timedelta(minutes=5)
 _FACTS = ("window", "max_output", "lifecycle", "retires_at")
 
 
 class PriceError(Exception):
-    """A price that cannot be taken; the text says which and why."""
+    """A price that cannot be loaded; the message says which and why."""
 
     code = "price"
 
@@ -51,7 +51,7 @@ class NewPrice:
 
 @transaction.atomic
 def load_prices(*, rows: Iterable[NewPrice], dry_run: bool = False) -> list[str]:
-    """Take prices over, all or none; give what changes in words. `dry_run` changes nothing."""
+    """Load prices, all or none, and return the changes as texts; `dry_run` rolls back."""
     now = timezone.now()
     changes = [change for row in rows if (change := _load_price(row, now))]
     transaction.set_rollback(dry_run)
@@ -100,7 +100,7 @@ def _demand_possible(new: NewPrice) -> None:
 
 @transaction.atomic
 def refresh_models(*, facts: Iterable[ModelFacts], dry_run: bool = False) -> list[str]:
-    """Take over what the API says of models; give what changes in words."""
+    """Store what the API reports of models, and return the changes as texts."""
     changes = []
     for told in facts:
         row = ApiModel.objects.select_for_update().filter(pk=told.id).first()
@@ -131,7 +131,7 @@ def _update_model(row: ApiModel, told: ModelFacts) -> list[str]:
     found = []
     for name in _FACTS:
         before, after = getattr(row, name), getattr(told, name)
-        # What the API does not say stays, but a date of retirement may be taken back.
+        # A value that the API does not report stays, except the date of retirement.
         if after == before or (after is None and name != "retires_at"):
             continue
         setattr(row, name, after)

@@ -1,4 +1,4 @@
-"""What models cost at a moment."""
+"""Prices of models at a moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.models import ApiModel, ModelPrice
 
 
 def load_price_list(model: str, at: datetime) -> PriceList:
-    """Give the prices in force; a kind that has none is refused when it is asked for."""
+    """Return the prices in force; asking it for a kind without a price raises PriceMissing."""
     tiers: dict[int, dict[str, int]] = {}
     rows = filter_prices_at(at).filter(model_id=model)
     for above, kind, micros in rows.values_list("above_tokens", "kind", "micros_per_million"):
@@ -22,13 +22,13 @@ def load_price_list(model: str, at: datetime) -> PriceList:
 
 
 def filter_prices_at(at: datetime) -> QuerySet[ModelPrice]:
-    """Find the rows in force."""
+    """Return the price rows in force."""
     is_open = Q(effective_to=None) | Q(effective_to__gt=at)
     return ModelPrice.objects.filter(is_open, effective_from__lte=at)
 
 
 def find_unpriced_models() -> dict[str, list[str]]:
-    """Name the enabled models that no call can be made with, and the kinds that have no price."""
+    """Return the enabled models that lack a price, each with the kinds it lacks."""
     kinds: dict[str, set[str]] = {}
     for row in filter_prices_at(timezone.now()).filter(above_tokens=0):
         kinds.setdefault(row.model_id, set()).add(row.kind)
@@ -39,11 +39,11 @@ def find_unpriced_models() -> dict[str, list[str]]:
 
 
 def list_enabled_models() -> set[str]:
-    """Name the models that people may choose."""
+    """Return the ids of the models that people may choose."""
     return set(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))
 
 
 def has_catalogue() -> bool:
-    """Say whether the tables are there: before the first migration they are not."""
+    """Return whether the tables exist: before the first migration they do not."""
     present = connection.introspection.table_names()
     return {ApiModel._meta.db_table, ModelPrice._meta.db_table} <= set(present)

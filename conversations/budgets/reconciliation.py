@@ -1,6 +1,6 @@
-"""Accounts: what a window says is what its reservations and ledger entries say.
+"""Reconciliation: recomputes windows from their reservations and ledger entries.
 
-Added up by the database under the window's lock, which every movement takes first.
+The database adds them up while the window is locked, which every movement locks first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOTALS = ("spent", "held", "overrun")
 
 
 def check_windows() -> Iterator[Problem]:
-    """Recompute every window."""
+    """Recompute every window and yield what differs."""
     for key in BudgetWindow.objects.order_by("pk").values_list("pk", flat=True):
         try:
             yield from check_window(key)
@@ -30,7 +30,7 @@ def check_windows() -> Iterator[Problem]:
 
 @transaction.atomic
 def check_window(key: int) -> list[Problem]:
-    """Compare one window's totals with its entries, and those with their calls."""
+    """Compare one window's totals with its entries, and the entries with their calls."""
     window = BudgetWindow.objects.select_for_update().get(pk=key)
     totals = compute_totals(window)
     problems = [
@@ -55,7 +55,7 @@ def _select_entry_amount(kinds: tuple[str, ...]) -> Subquery:
 
 
 def compute_totals(window: BudgetWindow) -> dict[str, int]:
-    """Add up what the window should say."""
+    """Return what the window should say: spent, held and overrun."""
     rows = Reservation.objects.filter(window=window).annotate(cost=_select_entry_amount(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
     whole = BigIntegerField()
@@ -73,7 +73,7 @@ def compute_totals(window: BudgetWindow) -> dict[str, int]:
 
 
 def _find_wrong_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
-    """Find reservations whose entries are missing or differ."""
+    """Return the reservations whose entries are missing or differ."""
     rows = Reservation.objects.filter(window=window)
     rows = rows.annotate(
         cost=_select_entry_amount(_FINAL), reserved=_select_entry_amount(("reserve",))
@@ -87,7 +87,7 @@ def _find_wrong_reservations(window: BudgetWindow) -> QuerySet[Reservation]:
 
 
 def _find_wrong_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
-    """Find entries that no reservation has, and settlements that are not what the call used."""
+    """Return entries without a reservation, and settlements that differ from the result."""
     held = Reservation.objects.filter(window=window).values("call")
     entries = LedgerEntry.objects.filter(window=window).exclude(kind="adjust")
     final = Q(kind__in=_FINAL, call__result__isnull=False)
@@ -98,7 +98,7 @@ def _find_wrong_entries(window: BudgetWindow) -> QuerySet[LedgerEntry]:
 
 
 def has_drift() -> bool:
-    """Say whether a window holds another amount than its open reservations."""
+    """Return whether any window holds another amount than its open reservations."""
     held_now = Reservation.objects.filter(is_open=True)
     mine = held_now.filter(window=OuterRef("pk")).order_by().values("window")
     sums = mine.annotate(sum=Sum("amount")).values("sum")

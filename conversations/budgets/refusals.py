@@ -1,4 +1,4 @@
-"""Why a call is not admitted, in words: which limit, what is used of it, and until when."""
+"""Texts of refusals: which limit a call does not fit in, what is used of it, and until when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADJECTIVES = {
 
 
 def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
-    """Say that a budget does not allow a call of so much."""
+    """Build the refusal of a call that needs `amount` more than a budget has left."""
     rule, unit = status.rule, UNITS[status.rule.unit]
     what = f"The {_ADJECTIVES[rule.period]} budget of {unit.show(status.limit)} ({rule.source})"
     why = unit.refusal.format(used=unit.show(status.spent + status.held), amount=unit.show(amount))
@@ -24,7 +24,7 @@ def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
 
 
 def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:
-    """Say that a turn has cost what it may."""
+    """Build the refusal of a call with which its turn would pass the cap on money."""
     return Refused(
         "turn_money",
         f"This turn may cost {dollars(limit)}: {dollars(spent)} is spent, and another call may cost"

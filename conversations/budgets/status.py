@@ -1,6 +1,6 @@
-"""A person's budgets as they stand: one answer for admission, pill, usage page and admin.
+"""What is used of a person's budgets: one answer for admission, pill, usage page and admin.
 
-What is looked up never depends on how many budgets or groups there are: two queries.
+It takes two queries, however many budgets and groups there are.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from conversations.models.periods import compute_bounds
 
 @dataclass(frozen=True, slots=True)
 class EffectiveBudget:
-    """Where a budget counts now: its present window, whether that is there yet or not.
+    """A budget that applies now, in its present window, which may not exist yet.
 
-    `user_id` is None for a pool; `limit` has the grants in it. `is_made`: the window was there when
-    this was asked; it may have been made since.
+    `user_id` is None for a pool; `limit` includes grants. `is_made`: the window existed when this
+    was read; it may have been created since.
     """
 
     rule: Rule
@@ -35,12 +35,12 @@ class EffectiveBudget:
     is_made: bool = False
 
     def is_of(self, window: BudgetWindow) -> bool:
-        """Say whether it is the window of this very budget."""
+        """Return whether it is the window of this very budget."""
         mine = self.rule.id, self.user_id, self.starts_at
         return (window.budget_id, window.user_id, window.starts_at) == mine
 
     def counts(self, window: BudgetWindow) -> bool:
-        """Say whether what the window has used counts here; `window.budget` is loaded."""
+        """Return whether this budget counts what the window has used; `window.budget` is loaded."""
         if self.user_id is None or self.is_of(window):
             return self.is_of(window)
         kind = window.budget.unit, window.budget.period, window.starts_at, window.ends_at
@@ -48,8 +48,8 @@ class EffectiveBudget:
         return window.user_id == self.user_id and kind == mine
 
 
-#: By hand: it is asked before and after each call, and put together by the ORM it takes longer than
-#: all that is done with it.
+#: Raw SQL, because it runs before and after each call, and the ORM takes longer to compile it than
+#: the database takes to run it.
 _BUDGETS = """
 SELECT b.id, b.scope, b.kind, b.unit, b.period, b.time_zone, b."limit", b.soft_percents, g.name,
   b.note, COALESCE((
@@ -72,7 +72,7 @@ WHERE b.is_active
 
 
 def find_effective_budgets(user_id: int, now: datetime) -> tuple[EffectiveBudget, ...]:
-    """Give the budgets that count for the person, in the order of their ids; one query."""
+    """Return the budgets that apply to the person, in the order of their ids; one query."""
     stored = connection.ops.adapt_datetimefield_value
     rows = _query_budgets(user_id, now)
     extra = {row[0]: (int(row[-2]), row[-1]) for row in rows}
@@ -87,7 +87,7 @@ def find_effective_budgets(user_id: int, now: datetime) -> tuple[EffectiveBudget
 
 
 def list_rules(user_id: int) -> tuple[Rule, ...]:
-    """Give every active budget of the site, the person's groups and the person; one query."""
+    """Return every active budget of the site, the person's groups and the person; one query."""
     return tuple(map(_rule_of_row, _query_budgets(user_id, timezone.now())))
 
 
@@ -125,10 +125,10 @@ def _parse_percents(text: str) -> tuple[int, ...]:
 
 
 def filter_windows(found: Iterable[EffectiveBudget]) -> QuerySet[BudgetWindow]:
-    """Find what counts in any of the places, in the order of ids.
+    """Return the windows that count in any of the budgets, in the order of their ids.
 
-    One statement of one shape, however many places there are; what `counts` in none may be among
-    them, such as the day in which another budget's month began.
+    One statement of one shape, however many budgets there are. It may include windows that `counts`
+    excludes, such as that of the day on which another budget's month began.
     """
     rows = list(found)
     pools = [budget for budget in rows if budget.user_id is None]
@@ -145,7 +145,7 @@ def _list_starts(found: Iterable[EffectiveBudget]) -> list[datetime]:
 
 
 def compute_status(budget: EffectiveBudget, windows: Iterable[BudgetWindow]) -> BudgetStatus:
-    """Add up what counts in a budget."""
+    """Add up what the windows say of a budget."""
     here = [window for window in windows if budget.counts(window)]
     return BudgetStatus(
         budget.rule,
@@ -158,7 +158,7 @@ def compute_status(budget: EffectiveBudget, windows: Iterable[BudgetWindow]) -> 
 
 
 def list_statuses(user_id: int, now: datetime | None = None) -> tuple[BudgetStatus, ...]:
-    """Give the person's budgets as they stand; none: nothing is limited."""
+    """Return the status of each budget that applies to the person; none: nothing is limited."""
     found = find_effective_budgets(user_id, now or timezone.now())
     windows = list(filter_windows(found)) if found else []
     return tuple(compute_status(budget, windows) for budget in found)

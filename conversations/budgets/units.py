@@ -182,6 +182,6 @@ def format_amount(amount: int, unit: str) -> str:
 
 
 def cell_of_amount(amount: int, unit: str) -> Decimal | int:
-    """Give an amount as the cell of a spreadsheet: a number, of money in dollars."""
+    """Return an amount as the cell of a spreadsheet: a number, of money in dollars."""
     digits = UNITS[unit].digits
     return Decimal(amount).scaleb(-digits) if digits else amount

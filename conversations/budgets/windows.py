@@ -1,7 +1,7 @@
-"""Windows of budgets: made on first use, locked in the order of their ids.
+"""Windows of budgets: created on first use, locked in the order of their ids.
 
-They are the last rows that a transaction locks (turn, conversation, windows), and one that has to
-be made is made before any is locked, so no two transactions wait for each other.
+They are the last rows that a transaction locks (turn, conversation, windows), and a missing one is
+created before any is locked, so no two transactions wait for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from conversations.models import BudgetWindow
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A budget with its locked window; the status counts what was used elsewhere, too."""
+    """A budget with its locked window; the status includes use under other allowances."""
 
     budget: EffectiveBudget
     window: BudgetWindow
@@ -33,7 +33,7 @@ class Slot:
 
 
 def lock_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
-    """Give the budgets that count for a call of this person now, their windows locked."""
+    """Return the budgets that apply to a call of this person now, their windows locked."""
     found = find_effective_budgets(user_id, now or timezone.now())
     if not found:
         return ()
@@ -62,9 +62,10 @@ def _create_windows(missing: Iterable[EffectiveBudget]) -> None:
 
 
 def update_windows(windows: Iterable[BudgetWindow], *names: str) -> None:
-    """Write these numbers of windows that the caller has locked: one statement for each of them.
+    """Write these columns of windows that the caller has locked, one statement for each window.
 
-    By hand, because an ORM statement over many rows takes longer to put together than to run.
+    Raw SQL, because the ORM takes longer to compile a statement over many rows than it takes to
+    run.
     """
     quoted = connection.ops.quote_name
     columns = ", ".join(f"{quoted(name)} = %s" for name in names)

@@ -1,7 +1,7 @@
-"""Files of messages: what a page shows of them, and the texts that prompts name.
+"""Attachments for display: what a page shows of them, and the texts that prompts reference.
 
-A name is good in its own conversation only: the text of a blob is given to a conversation that has
-an attachment with it, so nothing that is written anywhere can reach another person's file.
+A reference works in its own conversation only: a blob's text is returned only for a conversation
+with an attachment of it, so that nothing anybody writes can reach another person's file.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from conversations.models import Attachment, Conversation, User
 from conversations.models.cursor import Cursor, format_cursor
 
 PAGE = 40
+_VISIBLE = Q(conversation=None) | Q(conversation__deleted_at=None)
 #: The largest box of an image in a transcript, in pixels.
 MOST_WIDTH, MOST_HEIGHT = 352, 288
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A file of a message. `url` is where its bytes are; "" of one that cannot be shown.
+    """A file of a message. `url` is where its bytes are; "" where it cannot be shown.
 
-    An image that was imported in a form we do not keep as a file has its data as `url` and no `id`.
+    An imported image in a form we do not store as a file has its data as `url` and no `id`.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Attached:
 
     @property
     def box(self) -> tuple[int, int] | None:
-        """Give the size an image is shown in, known before it is loaded."""
+        """The size an image is shown in, known before it is loaded."""
         if not (self.width and self.height):
             return None
         scale = min(1, MOST_WIDTH / self.width, MOST_HEIGHT / self.height)
@@ -62,20 +63,20 @@ class Attached:
 
     @property
     def kind(self) -> str:
-        """Name the type for people."""
+        """The type, for people."""
         return self.media_type.rpartition("/")[2].replace("plain", "text").upper()
 
 
 @dataclass(frozen=True, slots=True)
 class FilesPage:
-    """`after` is the place of the last row when there are more."""
+    """A page of files; `after` is the cursor of the last row when there are more."""
 
     rows: tuple[Attached, ...] = ()
     after: str = ""
 
 
 def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict[str, Attached]:
-    """Give the files that prompts name, by digest; one query, none where no file is named."""
+    """Return the files that prompts reference, by digest; one query, or none."""
     digests = {one.digest for content in contents for one in attachment_refs.named(content)}
     if not digests:
         return {}
@@ -84,7 +85,7 @@ def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict
 
 
 def list_shown_files(content: str, files: Mapping[str, Attached]) -> tuple[Attached, ...]:
-    """Give the files of a prompt as a page shows them, those it names and those it holds."""
+    """Return the files of a prompt for a page: those it references and those it embeds."""
     found = (_show_block(block, files) for block in wire.decode(content))
     return tuple(one for one in found if one is not None)
 
@@ -99,7 +100,7 @@ def _show_block(block: dict[str, Any], files: Mapping[str, Attached]) -> Attache
 
 
 def _show_embedded(block: dict[str, Any]) -> Attached:
-    """Show what was imported with its data in the message; it may lack anything."""
+    """Show a file that was imported with its data in the message; any field may be missing."""
     source = block.get("source")
     source = source if isinstance(source, dict) else {}
     kind, data = str(source.get("media_type") or ""), source.get("data")
@@ -110,7 +111,7 @@ def _show_embedded(block: dict[str, Any]) -> Attached:
 
 
 def expand_for_reading(conversation: Conversation, content: str) -> list[dict[str, Any]]:
-    """Give a prompt's blocks for reading: the texts it names in them, other files as words."""
+    """Return a prompt's blocks with referenced texts inserted and other files described."""
     blocks: list[dict[str, Any]] = wire.decode(content)
     names = attachment_refs.named(content)
     if not names:
@@ -137,7 +138,7 @@ def _expand_block(
 
 
 def get_attachment(user: User, public_id: UUID) -> Attachment:
-    """Give one of the user's files; any other is not found, nor one of a thrown-away chat."""
+    """Return one of the user's files; raises Http404 for others and for chats in the trash."""
     rows = Attachment.objects.filter(_VISIBLE, owner=user)
     return get_object_or_404(rows, public_id=public_id)
 
@@ -148,7 +149,7 @@ def decode_data(attachment: Attachment) -> bytes:
 
 
 def build_data_urls(conversation: Conversation, ids: Sequence[str]) -> dict[str, str]:
-    """Give images by their ids as a page holds them that stands alone."""
+    """Return images by their ids as data URLs, for a page that stands alone."""
     if not ids:
         return {}
     rows = Attachment.objects.filter(conversation=conversation, public_id__in=ids)
@@ -157,14 +158,14 @@ def build_data_urls(conversation: Conversation, ids: Sequence[str]) -> dict[str,
 
 
 def list_unsent(user: User, ids: Sequence[UUID]) -> list[Attached]:
-    """Give those of the files that the user has uploaded and not sent, in the order asked for."""
+    """Return those of the files that the user has uploaded and not sent, in the given order."""
     rows = Attachment.objects.filter(owner=user, conversation=None, public_id__in=ids[:PAGE])
     found = {row.public_id: _show_row(row) for row in rows}
     return [found[key] for key in dict.fromkeys(ids) if key in found]
 
 
 def list_files(user: User, after: str = "") -> FilesPage:
-    """Give a page of the user's files, the newest or those after a place; one query."""
+    """Return a page of the user's files, the newest or those after a cursor; one query."""
     rows: QuerySet[Attachment] = Attachment.objects.filter(_VISIBLE, owner=user)
     if place := Cursor.read(after):
         older = Q(created_at__lt=place.at) | Q(created_at=place.at, id__lt=place.id)
@@ -174,9 +175,6 @@ def list_files(user: User, after: str = "") -> FilesPage:
     last = page[PAGE - 1] if len(page) > PAGE else None
     more = format_cursor(last.created_at, last.pk) if last else ""
     return FilesPage(tuple(map(_show_row, page[:PAGE])), more)
-
-
-_VISIBLE = Q(conversation=None) | Q(conversation__deleted_at=None)
 
 
 def _show_row(row: Attachment) -> Attached:

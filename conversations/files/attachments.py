@@ -1,9 +1,9 @@
-"""Files that people attach: taken, sent with a message, dropped again.
+"""Attachments: files are uploaded, sent with a message, removed again.
 
-What was uploaded belongs to nobody but its owner and waits for its message; sending gives it to the
-conversation, in the transaction of the prompt that names it. What is never sent goes after a day.
-A conversation carries no more than one request may hold, so that files alone never make it one
-that the API refuses.
+An uploaded file belongs to its owner and waits for a message; sending assigns it to the
+conversation, in the transaction of the prompt that references it. A file that is never sent is
+removed after a day. A conversation has no more files than one request may carry, so that files
+alone never make a request that the API refuses.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from conversations.log.named_texts import expand_attachments
 from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.models import ApiModel, Attachment, Conversation, User
 
-#: How long a file waits for its message.
+#: How long an uploaded file waits for its message.
 UNSENT_FOR = timedelta(days=1)
-#: Files that one sweep takes.
+#: Files that one sweep removes.
 MOST_SWEPT = 500
 
 
 class AttachmentError(Exception):
-    """A file was not taken or not sent; the text is for the person who has it."""
+    """A file was refused; the text is for its owner."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -49,7 +49,7 @@ class AttachmentError(Exception):
 def store_attachment(
     *, owner_id: int, name: str, data: bytes, is_typed: bool = False
 ) -> Attachment:
-    """Keep an uploaded file until it is sent; raises AttachmentError."""
+    """Store an uploaded file until it is sent; raises AttachmentError."""
     try:
         found = media.look(data, is_typed=is_typed)
     except MediaError as error:
@@ -62,7 +62,7 @@ def store_attachment(
 
 
 def store_uploads(*, owner_id: int, files: Iterable[UploadedFile[Any]]) -> list[UUID]:
-    """Keep files as a form brings them; raises AttachmentError."""
+    """Store the files of a submitted form; raises AttachmentError."""
     return [
         store_attachment(
             owner_id=owner_id, name=file.name or "", data=file.read(media.MOST_BYTES + 1)
@@ -107,10 +107,11 @@ def _create_attachment(
 
 
 def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
-    """Give files to a conversation, and their content blocks; raises AttachmentError.
+    """Assign files to a conversation, and return their content blocks; raises AttachmentError.
 
-    Those that wait, and those it has: a repeated send, an edited message. In the transaction of the
-    prompt, behind the owner's lock. A file that is just being removed is not waited for.
+    It accepts waiting files, and for a repeated send or an edited message those of the
+    conversation. It runs in the transaction of the prompt, under the owner's lock. A file that is
+    being removed is not waited for.
     """
     if len(ids) > conf.max_attachments:
         raise AttachmentError(
@@ -132,7 +133,7 @@ def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str
 
 
 def detach_files(*, conversation: Conversation, content: str) -> None:
-    """Let the files of a message that is not sent after all wait again, but for those of others."""
+    """Let the files of a message that was not sent wait again, except those of other messages."""
     for digest in {one.digest for one in attachment_refs.named(content)}:
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
         queued = conversation.queued_prompts.filter(content__contains=digest)
@@ -141,13 +142,13 @@ def detach_files(*, conversation: Conversation, content: str) -> None:
 
 
 def find_first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:
-    """Name the first of the files; "" when it is not there."""
+    """Return the name of the first file; "" when it is missing."""
     rows = Attachment.objects.filter(owner_id=owner_id, public_id__in=ids[:1])
     return rows.values_list("name", flat=True).first() or ""
 
 
 def _demand_request_room(conversation: Conversation) -> None:
-    """Refuse more files than one request takes."""
+    """Raise AttachmentError where the conversation has more files than one request takes."""
     rows = Attachment.objects.filter(conversation=conversation)
     facts = list(rows.values_list("media_type", "size", "width", "height", "pages"))
     carried = sum(size * 4 // 3 if kind != media.TEXT else size for kind, size, *_ in facts)
@@ -179,12 +180,12 @@ def _demand_request_room(conversation: Conversation) -> None:
 
 
 def estimate_prompt_tokens(*, conversation_id: int, content: str) -> int:
-    """Estimate a prompt as it is sent, its files included."""
+    """Estimate the tokens of a prompt as it is sent, its files included."""
     return ViewMessage.parse(0, "prompt", expand_attachments(conversation_id, content)).tokens
 
 
 def store_imported_files(*, conversation: Conversation, content: str) -> str:
-    """Keep the files of an imported prompt once, and give its content with their names."""
+    """Store the files of an imported prompt once, and return its content with references."""
     kept: set[str] = set()
     for media_type, title, text in attachment_refs.sources(content):
         try:
@@ -205,17 +206,17 @@ def store_imported_files(*, conversation: Conversation, content: str) -> str:
 
 
 def drop_attachment(*, attachment: Attachment) -> bool:
-    """Remove a file that was not sent; one that was is part of its conversation."""
+    """Remove a file that was not sent; a sent one is part of its conversation."""
     return _drop_waiting(Attachment.objects.filter(pk=attachment.pk)) > 0
 
 
 def drop_unsent(*, owner_id: int) -> int:
-    """Remove all files of a user that were not sent; give how many."""
+    """Remove all files of a user that were not sent; return how many."""
     return _drop_waiting(Attachment.objects.filter(owner_id=owner_id))
 
 
 def sweep_unsent(*, now: datetime | None = None) -> int:
-    """Remove the files that have waited too long; give how many."""
+    """Remove the files that have waited too long; return how many."""
     before = (now or timezone.now()) - UNSENT_FOR
     rows = Attachment.objects.filter(conversation=None, created_at__lt=before)
     keys = list(rows.order_by("created_at").values_list("pk", flat=True)[:MOST_SWEPT])
@@ -224,7 +225,7 @@ def sweep_unsent(*, now: datetime | None = None) -> int:
 
 def _drop_waiting(rows: QuerySet[Attachment]) -> int:
     with transaction.atomic():
-        # One that is just being sent is left alone.
+        # A file that is being sent is skipped.
         waiting = rows.filter(conversation=None).select_for_update(skip_locked=True)
         facts = dict(waiting.values_list("pk", "data_id"))
         lock_texts_exclusively()

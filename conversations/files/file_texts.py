@@ -1,4 +1,4 @@
-"""What people are told of their files, and how a file's name may look."""
+"""Texts about files for people, and names of files that are safe to show."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from conversations.context.tokens.media import MediaError
 
 MOST_NAME = 120
 _ENDINGS = {"image/jpeg": "jpg", "text/plain": "txt"}
-#: Control and formatting characters: what turns a line around or is not seen at all.
+#: Control and formatting characters, which are invisible or reverse a line.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def explain_media_error(error: MediaError) -> str:
-    """Say why a file was not taken."""
+    """Return why a file was refused."""
     match error.code:
         case "empty":
             return "The file is empty."
@@ -44,7 +44,7 @@ def format_megabytes(size: int) -> str:
 
 
 def clean_display_name(name: str, media_type: str) -> str:
-    """Give a name to be shown: no path, nothing unseen, not too long, never empty."""
+    """Return a name that can be shown: no path, no invisible characters, bounded, not empty."""
     last = re.split(r"[/\\]", name)[-1]
     seen = "".join(c for c in last if unicodedata.category(c) not in _UNSEEN)
     clean = " ".join(seen.split()).strip(". ")

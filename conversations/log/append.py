@@ -1,4 +1,4 @@
-"""Appending to a conversation's log; the row lock on the conversation orders the writers."""
+"""Appends to a conversation's log; the row lock on the conversation orders the writers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations.signals import transformation_recorded
 def append_message(
     *, conversation: Conversation, turn_id: int | None, kind: str, content: str, estimate: int
 ) -> Message:
-    """Append one message to the locked conversation, in the transaction of what it belongs to."""
+    """Append one message to the locked conversation, in the caller's transaction."""
     row = Message(
         conversation=conversation,
         seq=conversation.head + 1,
@@ -38,7 +38,7 @@ def append_message(
 
 @transaction.atomic
 def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
-    """Append the results message of the running turn; its tools are no longer waited for."""
+    """Append the results message of the live turn, and let the turn run again."""
     hold_lease(lease, state="running")
     return append_message(
         conversation=lock_conversation(lease.conversation_id),
@@ -53,7 +53,7 @@ def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
 def record_transformation(
     *, lease: Lease, change: Change, policy: Policy, summary_call: int | None
 ) -> Transformation:
-    """Append one transformation with the policy of the day."""
+    """Append one transformation with the policy in force."""
     hold_lease(lease)
     return append_change(
         conversation=lock_conversation(lease.conversation_id),
@@ -74,7 +74,7 @@ def append_change(
     parent: int | None = None,
     actor_id: int | None = None,
 ) -> Transformation:
-    """Append a change to the locked conversation, behind `parent` where that is not its tip."""
+    """Append a change to the locked conversation, after `parent` where that is not its tip."""
     row = Transformation(
         conversation=conversation,
         seq=conversation.head + 1,
@@ -107,7 +107,7 @@ def append_change(
 
 
 def _name_attachments(conversation: Conversation, change: Change) -> tuple[edits.Edit, ...]:
-    """Give the edits with the conversation's files named, which are stored already."""
+    """Return the edits with stored files replaced by their references."""
     files = conversation.attachments.all()
     return attachment_refs.collapse_edits(
         change.edits, lambda digest: files.filter(data=digest).exists()

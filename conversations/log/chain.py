@@ -1,13 +1,14 @@
-"""Hash chains: each append-only row carries the digest of all before it in its chain.
+"""Hash chains: each append-only row carries the digest of all rows before it in its chain.
 
-A row's link is SHA-256 over the link before it and the row's own fields as canonical JSON (sorted
-keys, integers and text only). Changing, losing or swapping a row breaks the chain at its place;
-`manage.py verify` names the first one. A field added later counts where it is not empty: so the
-rows from before it keep their links, and emptying it in a row that has it breaks its link.
+A row's chain value is the SHA-256 of the value before it and of the row's own fields as canonical
+JSON (sorted keys, integers and text only). Changing, losing or swapping a row breaks the chain at
+that link; `manage.py verify` names the first one. A field that was added later counts only where it
+is not empty: so older rows keep their values, and emptying the field in a row that has it breaks
+the row's link.
 
-A row of a conversation is in the conversation's chain and goes with it; what is of none is in the
-site's. The row of a chain's end is locked while it grows: conversations and windows first, then the
-site's end, by everybody.
+A row of a conversation is in the conversation's chain and is erased with it; a row of no
+conversation is in the site's chain. The row that holds the end of a chain is locked while it grows.
+Every writer locks in one order: conversations, windows, then the site's end.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from conversations.models import (
     Transformation,
 )
 
-#: The chained rows of a conversation, and by which path they are its own.
+#: The chained rows of a conversation, and the lookup that leads to it.
 OWNED: dict[type[Chained], str] = {
     Message: "conversation",
     Transformation: "conversation",
@@ -48,7 +49,7 @@ OWNED: dict[type[Chained], str] = {
     Approval: "conversation",
     Decision: "conversation",
 }
-#: The chained rows of the site, and which of them.
+#: The chained rows of the site, and the condition on them.
 SITE: dict[type[Chained], dict[str, Any]] = {
     LedgerEntry: {"call": None},
     Grant: {},
@@ -56,7 +57,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     McpDecision: {},
     Erasure: {},
 }
-#: The row that says where a chain ends.
+#: The row that holds the end of a chain.
 End = Conversation | SiteChain
 
 _FIELDS: dict[type[Chained], tuple[str, ...]] = {
@@ -105,24 +106,24 @@ _ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
 
 
 def lock_conversation(conversation_id: int) -> Conversation:
-    """Lock the conversation's row: it orders the writers of its log and chain."""
+    """Lock the conversation's row, which orders the writers of its log and chain."""
     return Conversation.objects.select_for_update().get(pk=conversation_id)
 
 
 def lock_site_chain() -> SiteChain:
-    """Lock the end of the site's chain; nothing else is locked behind it."""
+    """Lock the end of the site's chain; nothing else is locked after it."""
     return SiteChain.objects.select_for_update().get_or_create(pk=1)[0]
 
 
 def append_row(row: Chained, end: End) -> None:
-    """Save the row as the next link of the chain, whose locked end is saved with it."""
+    """Save the row as the next link of the chain, and the chain's locked end with it."""
     _link_row(row, end)
     row.save()
     _save_end(end)
 
 
 def append_rows(rows: Sequence[Chained], end: End) -> None:
-    """Save many rows as the next links; the same as `append_row` for each, in a few statements."""
+    """Save many rows as the next links, like `append_row` for each, in a few statements."""
     if not rows:
         return
     for row in rows:
@@ -144,7 +145,7 @@ def _save_end(end: End) -> None:
 
 
 def compute_link(before: str, row: Chained) -> str:
-    """Give the chain value of a row that follows `before`."""
+    """Return the chain value of a row that follows the value `before`."""
     kind = type(row)
     fields = {name: _to_json(getattr(row, name)) for name in _FIELDS[kind]}
     fields |= {name: value for name in _ADDED.get(kind, ()) if (value := getattr(row, name))}

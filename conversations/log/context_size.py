@@ -1,7 +1,7 @@
-"""The figures that a meter is made of, in one statement; a second where no reply has any.
+"""The figures of the context meter, in one statement; a second one where no recent reply has any.
 
-By hand: they are asked for with every state of a turn that a page is shown, and putting such
-statements together by the ORM takes ten times as long as asking.
+Raw SQL: it runs with every state of a turn that a page shows, and compiling such statements by the
+ORM takes ten times as long as running them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from django.db import connection
 from conversations.log.tree import ALL_TURNS, NEAR_TURNS, complete_path_query
 from conversations.models import Conversation
 
-#: The turns from the end of the shown path, as rows of `way`.
+#: The turns from the end of the shown path back, as rows of `way`.
 _PATH = """
 WITH RECURSIVE way(id, key, number, parent, steps) AS (
   SELECT id, conversation_id, number, parent, 1 FROM conversations_turn
@@ -47,7 +47,7 @@ FROM (
   WHERE c.conversation_id = %(key)s
 ) paid LEFT JOIN last ON 1 = 1
 """
-#: What goes with every request is known as soon as one was sent.
+#: The overhead of every request is known as soon as one was sent.
 _ESTIMATE = """
 SELECT
   (SELECT SUM(m.estimate) FROM conversations_message m WHERE m.turn_id {way}),
@@ -59,10 +59,10 @@ _SINCE = "SELECT id FROM way WHERE number >= last.number"
 
 @dataclass(frozen=True, slots=True)
 class ContextFigures:
-    """What was paid, the model's window, and the last reply on the shown path with figures.
+    """What was paid, the model's window, and the last reply with figures on the shown path.
 
-    `reported` is None where there is none; `context` is what that reply had read, `moved` are the
-    tokens that came and went behind its call and its answer.
+    `reported` is None where there is no such reply. `context` is what that reply read, `moved` are
+    the tokens that came and went after its call and its answer.
     """
 
     cost_micros: int
@@ -75,9 +75,11 @@ class ContextFigures:
 
 
 def read_figures(conversation: Conversation) -> ContextFigures:
-    """Ask for them; nearly always one of the last turns has a reply, else the path is read whole.
+    """Read the figures of a conversation.
 
-    What was taken back is on no path, but the entry that took it back says so in numbers.
+    One of the last NEAR_TURNS turns nearly always has a reply; else the full path is read.
+    Transformations that were taken back are on no path, but the entry that took them back has the
+    same figures with the opposite sign.
     """
     row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
     if row[4] is None and row[2] >= NEAR_TURNS:
@@ -93,7 +95,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
 
 
 def count_context_tokens(conversation: Conversation) -> int:
-    """Give how full the context is: as reported and moved since, else as estimated."""
+    """Return the size of the context: the reported size and what moved since, else an estimate."""
     found = read_figures(conversation)
     if found.reported is None:
         return estimate_tokens(conversation)
@@ -107,7 +109,7 @@ def estimate_tokens(conversation: Conversation) -> int:
 
 
 def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[Any, ...]:
-    # An array is read once; through the rows of a query PostgreSQL may walk again for each other.
+    # PostgreSQL reads an array once; it may run a subquery again for each row.
     among = "= ANY(ARRAY({}))" if connection.vendor == "postgresql" else "IN ({})"
     text = (complete_path_query(_PATH) + statement).format(
         way=among.format("SELECT id FROM way"), since=among.format(_SINCE)

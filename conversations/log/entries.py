@@ -14,7 +14,7 @@ PORTION = 50
 
 
 def list_path_numbers(conversation: Conversation) -> set[int]:
-    """Give the numbers of the entries on the shown path."""
+    """Return the numbers of the entries on the shown path."""
     parents: dict[int, int] = {}
     for kind in (Message, Transformation):
         rows = kind._default_manager.filter(conversation=conversation)
@@ -28,19 +28,19 @@ def list_path_numbers(conversation: Conversation) -> set[int]:
 
 
 def iterate_messages(conversation: Conversation) -> Iterator[Message]:
-    """Give every message, of all branches."""
+    """Yield every message, of all branches."""
     return _iterate_portions(Message.objects.filter(conversation=conversation).order_by("seq"))
 
 
 def iterate_transformations(conversation: Conversation) -> Iterator[Transformation]:
-    """Give every change of the context, of all branches."""
+    """Yield every transformation, of all branches."""
     return _iterate_portions(
         Transformation.objects.filter(conversation=conversation).order_by("seq")
     )
 
 
 def _iterate_portions(rows: QuerySet[E]) -> Iterator[E]:
-    """Read the rows some at a time, so that no cursor stays open while they are sent."""
+    """Read the rows a few at a time, so that no cursor stays open while they are sent."""
     keys = list(rows.values_list("pk", flat=True))
     for at in range(0, len(keys), PORTION):
         yield from rows.filter(pk__in=keys[at : at + PORTION])

@@ -1,9 +1,9 @@
-"""The doors of erasing: what goes from the append-only tables with a conversation, and when.
+"""The erase functions: what may be removed from the append-only tables, and when.
 
 On PostgreSQL they are functions with the rights of the tables' owner, so that the application's own
-role needs no right to delete: a conversation goes only from the trash and only when its erasure,
-with the end of its chain, is recorded; a text only when no row names it. On SQLite the same
-statements run behind the triggers' door.
+role needs no right to delete. A conversation is removed only from the trash, and only when its
+erasure is recorded with the end of its chain; a text only when no row references it. On SQLite the
+same statements run within `allow_erasing`.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -23,12 +23,24 @@ from conversations.models import LIVE, ApiCall, Blob, Chained, Conversation, Env
 
 _TEXTS: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
 _NAME = "agentweb_erase"
-#: The functions, as rights to them are given.
+#: The functions, as GRANT names them.
 FUNCTIONS = (f"{_NAME}_log(bigint)", f"{_NAME}_texts(text[])")
+_OPEN = "PERFORM set_config('agentweb.erasing', 'on', true)"
+_CLOSE = "PERFORM set_config('agentweb.erasing', 'off', true)"
+_DEMAND = f"""
+IF NOT EXISTS (
+  SELECT 1 FROM "{Conversation._meta.db_table}" c JOIN "{Erasure._meta.db_table}" e
+    ON e.conversation = c.public_id AND e.links = c.links AND e.tail = c.chain
+  WHERE c.id = key AND c.deleted_at IS NOT NULL AND c.erase_at IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM "{Turn._meta.db_table}" t WHERE t.conversation_id = key
+      AND t.state IN ({", ".join(f"'{state}'" for state in LIVE)}))
+) THEN RAISE EXCEPTION 'conversation % is not to be erased, or its erasure is not recorded', key
+  USING ERRCODE = 'restrict_violation'; END IF
+"""
 
 
 def erase_log(*, conversation_id: int) -> None:
-    """Remove what the log of a conversation holds; its erasure is recorded already."""
+    """Remove the log of a conversation whose erasure is recorded already."""
     if connection.vendor == "postgresql":
         _run(f"SELECT {_NAME}_log(%s)", [conversation_id])
         return
@@ -38,7 +50,7 @@ def erase_log(*, conversation_id: int) -> None:
 
 
 def erase_texts(*, digests: Iterable[str]) -> None:
-    """Remove those of the texts that no row names any more."""
+    """Remove those of the texts that no row references any more."""
     for some in split_chunks(sorted(digests)):
         if connection.vendor == "postgresql":
             _run(f"SELECT {_NAME}_texts(%s)", [some])
@@ -49,7 +61,7 @@ def erase_texts(*, digests: Iterable[str]) -> None:
 
 
 def install_erase_functions(using: str = "default", **_: Any) -> None:
-    """Make the functions on PostgreSQL, or replace them by those of the present tables."""
+    """Create the functions on PostgreSQL, or replace them for the present tables."""
     if connection.alias != using or connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -71,22 +83,10 @@ def install_erase_functions(using: str = "default", **_: Any) -> None:
             cursor.execute(f"REVOKE ALL ON FUNCTION {_NAME}_{name}({key}) FROM PUBLIC")
 
 
-_OPEN = "PERFORM set_config('agentweb.erasing', 'on', true)"
-_CLOSE = "PERFORM set_config('agentweb.erasing', 'off', true)"
-_DEMAND = f"""
-IF NOT EXISTS (
-  SELECT 1 FROM "{Conversation._meta.db_table}" c JOIN "{Erasure._meta.db_table}" e
-    ON e.conversation = c.public_id AND e.links = c.links AND e.tail = c.chain
-  WHERE c.id = key AND c.deleted_at IS NOT NULL AND c.erase_at IS NOT NULL AND NOT EXISTS (
-    SELECT 1 FROM "{Turn._meta.db_table}" t WHERE t.conversation_id = key
-      AND t.state IN ({", ".join(f"'{state}'" for state in LIVE)}))
-) THEN RAISE EXCEPTION 'conversation % is not to be erased, or its erasure is not recorded', key
-  USING ERRCODE = 'restrict_violation'; END IF
-"""
-
-
 def _write_log_deletes(key: str) -> list[str]:
-    """Write what removes the chained rows of a conversation, those that name calls first."""
+    """Return the statements that remove a conversation's chained rows; calls, which others
+    reference, last.
+    """
     kinds = sorted(OWNED, key=lambda kind: kind is ApiCall)
     return [
         f'DELETE FROM "{kind._meta.db_table}" WHERE {_write_owner_condition(kind, key)}'
@@ -102,7 +102,7 @@ def _write_owner_condition(kind: type[Chained], key: str) -> str:
 
 
 def _write_orphan_deletes(which: str) -> list[str]:
-    """Write what removes texts that no column of any table names."""
+    """Return the statements that remove texts which no column of any table references."""
     rows = []
     for kind in _TEXTS:
         table = kind._meta.db_table

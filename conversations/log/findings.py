@@ -1,4 +1,4 @@
-"""Reading rows that may be damaged: what cannot be read is a finding, never the end of the run."""
+"""Reading of rows that may be damaged, and the problems that verification finds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.context.errors import ContextError
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")
-#: What a damaged row raises while it is read, decoded or applied.
+#: Errors that a damaged row raises while it is read, decoded or applied.
 DAMAGE = (
     DatabaseError,
     ContextError,
@@ -34,7 +34,7 @@ def split_chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[list[T]]:
 
 
 def read_rows(rows: QuerySet[M], keys: Sequence[Any]) -> dict[Any, M | Exception]:
-    """Give the rows by their keys; one that cannot be read is its error."""
+    """Return the rows by their keys; an unreadable row is the error it raised."""
     try:
         return {row.pk: row for row in rows.filter(pk__in=keys)}
     except DAMAGE:
@@ -49,14 +49,14 @@ def _read_row(rows: QuerySet[M], key: Any) -> M | Exception | None:
 
 
 def describe_error(error: Exception) -> str:
-    """Say on one line what was wrong, without repeating the content it was found in."""
+    """Describe an error on one line without repeating the content it was raised for."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:120]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One row that is not what it was, or is not there; `conversation` is a public id or ""."""
+    """One row that was changed or is missing; `conversation` is a public id or ""."""
 
     table: str
     id: str
@@ -70,7 +70,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one verification, and its problems in the order they were found."""
+    """The counts of one verification."""
 
     conversations: int = 0
     verified: int = 0

@@ -1,9 +1,10 @@
-"""Leases: who may write for a turn.
+"""Leases: which worker may write for a turn.
 
-A worker claims a turn by raising its generation; every write of the worker first renews the lease
-under that generation and so takes the row lock. One that was paused and came back finds another
-generation and stops. A turn that was given back, by a worker that waits for a person or by the
-sweep for one that died, is claimed like a queued one. Times are the database's own.
+A worker claims a turn by raising its generation. Each write of the worker first renews the lease
+under that generation, which also locks the turn's row; a worker that was paused and comes back
+finds another generation and stops. A turn that was released, by a worker that waits for a person or
+by the sweep for a dead worker, is claimed like a queued one. Times are those of the database's
+clock.
 """
 
 from __future__ import annotations
@@ -21,36 +22,36 @@ from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.models import ALLOWED, LIVE, Turn
 
-#: Turns that some worker had and that nobody has now.
+#: Turns that a worker has released.
 RELEASED = Q(state__in=("running", "tool_wait"), lease_until=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write for one turn, as long as the generation stands."""
+    """The right to write for one turn, as long as its generation is the turn's."""
 
     turn_id: int
     conversation_id: int
     user_id: int
     number: int
     generation: int
-    #: How long the workers before this one ran it.
+    #: How long earlier workers ran it.
     ran_seconds: float = 0.0
 
     @property
     def is_first(self) -> bool:
-        """Say whether nobody has run the turn before."""
+        """Return whether nobody has run the turn before."""
         return self.generation == 1
 
 
 def get_lease_duration() -> timedelta:
-    """Say how long a worker may be silent before its turn is taken from it."""
+    """Return how long a worker may be silent before its turn is taken over."""
     return timedelta(seconds=conf.lease_seconds)
 
 
 @transaction.atomic
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
-    """Take a turn that waits; None when another worker has it or nothing is left to do."""
+    """Claim a turn that waits; None when another worker has it or nothing is left to do."""
     claim = {
         "lease_owner": owner,
         "lease_generation": F("lease_generation") + 1,
@@ -68,7 +69,7 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
 
 
 def release_turn(turn: Turn, **changes: Any) -> None:
-    """Let the locked turn be claimed by any worker; what ran since its last sign of life counts."""
+    """Let any worker claim the locked turn; the time it ran up to the last renewal is added up."""
     if turn.claimed_at is not None and turn.lease_until is not None:
         ran = turn.lease_until - get_lease_duration() - turn.claimed_at
         turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
@@ -81,13 +82,16 @@ def release_turn(turn: Turn, **changes: Any) -> None:
 
 @transaction.atomic
 def hand_over_turn(*, lease: Lease) -> None:
-    """Leave a turn that stands between two calls to any worker: this one is told to go."""
+    """Release a turn between two calls, because this worker is shutting down."""
     hold_lease(lease, state="running", retry_at=None)
     release_turn(Turn.objects.get(pk=lease.turn_id))
 
 
 def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
-    """Renew the lease inside a transaction, and enter a state; raises Stopped when it is lost."""
+    """Renew the lease in the caller's transaction and, with `state`, enter that state.
+
+    Raises Stopped when the lease is lost or the state cannot be entered.
+    """
     sources: tuple[str, ...] = LIVE
     if state is not None:
         changes["state"] = state
@@ -101,14 +105,14 @@ def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> Non
 
 @transaction.atomic
 def renew_lease(*, lease: Lease) -> bool:
-    """Keep the lease alive; gives whether a stop was requested meanwhile."""
+    """Renew the lease; return whether a stop was requested."""
     hold_lease(lease)
     return Turn.objects.filter(pk=lease.turn_id, stop_requested_at__isnull=False).exists()
 
 
 @transaction.atomic
 def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
-    """Wait for another attempt, visibly."""
+    """Enter the state `backoff` until the next attempt, which pages show."""
     hold_lease(
         lease,
         state="backoff",
@@ -119,5 +123,5 @@ def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
 
 @transaction.atomic
 def end_backoff(*, lease: Lease, attempt: int) -> None:
-    """Run again after a wait."""
+    """Run again after a backoff."""
     hold_lease(lease, state="running", attempt=attempt, retry_at=None)

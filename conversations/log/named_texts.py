@@ -1,4 +1,4 @@
-"""The texts of files that messages name, as they were stored."""
+"""The texts of attachments that messages reference by digest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conversations.models import Attachment, Blob
 
 
 def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
-    """Give the texts of a conversation's files by their digests; one query, none for none."""
+    """Return the texts of a conversation's files by their digests; one query, or none."""
     wanted = set(digests)
     if not wanted:
         return {}
@@ -21,6 +21,6 @@ def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, 
 
 
 def expand_attachments(conversation_id: int, content: str) -> str:
-    """Give the content of one prompt with its files in it; raises MissingFile."""
+    """Return the content of one prompt with its files inserted; raises MissingFile."""
     digests = [one.digest for one in attachment_refs.named(content)]
     return attachment_refs.expand(content, read_named_texts(conversation_id, digests))

@@ -1,7 +1,7 @@
-"""The path of a conversation: its entries from the first to a tip, and what they fold to.
+"""The path of a conversation: its entries from the first to a tip, and the view they fold to.
 
-Here, and nowhere else, the log is read for the model: what is sent is joined from stored text, in
-which a prompt names its files (context/attached.py) and their texts are put in for the names.
+This is the only place where the log is read for the model. What is sent is joined from stored text;
+in prompts, references to files (context/view/attachment_refs.py) are replaced by the files' texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.log.tree import build_path_condition
 from conversations.models import ApiResult, Conversation, Transformation
 from conversations.models import Message as MessageRow
 
-#: Entries after which a refused summary may be tried again.
+#: Entries after which a rejected summary may be tried again.
 REMEMBERED = 60
 
 
@@ -35,16 +35,16 @@ class Change:
     outcome: str
     edits: str
     reason: str = ""
-    #: Who did it by hand; None for what the engine does by itself.
+    #: Who did it by hand; None for the engine.
     actor: int | None = None
 
 
-#: The whole log: each entry by its number, with the number of its parent.
+#: The full log: each entry by its number, with the number of its parent.
 Entries = dict[int, tuple[int, Message | Change]]
 
 
 def read_entries(conversation: Conversation) -> Entries:
-    """Give every entry of the log, of all branches; raises MissingFile."""
+    """Return every entry of the log, of all branches; raises MissingFile."""
     found: Entries = {}
     messages = MessageRow.objects.filter(conversation=conversation).order_by("seq")
     for seq, parent, kind, content, estimate in messages.values_list(
@@ -61,7 +61,7 @@ def read_entries(conversation: Conversation) -> Entries:
 
 
 def _expand_files(conversation: Conversation, found: Entries) -> Entries:
-    """Put the texts of files in the place of their names."""
+    """Replace references to files by the files' texts."""
     names = {seq: digests for seq, (_, entry) in found.items() if (digests := _list_digests(entry))}
     texts = read_named_texts(conversation.pk, {name for some in names.values() for name in some})
     for seq in names:
@@ -90,7 +90,7 @@ def _list_digests(entry: Message | Change) -> list[str]:
 
 
 def read_path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
-    """Give the entries up to `tip` (the conversation's own by default), first to last."""
+    """Return the entries up to `tip` (by default the conversation's own), first to last."""
     log = read_entries(conversation)
     found: list[Message | Change] = []
     at = conversation.tip if tip is None else tip
@@ -101,7 +101,7 @@ def read_path(conversation: Conversation, tip: int | None = None) -> list[Messag
 
 
 def fold_entry(view: View, entry: Message | Change) -> View:
-    """Fold one entry into the view."""
+    """Return the view after one more entry."""
     if isinstance(entry, Message):
         return view.append(entry)
     if entry.outcome == "expected":
@@ -112,7 +112,7 @@ def fold_entry(view: View, entry: Message | Change) -> View:
 
 
 def fold_views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
-    """Give the view after each entry, with the entry's number."""
+    """Yield the number of each entry with the view after it."""
     view = View()
     for entry in entries:
         view = fold_entry(view, entry)
@@ -120,7 +120,7 @@ def fold_views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
 
 
 def load_state(conversation: Conversation, model: str) -> Loaded:
-    """Give what a turn starts from: the view, the last report, and rejected summaries."""
+    """Return what a turn starts from: the view, the last report, and the rejected summaries."""
     entries = read_path(conversation)
     view = View()
     for entry in entries:
@@ -128,7 +128,8 @@ def load_state(conversation: Conversation, model: str) -> Loaded:
     last = _find_last_call(conversation, entries)
     report, called_at = None, 0.0
     if last is not None and last.call.model == model:
-        # Another model's is no report, and nothing that it sent is in this model's prompt cache.
+        # The report of another model does not apply, and its requests are not in this model's
+        # cache.
         report, called_at = _build_report(last, entries), last.call.sent_at.timestamp()
     return Loaded(
         view,
@@ -143,7 +144,7 @@ def load_state(conversation: Conversation, model: str) -> Loaded:
 def _find_last_call(
     conversation: Conversation, entries: list[Message | Change]
 ) -> ApiResult | None:
-    """Give the last reply whose answer lies on the path, if need be where it was forked from."""
+    """Return the last reply whose answer is on the path, also where it was forked from."""
     answers = (entry for entry in entries if isinstance(entry, Message) and entry.kind == "answer")
     if not (numbers := {entry.seq for entry in answers}):
         return None
@@ -152,7 +153,7 @@ def _find_last_call(
 
 
 def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
-    """Give a conversation and those it goes on from, each with the last turn that counts."""
+    """Yield a conversation and those it was forked from, each with the last turn that counts."""
     yield conversation, conversation.leaf
     while (origin := conversation.forked_from) is not None:
         conversation = origin.conversation
@@ -179,12 +180,12 @@ def _find_last_reply(conversation: Conversation, end: int, numbers: set[int]) ->
 def _find_compacting_model(
     conversation: Conversation, entries: list[Message | Change], view: View
 ) -> str:
-    """Name the model that made the block in view: it stands where its transformation put it."""
+    """Return the model that made the compaction block in view; "" without one."""
     if not api_clearing.holds_block(view):
         return ""
     changes = (entry for entry in reversed(entries) if isinstance(entry, Change))
     put = next((one.seq for one in changes if _puts_block(one)), 0)
-    # A copied entry names no call; that of the conversation it was copied from, an older one, does.
+    # A copied entry has no call; the entry it was copied from, in an older conversation, has.
     keys = [one.pk for one, _ in _iterate_lineage(conversation)]
     rows = Transformation.objects.filter(conversation__in=keys, seq=put, summary_call__isnull=False)
     newest = rows.order_by("-conversation_id")
@@ -211,21 +212,21 @@ def _build_report(result: ApiResult, entries: list[Message | Change]) -> Report 
         + (result.output_tokens or 0)
     )
     if usage.parts:
-        # What was paid for is the sum of the iterations, the context is that of the last one.
+        # Billed is the sum of the iterations; the context is that of the last one.
         context = usage.context + usage.output
-    # What the API cleared for itself is in the figure all the same.
+    # The figure includes what the API cleared by itself.
     context += usage.cleared
     seen = call.view_tokens + answer.tokens
     return anchored(Report(context, seen, call.overhead_tokens, call.view_edits), answer)
 
 
 def _count_rejected(entries: list[Message | Change]) -> int:
-    """Count the summaries refused in a row; what lies far back no longer counts."""
+    """Count the summaries that were rejected in a row; old rejections no longer count."""
     count = 0
     for entry in reversed(entries[-REMEMBERED:]):
         if isinstance(entry, Change) and entry.kind in ("summary", "rounds"):
             if entry.outcome == "applied":
                 return count
-            # What a person did not want says nothing against the next one.
+            # A summary that a person rejected does not count against the next one.
             count += entry.actor is None
     return count

@@ -1,4 +1,4 @@
-"""One request as it was sent, rebuilt from the record."""
+"""Rebuilds one request as it was sent, from the record."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from conversations.context.view.view import View
 from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiCall
 
-#: What rows that were damaged raise when they are folded.
+#: Errors that damaged rows raise when they are folded.
 DAMAGE = (ContextError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltRequest:
-    """A body with its digest and length, or why there is none."""
+    """A body with its digest and length, or the reason why there is none."""
 
     body: str = ""
     digest: str = ""
@@ -28,7 +28,7 @@ class RebuiltRequest:
 def rebuild_request(call: ApiCall, view: View | None = None) -> RebuiltRequest:
     """Join the body of a call again from its envelope and the view at its tip.
 
-    `view` is what the path folds to, where that is known already.
+    Pass `view` where the folded path is known already.
     """
     try:
         text = body(call.envelope.text, _read_messages(call) if view is None else view.body)

@@ -1,9 +1,9 @@
-"""The search index, written in the transaction of what it says.
+"""The search index, written in the transaction of the messages it covers.
 
-Indexed is what people wrote or attached as text, the names of their files and what was answered, of
-every branch, and titles. Left out are thinking, tool inputs and tool results: they are the agent's
-working papers, many times larger than the talk, and folded away on the page; `recall` finds them.
-Texts too long for one row are cut into parts between words.
+It covers titles, the text of prompts and answers of every branch, attached texts and the names of
+files. Thinking, tool inputs and tool results are left out: they are many times larger than the
+conversation and collapsed on the page; `recall` finds them. A text that is too long for one row is
+split between words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.models import Attachment, Conversation, Message, SearchText
 INDEXED_KINDS = ("prompt", "answer")
 _TABLE = SearchText._meta.db_table
 _FTS = f"{_TABLE}_fts"
-# Names of our own; nothing of a person is in these.
+# Only names of our own are inserted here.
 _SQLITE = f"""
 CREATE VIRTUAL TABLE IF NOT EXISTS "{_FTS}" USING fts5(
   words, content='{_TABLE}', content_rowid='id', columnsize=0, prefix='2 3',
@@ -44,9 +44,11 @@ _POSTGRESQL = f'CREATE INDEX IF NOT EXISTS "{_TABLE}_words" ON "{_TABLE}" USING 
 
 
 def install_index(using: str = "default", **_: Any) -> None:
-    """Put the index on its table and fill it where it was never filled; repeating changes nothing.
+    """Create the index on its table, and fill it where it was never filled; a repeat changes
+    nothing.
 
-    SQLite drops a table's triggers when a migration rebuilds it, so this follows every migration.
+    SQLite drops a table's triggers when a migration rebuilds it, so this runs after every
+    migration.
     """
     if connection.alias != using or _TABLE not in connection.introspection.table_names():
         return
@@ -71,7 +73,7 @@ def _split_statements() -> Iterator[str]:
 
 
 def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> None:
-    """Index what was said; the caller's transaction is that of the messages."""
+    """Index messages, in the caller's transaction."""
     found = [
         SearchText(
             owner_id=conversation.owner_id,
@@ -92,7 +94,7 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
 
 
 def index_title(*, conversation: Conversation) -> None:
-    """Index the present title in the place of the one before."""
+    """Index the present title in place of the one before."""
     SearchText.objects.filter(conversation=conversation, seq=0).delete()
     SearchText.objects.bulk_create(
         SearchText(
@@ -108,7 +110,7 @@ def index_title(*, conversation: Conversation) -> None:
 
 
 def rebuild_index() -> int:
-    """Index everything anew, one conversation at a time; give how many."""
+    """Index everything anew, one conversation at a time; return how many."""
     keys = list(Conversation.objects.order_by("pk").values_list("pk", flat=True))
     for key in keys:
         with transaction.atomic():
@@ -123,7 +125,7 @@ def rebuild_index() -> int:
 
 
 def _collect_text(conversation: Conversation, row: Message) -> str:
-    """Give what a message says, the names of its files and the texts among them included."""
+    """Return the searchable text of a message, the names and texts of its files included."""
     digests = (
         [one.digest for one in attachment_refs.named(row.content)] if row.kind == "prompt" else []
     )
@@ -136,7 +138,7 @@ def _collect_text(conversation: Conversation, row: Message) -> str:
 
 
 def extract_visible_text(content: str) -> str:
-    """Give the visible text of a message's blocks, as a column takes it."""
+    """Return the visible text of a message's blocks, without characters a column refuses."""
     blocks = wire.decode(content)
     texts = (str(block["text"]) for block in blocks if block.get("type") == "text")
     return wire.clean("\n\n".join(texts)).replace("\0", "\ufffd")

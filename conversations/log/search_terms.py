@@ -1,10 +1,10 @@
-"""Terms: a text as search compares it, the same for what is stored and for what is asked.
+"""Search terms: texts and queries, split and folded in the same way.
 
-Both databases get terms that were cut here, so they find the same: folded to lower case without
-accents, one term per word, and one per character in scripts that put no spaces between words, so
-that any part of such a text is found as a phrase. What is asked for is words (each also finds
-longer words that begin with it) and phrases in quotation marks; all of them must be there. Nothing
-a person types is ever an operator of a database.
+Both databases store terms that were split here, so they find the same: folded to lower case without
+accents, one term per word, and one per character in scripts without spaces between words, so that
+any part of such a text is found as a phrase. A query consists of words (each also finds longer
+words that begin with it) and of phrases in quotation marks; all must match. Nothing a person types
+is ever an operator of a database.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-#: A longer word is cut; nobody types it, and a tsvector takes no longer one than 2 kB.
+#: Longer words are cut: a tsvector takes words up to 2 kB, and nobody types that much.
 MOST_CHARS = 64
-#: Terms and bytes of one part: a tsvector counts 16,383 places and holds less than 1 MB.
+#: Terms and bytes of one part: a tsvector has at most 16,383 positions and less than 1 MB.
 MOST_TERMS, MOST_BYTES = 12_000, 400_000
-#: Words and characters of a question that count.
+#: Phrases and characters of a query that are used.
 MOST_PHRASES, MOST_QUERY_CHARS = 12, 400
-#: A shorter word finds only itself.
+#: Shorter words do not match as prefixes.
 LEAST_PREFIX = 2
 #: Thai to Myanmar, Khmer, kana, Han, Hangul: no spaces, or endings that hide where a word ends.
 _SPACELESS = (
@@ -37,7 +37,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 class Term(NamedTuple):
-    """A term with the place of its text."""
+    """A term and the span of its source text."""
 
     text: str
     start: int
@@ -61,9 +61,9 @@ class Phrase:
 
 
 def split_terms(text: str) -> Iterator[Term]:
-    """Cut a text into its terms, first to last."""
+    """Yield the terms of a text, first to last."""
     if text.isascii():
-        # Most texts are, and there a word is what it looks like.
+        # Fast path: most texts are ASCII.
         for match in _PLAIN.finditer(text):
             yield Term(match[0].lower()[:MOST_CHARS], match.start(), match.end())
         return
@@ -74,16 +74,16 @@ def split_terms(text: str) -> Iterator[Term]:
 
 
 def fold_word(word: str) -> str:
-    """Make spellings equal that people do not tell apart when they search."""
+    """Fold spellings that people do not distinguish when they search."""
     if word.isascii():
         return word.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", word))
-    # A second look: ligatures and the like come apart into more than letters.
+    # Split again: ligatures and the like decompose into more than letters.
     return "".join(_pattern().findall(unicodedata.normalize("NFC", bare).casefold()))
 
 
 def split_parts(text: str) -> Iterator[Part]:
-    """Cut a text into pieces that an index takes, between terms."""
+    """Yield pieces of a text that fit in an index row, split between terms."""
     found: list[str] = []
     size = start = 0
     for term in split_terms(text):
@@ -97,7 +97,7 @@ def split_parts(text: str) -> Iterator[Part]:
 
 
 def parse_query(question: str) -> tuple[Phrase, ...]:
-    """Read a question; empty when there is no word in it."""
+    """Read a query; empty when it has no word."""
     found = []
     for quoted, bare in re.findall(r'"([^"]*)"?|([^"\s]+)', question[:MOST_QUERY_CHARS]):
         words = tuple(term.text for term in split_terms(quoted or bare))
@@ -108,7 +108,7 @@ def parse_query(question: str) -> tuple[Phrase, ...]:
 
 
 def find_hits(text: str, question: tuple[Phrase, ...]) -> Iterator[tuple[int, int]]:
-    """Give the places in a text that a question found, first to last; cut only as far as asked."""
+    """Yield the spans that a query matches in a text; it is read only as far as they are taken."""
     row = split_terms(text)
     ahead = list(islice(row, max((len(each.terms) for each in question), default=0)))
     behind = 0
@@ -121,7 +121,7 @@ def find_hits(text: str, question: tuple[Phrase, ...]) -> Iterator[tuple[int, in
 
 
 def _starts_with(row: list[Term], wanted: Phrase) -> bool:
-    """Say whether the row begins with what is wanted."""
+    """Return whether the terms begin with the phrase."""
     *before, end = wanted.terms
     if len(row) <= len(before) or any(
         term.text != text for term, text in zip(row, before, strict=False)
@@ -139,7 +139,7 @@ def _pattern() -> re.Pattern[str]:
 
 @cache
 def _marks() -> str:
-    """Give the combining marks, as ranges of a character class."""
+    """Return the combining marks, as ranges of a character class."""
     found: list[list[int]] = []
     for code in range(0x300, min(sys.maxunicode, 0x1FFFF)):
         if unicodedata.category(chr(code))[0] == "M":

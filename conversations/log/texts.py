@@ -1,8 +1,8 @@
-"""Texts that many rows may name by their digest: stored once, erased when nobody names them.
+"""Texts that many rows reference by digest: stored once, erased when no row references them.
 
-A writer finds a text already there and names it in the same transaction; an eraser must not take it
-away in between. So writers share a lock of the database that an eraser has alone. SQLite has one
-writer at a time, which is the same.
+A writer finds an existing text and references it in one transaction, and an eraser must not delete
+it in between. So writers share an advisory lock which an eraser takes exclusively. SQLite has one
+writer at a time, which has the same effect.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _LOCK = 0x61_67_77_74
 
 
 def lock_texts_shared() -> None:
-    """Let no eraser come between finding a text and naming it; until the transaction ends."""
+    """Block erasers until the transaction ends; for transactions that store texts."""
     _lock("pg_advisory_xact_lock_shared")
 
 
 def lock_texts_exclusively() -> None:
-    """Wait for those who are storing texts, and keep others out until the transaction ends."""
+    """Wait for writers of texts, and block others until the transaction ends."""
     _lock("pg_advisory_xact_lock")
 
 
@@ -32,12 +32,12 @@ def _lock(function: str) -> None:
 
 
 def make_storable(text: str) -> str:
-    """Give foreign text as a column takes it: PostgreSQL refuses NUL, UTF-8 lone surrogates."""
+    """Replace what a column refuses: NUL on PostgreSQL, lone surrogates in UTF-8."""
     return wire.clean(text).replace("\0", "\ufffd")
 
 
 def store_blob(text: str) -> str:
-    """Store a text under its digest, once, and give the digest."""
+    """Store a text under its digest, once, and return the digest."""
     digest = wire.digest(text)
     lock_texts_shared()
     Blob.objects.bulk_create([Blob(digest=digest, text=text)], ignore_conflicts=True)

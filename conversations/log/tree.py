@@ -1,7 +1,7 @@
-"""The tree of turns: a path from one of its turns back to the first, and what lies below a turn.
+"""The tree of turns: a path from a turn back to the first, and the turns after a turn.
 
-A turn names the one before it, and its number is greater than that one's. So a path is one
-recursive query, which ends where a page ends: a page costs the same in a long conversation.
+A turn references the turn before it, whose number is lower. So a path is one recursive query, which
+ends where a page ends: a page costs the same however long the conversation is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models.sql.compiler import SQLCompiler
 
-#: More turns than a path can have.
+#: More turns than any path has.
 ALL_TURNS = 2**31 - 1
 #: Turns from the end of a path that every page of it shows.
 NEAR_TURNS = 20
@@ -35,9 +35,9 @@ WITH RECURSIVE way(id, key, parent, steps) AS (
   WHERE way.parent >= %s AND way.steps < %s
 ) SELECT id FROM way
 """
-#: Where the turn before each of `way` is looked for. Where PostgreSQL's statistics are older than a
-#: conversation, as after an import, it takes any index and goes through all turns for each of them;
-#: only one index has them in this order.
+#: Where the turn before each row of `way` is found. With statistics older than a conversation, as
+#: after an import, PostgreSQL may choose any index and scan all turns for each row; only one index
+#: has them in this order.
 _BEFORE = {
     "sqlite": "conversations_turn",
     "postgresql": """LATERAL (
@@ -48,16 +48,16 @@ _BEFORE = {
 
 
 class _Among(In):
-    """What lies among the rows of a query that is run once, whatever the planner believes.
+    """Condition: a field is among the rows of a query that must run only once.
 
-    Where its statistics are older than a conversation, as after an import, PostgreSQL walks through
-    the rows of `IN (WITH ...)` again for each turn and message: minutes. An array it reads once.
+    Where its statistics are older than a conversation, as after an import, PostgreSQL runs the rows
+    of `IN (WITH ...)` again for each turn and message, which takes minutes. It reads an array once.
     """
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
     ) -> tuple[str, tuple[object, ...]]:
-        """Give the condition with an array in place of a joined query."""
+        """Write the condition with an array in place of a joined query."""
         left, left_params = self.process_lhs(compiler, connection)
         right, right_params = compiler.compile(self.rhs)
         return f"{left} = ANY(ARRAY{right})", (*left_params, *right_params)
@@ -71,9 +71,10 @@ def build_path_condition(
     start: int = 0,
     most: int = ALL_TURNS,
 ) -> _Among:
-    """Give the condition that a field names a turn of the path that ends with turn `end`.
+    """Return the condition that the field `turn` references a turn of the path that ends with
+    `end`.
 
-    Without `end` it is the shown path. `start` is the lowest number of interest, `most` how many
+    By default it is the shown path. `start` is the lowest number of interest, `most` the number of
     turns back from the end.
     """
     end = conversation.leaf if end is None else end
@@ -83,31 +84,31 @@ def build_path_condition(
 
 
 def complete_path_query(statement: str) -> str:
-    """Complete a statement that goes `way` up, from each turn to the one before it."""
+    """Insert the database's own way to find the turn before each row of `way`."""
     return statement.replace("{before}", _BEFORE[connection.vendor])
 
 
 def filter_path_turns(
     conversation: Conversation, *, end: int | None = None, start: int = 0, most: int = ALL_TURNS
 ) -> QuerySet[Turn]:
-    """Give the turns of a path; see `build_path_condition`."""
+    """Return the turns of a path; see `build_path_condition`."""
     return conversation.turns.filter(
         build_path_condition("pk", conversation, end=end, start=start, most=most)
     )
 
 
 def is_shown(conversation: Conversation, number: int) -> bool:
-    """Say whether a turn lies on the shown path."""
+    """Return whether a turn is on the shown path."""
     return filter_path_turns(conversation, start=number).filter(number=number).exists()
 
 
 def is_near(conversation: Conversation, number: int) -> bool:
-    """Say whether a turn is among the last ones of the shown path."""
+    """Return whether a turn is among the last NEAR_TURNS of the shown path."""
     return filter_path_turns(conversation, most=NEAR_TURNS).filter(number=number).exists()
 
 
 def find_newest_below(conversation: Conversation, number: int) -> int:
-    """Give the newest turn behind a turn: the end of a path through it; 0 when there is none."""
+    """Return the newest turn at or after a turn in the tree; 0 where there is none."""
     below, newest = set[int](), 0
     rows = conversation.turns.filter(number__gte=number).order_by("number")
     for each, parent in rows.values_list("number", "parent"):
@@ -118,19 +119,19 @@ def find_newest_below(conversation: Conversation, number: int) -> int:
 
 
 def find_path_end(conversation: Conversation, number: int) -> int:
-    """Give the last turn of the shown path if a turn lies on it, else of the newest through it."""
+    """Return the end of the shown path if the turn is on it, else of the newest path through it."""
     if not number or is_shown(conversation, number):
         return conversation.leaf
     return find_newest_below(conversation, number)
 
 
 def make_version_id(public_id: UUID, count: int) -> UUID:
-    """Give the id under which a version of a turn is asked for where so many are known."""
+    """Return the id of a turn's next version, given the number of known versions."""
     return uuid5(public_id, f"version {count + 1}")
 
 
 def list_versions(conversation: Conversation, parents: set[int]) -> dict[int, list[int]]:
-    """Give the turns that follow each of some turns, in the order they were made."""
+    """Return the turns that follow each of the parents, in the order they were made."""
     rows = conversation.turns.filter(parent__in=parents).order_by("number")
     found: dict[int, list[int]] = {}
     for parent, number in rows.values_list("parent", "number"):
@@ -139,7 +140,7 @@ def list_versions(conversation: Conversation, parents: set[int]) -> dict[int, li
 
 
 def find_version_position(row: Turn, numbers: list[int]) -> VersionPosition | None:
-    """Give the place of a turn among its versions; None when it is the only one."""
+    """Return the position of a turn among its versions; None when it is the only one."""
     if len(numbers) < 2:
         return None
     at = numbers.index(row.number)
@@ -153,7 +154,7 @@ def find_version_position(row: Turn, numbers: list[int]) -> VersionPosition | No
 
 @dataclass(frozen=True, slots=True)
 class VersionPosition:
-    """Which of the versions of a turn is shown, of how many; the turns to go to by number."""
+    """Position and count of a turn's versions, and the numbers of its neighbours."""
 
     position: int
     count: int

@@ -1,12 +1,11 @@
-"""Triggers that make the append-only tables append-only, on PostgreSQL and SQLite alike.
+"""Triggers that enforce append-only tables, on PostgreSQL and SQLite alike.
 
-They are (re)installed after every migration, because SQLite drops a table's triggers when a
-migration rebuilds it. What is refused: changing, deleting and emptying, and inserting at a link
-that the chain has passed. The one exception is `allow_erasing()`: on PostgreSQL a
-setting of the session, on SQLite an SQL function that only our connections have, so a plain
-`sqlite3` shell is refused too.
-The application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it
-comes through the functions of log/erase_functions.py, which the owner's rights open.
+They are installed after every migration, because SQLite drops a table's triggers when a migration
+rebuilds it. They refuse to change, delete or truncate rows, and to insert at a link that the chain
+has passed. The one exception is `allow_erasing()`: a session setting on PostgreSQL; on SQLite an
+SQL function that only our connections define, so a plain `sqlite3` shell is refused too. The
+application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it calls
+the functions of log/erase_functions.py, which run with the owner's rights.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -35,10 +34,18 @@ BEGIN
   RAISE EXCEPTION 'table % is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
 END $$;
 """
+_CONVERSATIONS, _CALLS = Conversation._meta.db_table, ApiCall._meta.db_table
+#: The end of the chain of a row's conversation, by the lookup that leads to it.
+_ENDS = {
+    "conversation": f'SELECT links FROM "{_CONVERSATIONS}" WHERE id = NEW.conversation_id',
+    "call__conversation": f'SELECT c.links FROM "{_CONVERSATIONS}" c JOIN "{_CALLS}" a'
+    " ON a.conversation_id = c.id WHERE a.id = NEW.call_id",
+}
+_SITE_END = f'SELECT links FROM "{SiteChain._meta.db_table}" WHERE id = 1'
 
 
 def list_guarded_models() -> list[type[AppendOnly]]:
-    """Give every append-only model, by the name of its table."""
+    """Return every append-only model, ordered by the name of its table."""
     classes = (getattr(models, name) for name in models.__all__)
     kinds = [
         kind
@@ -49,15 +56,15 @@ def list_guarded_models() -> list[type[AppendOnly]]:
 
 
 def list_guarded_tables() -> list[str]:
-    """Name every append-only table."""
+    """Return the names of the append-only tables."""
     return [kind._meta.db_table for kind in list_guarded_models()]
 
 
 def install_guards(using: str = "default", **_: Any) -> None:
-    """Put the triggers on every append-only table there is; repeating it changes nothing."""
+    """Install the triggers on every existing append-only table; a repeat changes nothing."""
     if connection.alias != using:
         return
-    # Between two migrations, forward or back, a table or a column may not be there.
+    # Between two migrations, forward or back, a table or a column may be missing.
     kinds = [kind for kind in list_guarded_models() if _has_all_columns(kind)]
     make = _write_postgresql_guards if connection.vendor == "postgresql" else _write_sqlite_guards
     with transaction.atomic(), connection.cursor() as cursor:
@@ -67,7 +74,10 @@ def install_guards(using: str = "default", **_: Any) -> None:
 
 
 def drop_insert_guards(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
-    """Take the triggers away that name columns, while migrations may drop these; they come back."""
+    """Drop the triggers that name columns, because migrations may drop these columns.
+
+    `install_guards` creates them again after the migrations.
+    """
     if connection.alias != using or not plan:
         return
     with transaction.atomic(), connection.cursor() as cursor:
@@ -87,12 +97,12 @@ def _has_all_columns(kind: type[AppendOnly]) -> bool:
 
 
 def find_missing_guards() -> list[str]:
-    """Name the append-only tables whose triggers are not there."""
+    """Return the append-only tables that lack a trigger."""
     if connection.vendor == "postgresql":
         sql = (
             "SELECT c.relname || ':' || t.tgname"
             " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
-            # Those that fire: not switched off, nor kept for a replica.
+            # Only triggers that fire: neither disabled nor for replicas.
             " WHERE t.tgenabled IN ('O', 'A')"
         )
     else:
@@ -112,7 +122,7 @@ def find_missing_guards() -> list[str]:
 
 
 def list_guard_verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
-    """Name the guards of a table."""
+    """Return the guards that a table needs."""
     if connection.vendor == "sqlite":
         return ("update", "delete", "insert", "place")
     return ("update", "delete", "truncate", *(["place"] if issubclass(kind, Chained) else ()))
@@ -120,12 +130,19 @@ def list_guard_verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
 
 @contextmanager
 def allow_erasing() -> Iterator[None]:
-    """Open the one door through which append-only rows may be deleted."""
+    """Let append-only rows be deleted within the block."""
     _set_erasing(connection, is_open=True)
     try:
         yield
     finally:
         _set_erasing(connection, is_open=False)
+
+
+def define_erasing_function(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Define the function that triggers call on a new SQLite connection, returning 0."""
+    if connection.vendor == "sqlite":
+        connection.connection.create_function(_ERASING, 0, lambda: 0)
+        connection.connection.execute("PRAGMA recursive_triggers = ON")
 
 
 def _set_erasing(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
@@ -137,6 +154,35 @@ def _set_erasing(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
             )
     else:
         database.connection.create_function(_ERASING, 0, lambda: int(is_open))
+
+
+def write_postgresql_function(kind: type[Chained]) -> str:
+    """Return the function that refuses a row at a link that its chain has passed."""
+    table = kind._meta.db_table
+    return (
+        f'CREATE OR REPLACE FUNCTION "{table}_place"() RETURNS trigger LANGUAGE plpgsql AS $$'
+        f" BEGIN IF {_write_passed_condition(kind)} THEN RAISE EXCEPTION"
+        " 'table % is append-only: its chain has passed link %', TG_TABLE_NAME, NEW.link"
+        " USING ERRCODE = 'restrict_violation'; END IF;"
+        " RETURN NEW; END $$"
+    )
+
+
+def write_sqlite_condition(kind: type[AppendOnly]) -> str:
+    """Return the condition on which a row cannot be inserted.
+
+    It holds when a row with the same unique columns exists, or the chain has passed the link.
+    """
+    table = kind._meta.db_table
+    taken = [
+        f'EXISTS (SELECT 1 FROM "{table}" WHERE '
+        + " AND ".join(f'"{column}" = NEW."{column}"' for column in columns)
+        + ")"
+        for columns in _list_unique_columns(kind)
+    ]
+    if issubclass(kind, Chained):
+        taken.append(_write_passed_condition(kind))
+    return " OR ".join(taken)
 
 
 def _write_postgresql_guards(kind: type[AppendOnly]) -> list[str]:
@@ -158,9 +204,10 @@ def _write_postgresql_guards(kind: type[AppendOnly]) -> list[str]:
 def _write_sqlite_guards(kind: type[AppendOnly]) -> list[str]:
     table, rows = kind._meta.db_table, []
     refuse = f"RAISE(ABORT, 'table {table} is append-only')"
-    # INSERT OR REPLACE deletes: ours fire the trigger by a pragma, a foreign program, which has no
-    # such function, may not insert at all. The place is asked for where the pragma is off. A text
-    # that is there already stays as it is, as those who share it expect.
+    # INSERT OR REPLACE deletes. On our connections a pragma makes that fire the trigger; another
+    # program lacks the function and cannot insert at all. The condition on the unique columns
+    # covers connections with the pragma off. Inserting a text that exists is ignored, because texts
+    # are shared.
     doors = {
         "update": ("UPDATE", "", refuse),
         "delete": ("DELETE", f"WHEN {_ERASING}() = 0 ", refuse),
@@ -178,51 +225,6 @@ def _write_sqlite_guards(kind: type[AppendOnly]) -> list[str]:
             f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" {door}BEGIN SELECT {then}; END'
         )
     return rows
-
-
-def define_erasing_function(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Give a new SQLite connection the function its triggers ask, closed."""
-    if connection.vendor == "sqlite":
-        connection.connection.create_function(_ERASING, 0, lambda: 0)
-        connection.connection.execute("PRAGMA recursive_triggers = ON")
-
-
-_CONVERSATIONS, _CALLS = Conversation._meta.db_table, ApiCall._meta.db_table
-#: Where the conversation of a row says that its chain ends, by the row's path to it.
-_ENDS = {
-    "conversation": f'SELECT links FROM "{_CONVERSATIONS}" WHERE id = NEW.conversation_id',
-    "call__conversation": f'SELECT c.links FROM "{_CONVERSATIONS}" c JOIN "{_CALLS}" a'
-    " ON a.conversation_id = c.id WHERE a.id = NEW.call_id",
-}
-_SITE_END = f'SELECT links FROM "{SiteChain._meta.db_table}" WHERE id = 1'
-
-
-def write_postgresql_function(kind: type[Chained]) -> str:
-    """Write the function that refuses a row at a link that its chain has passed."""
-    table = kind._meta.db_table
-    return (
-        f'CREATE OR REPLACE FUNCTION "{table}_place"() RETURNS trigger LANGUAGE plpgsql AS $$'
-        f" BEGIN IF {_write_passed_condition(kind)} THEN RAISE EXCEPTION"
-        " 'table % is append-only: its chain has passed link %', TG_TABLE_NAME, NEW.link"
-        " USING ERRCODE = 'restrict_violation'; END IF;"
-        " RETURN NEW; END $$"
-    )
-
-
-def write_sqlite_condition(kind: type[AppendOnly]) -> str:
-    """Write the condition on which a row has no place: another stands there, or the chain ends
-    behind it.
-    """
-    table = kind._meta.db_table
-    taken = [
-        f'EXISTS (SELECT 1 FROM "{table}" WHERE '
-        + " AND ".join(f'"{column}" = NEW."{column}"' for column in columns)
-        + ")"
-        for columns in _list_unique_columns(kind)
-    ]
-    if issubclass(kind, Chained):
-        taken.append(_write_passed_condition(kind))
-    return " OR ".join(taken)
 
 
 def _write_passed_condition(kind: type[Chained]) -> str:

@@ -1,4 +1,4 @@
-"""What commands are told by name: people, amounts, moments; what cannot be meant is exit code 2."""
+"""Arguments of commands: people, amounts and moments; an invalid one exits with code 2."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_amount(text: str, unit: str) -> int:
 
 
 def read_moment(text: str, zone: ZoneInfo) -> datetime:
-    """Read a date (its beginning) or a date with a time, in a zone unless it names its own."""
+    """Read a date (its midnight) or a date with a time, in `zone` unless it names its own."""
     try:
         return amounts.parse_moment(text, zone)
     except amounts.Unreadable as error:

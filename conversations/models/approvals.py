@@ -1,8 +1,8 @@
-"""Asking before a tool acts: what was asked, what was decided, and the site's rule for a tool.
+"""Approvals: the question before a tool acts, the decision, and the site's rule for a tool.
 
-Question and decision are rows of the conversation's chain, so who allowed what and when can be
+Questions and decisions are rows of the conversation's chain, so who allowed what and when can be
 neither changed nor lost. A question is bound to one tool call and to the digest of its arguments;
-it has one decision at most, which the database holds.
+the database holds that it has one decision at most.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conversations.models.turns import ToolCall
 
 
 class Approval(Chained):
-    """A call that waits for a person, or has waited."""
+    """A tool call that waits for a person, or has waited."""
 
     class Reason(models.TextChoices):
         WRITE = "write", "it changes something"
@@ -28,10 +28,10 @@ class Approval(Chained):
     call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, related_name="approval")
     #: SHA-256 of the arguments as they were shown, byte for byte.
     arguments_digest = models.CharField(max_length=80)
-    #: Who would be told something ("" where nobody is), as the tool says it.
+    #: Who would receive something ("" for nobody), as the tool names it.
     destination = models.TextField(blank=True)
     reason = models.CharField(max_length=8, choices=Reason.choices)
-    #: The tools whose private results came before.
+    #: The tools that returned private data before.
     sources = models.CharField(max_length=400, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
@@ -41,7 +41,7 @@ class Approval(Chained):
 
 
 class Decision(Chained):
-    """What became of a question; without an actor its time ran out."""
+    """The decision on a question; without an actor its time ran out."""
 
     class Verdict(models.TextChoices):
         ONCE = "once", "allowed once"

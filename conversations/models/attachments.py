@@ -1,7 +1,7 @@
 """Attachments: files that a person put into a message.
 
-The bytes are kept once, as base64 in a Blob, however often the same file is sent. A prompt names
-the blob where the request will hold the data, so the log stays small and a page never loads them.
+The bytes are stored once, as base64 in a Blob, however often a file is sent. A prompt references
+the blob where the request will hold the data, so the log stays small and pages never load them.
 """
 
 from __future__ import annotations

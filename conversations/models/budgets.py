@@ -1,10 +1,10 @@
 """Budgets: what the site, a group or a person may use, in money, tokens or turns.
 
-Windows are rows made on first use, so nothing has to reset them. `spent` and `held` move in the
-transaction of the fact they belong to (models/ledger.py says the same in entries that never
+Windows are rows created on first use, so nothing has to reset them. `spent` and `held` change in
+the transaction of the fact they belong to (models/ledger.py records the same as entries that never
 change), and `limit` is what was allowed when something was held last. The database refuses a window
-in which spent plus held would pass it; a limit that is lowered or a grant that ends touches no
-window, it refuses the next call.
+in which spent plus held would pass it. A lowered limit or an expired grant touches no window; it
+refuses the next call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conversations.models.log import Chained
 from conversations.models.periods import get_zone
 from conversations.models.validators import demand_percents, demand_zone
 
-#: More than any limit needs; sums of such limits still fit the database's integers.
+#: The largest limit; sums of such limits still fit the database's integers.
 MOST = 10**15
 _FITS = (MaxValueValidator(MOST),)
 
@@ -111,7 +111,7 @@ class Budget(models.Model):
                 condition=_subject("site") | _subject("group") | _subject("user"),
                 violation_error_message="Name the group or the user of the scope, and no other.",
             ),
-            # What is set for one person is that person's own allowance.
+            # A budget of one person is that person's own allowance.
             models.CheckConstraint(
                 name="budget_kind",
                 condition=~models.Q(scope="user") | models.Q(kind="per_member"),
@@ -144,17 +144,17 @@ class BudgetWindow(models.Model):
     """What one budget, or one member under it, has used between two moments."""
 
     budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="windows")
-    #: Whose it is, under an allowance; None: of a pool.
+    #: The member, under an allowance; None for a pool.
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="windows"
     )
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField(null=True)
-    #: What was allowed when something was held or entered last.
+    #: What was allowed when something was held or corrected last.
     limit = models.PositiveBigIntegerField(default=0)
     spent = models.PositiveBigIntegerField(default=0)
     held = models.PositiveBigIntegerField(default=0)
-    #: What calls cost above what they held.
+    #: What calls used above what they held.
     overrun = models.PositiveBigIntegerField(default=0)
 
     class Meta:
@@ -184,7 +184,7 @@ class BudgetWindow(models.Model):
 
 
 class Grant(Chained):
-    """More than the limit of a budget, for all it is for or one person, until it expires."""
+    """An addition to the limit of a budget, for everybody or one person, until it expires."""
 
     budget = models.ForeignKey(Budget, on_delete=models.PROTECT, related_name="grants")
     user = models.ForeignKey(
@@ -202,7 +202,7 @@ class Grant(Chained):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField(default=timezone.now)
-    #: Names the form it was sent by, so that sending it twice grants once.
+    #: Identifies the submitted form, so that submitting it twice grants once.
     form = models.UUIDField(null=True, unique=True, editable=False)
 
     class Meta:

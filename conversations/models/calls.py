@@ -1,6 +1,6 @@
-"""Calls: every request that was sent, named so that it can be rebuilt byte for byte.
+"""Calls: every request that was sent, stored so that it can be rebuilt byte for byte.
 
-The body of a reply call is its envelope and the view at its `tip`; other purposes keep their
+The body of a reply call is its envelope and the view at its `tip`; other purposes store their
 messages as a blob. A call without a result is in doubt.
 """
 
@@ -32,7 +32,7 @@ class ApiCall(Chained):
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="calls")
     turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="calls")
-    #: Rises within the turn; every attempt is a call of its own.
+    #: Increases within the turn; every attempt is a call of its own.
     number = models.PositiveIntegerField()
     purpose = models.CharField(max_length=10, choices=Purpose.choices)
     model = models.CharField(max_length=100)
@@ -46,7 +46,7 @@ class ApiCall(Chained):
     view_tokens = models.PositiveIntegerField(default=0)
     overhead_tokens = models.PositiveIntegerField(default=0)
     view_edits = models.PositiveIntegerField(default=0)
-    #: Names what thinking of its answer is signed over: model, system prompt and tools.
+    #: Identifies what thinking of its answer is signed over: model, system prompt and tools.
     binding = models.CharField(max_length=80)
     max_tokens = models.PositiveIntegerField()
     sent_at = models.DateTimeField(default=timezone.now)

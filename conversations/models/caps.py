@@ -1,4 +1,4 @@
-"""Caps of a turn: what it may use, apart from budgets, so that one that runs away ends."""
+"""Caps of a turn, independent of budgets, so that a runaway turn ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.models.budgets import MOST
 class TurnCap(models.Model):
     """What one turn may use, for a group's members or a person; an empty field inherits.
 
-    The person's number counts, else the largest of the groups', else the site's setting. 0 is no
+    The person's number applies, else the largest of the groups', else the site's setting. 0 is no
     cap on money.
     """
 

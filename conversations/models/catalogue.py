@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.core.validators import MaxValueValidator
 from django.db import models
 
-#: A million dollars per million tokens: more is a slip, and no sum of such costs overflows.
+#: A million dollars per million tokens; sums of such costs do not overflow.
 MOST_RATE = 10**12
 
 
@@ -30,7 +30,7 @@ class ApiModel(models.Model):
         help_text="Whether the API compacts conversations with it when it is asked to.",
     )
     is_enabled = models.BooleanField(default=True)
-    #: As the API tells it: active, deprecated or retired; "" before it was asked.
+    #: As the API reports it: active, deprecated or retired; "" before the first refresh.
     lifecycle = models.CharField(max_length=12, blank=True)
     retires_at = models.DateTimeField(null=True, blank=True)
 
@@ -50,7 +50,7 @@ class ModelPrice(models.Model):
         CACHE_WRITE_5M = "cache_write_5m"
         CACHE_WRITE_1H = "cache_write_1h"
         CACHE_READ = "cache_read"
-        #: Searches instead of tokens; a model without it is offered none.
+        #: Per million searches, not tokens; a model without this price is offered none.
         WEB_SEARCH = "web_search"
 
     model = models.ForeignKey(ApiModel, on_delete=models.PROTECT, related_name="prices")

@@ -1,4 +1,4 @@
-"""A place in a list that is read by the page: the time and key of the last row that was shown."""
+"""Cursors of lists that are read by the page: time and key of the last row that was shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor | None:
-        """Read a place from an address; None when it is none."""
+        """Read a cursor from a URL; None for any other text."""
         match = _WRITTEN.fullmatch(text)
         if match is None:
             return None
@@ -25,5 +25,5 @@ class Cursor:
 
 
 def format_cursor(at: datetime, id: int) -> str:
-    """Write a place into an address."""
+    """Write a cursor for a URL."""
     return f"{(at - _EPOCH) // timedelta(microseconds=1)}-{id}"

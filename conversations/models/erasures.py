@@ -1,7 +1,7 @@
 """Erasures: that a conversation was erased, whose and when; never what it said.
 
-The row keeps what the books need: what the erased calls cost by day and model, and the end of the
-hash chain, so that a copy of the erased log can still be told from another.
+The row keeps what accounting needs, which is the cost of the erased calls by day and model, and the
+end of the hash chain, so that a copy of the erased log can still be recognized.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ class Erasure(Chained):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="erasures"
     )
-    #: The public id of the conversation that was.
+    #: The public id of the erased conversation.
     conversation = models.UUIDField(db_index=True)
     begun_at = models.DateTimeField()
-    #: Thrown away by its owner at, and to be erased from: at once, where that was asked for.
+    #: When its owner deleted it, and from when it was to be erased; the same where that was
+    #: requested.
     deleted_at = models.DateTimeField()
     due_at = models.DateTimeField()
     messages = models.PositiveIntegerField()

@@ -1,7 +1,7 @@
-"""A column of terms, the search index of both databases: written and matched, never read back.
+"""A column of search terms for both databases: written and matched, never read back.
 
-On PostgreSQL it is a `tsvector`, given as it is, so that no parser of the database cuts words in
-another way than ours; on SQLite text, which an FTS5 table beside it follows (log/search_index.py).
+On PostgreSQL it is a `tsvector`, written verbatim, so that no parser of the database splits words
+differently; on SQLite it is text, which an FTS5 table indexes (log/search_index.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TermsField(TermsBase):
 
 @TermsField.register_lookup
 class Matches(LookupBase):
-    """Rows that hold all phrases: pairs of terms and whether the last is only a beginning."""
+    """Rows that contain all phrases: pairs of terms and whether the last one is a prefix."""
 
     lookup_name = "matches"
     prepare_rhs = False

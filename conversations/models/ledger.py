@@ -1,7 +1,7 @@
 """The ledger: every movement in a window as an entry that never changes.
 
-An amount is in the unit of the window's budget: micro-dollars, tokens or turns. What a call holds
-is a reservation; its entries say when it was held, and what it settled for or that it was released.
+An amount is in the unit of the window's budget. What a call holds is a reservation; its entries
+record when it was held, and what it was settled with or that it was released.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reservation(models.Model):
 
 
 class LedgerEntry(Chained):
-    """A movement; of a call it is in the chain of its conversation, else in that of the site."""
+    """A movement; of a call it is in the chain of its conversation, else in the site's."""
 
     class Kind(models.TextChoices):
         RESERVE = "reserve"
@@ -55,14 +55,14 @@ class LedgerEntry(Chained):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
     created_at = models.DateTimeField(default=timezone.now)
-    #: Names the form a correction was sent by, so that sending it twice enters it once.
+    #: Identifies the submitted form of a correction, so that submitting it twice enters it once.
     form = models.UUIDField(null=True, unique=True, editable=False)
 
     class Meta:
         verbose_name_plural = "ledger entries"
         constraints = [
             models.UniqueConstraint(fields=["call", "window", "kind"], name="ledger_once"),
-            # Money comes back by a correction alone, and a correction says why.
+            # Only a correction gives back, and it has a reason.
             models.CheckConstraint(
                 name="ledger_amount",
                 condition=models.Q(amount__gte=0) | models.Q(kind="adjust"),
@@ -79,11 +79,11 @@ class LedgerEntry(Chained):
 
 
 class Crossing(Chained):
-    """A soft percent of a window that was passed, once: what people are told."""
+    """A soft percent that a window has passed, recorded once; the source of notices."""
 
     window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="crossings")
     percent = models.PositiveSmallIntegerField()
-    #: What was spent of how much then.
+    #: What was spent then, and the limit.
     spent = models.PositiveBigIntegerField()
     limit = models.PositiveBigIntegerField()
     created_at = models.DateTimeField(default=timezone.now)

@@ -1,9 +1,9 @@
-"""The log: conversations, and the append-only entries that make their paths.
+"""The log: conversations, and the append-only entries that form their paths.
 
-Messages and transformations share one counter (`Conversation.head`); each names its `parent` entry,
-so a path of the log is a state and a branch is a new path. Rows of classes marked `AppendOnly` are
-never changed or deleted; database triggers hold that too (log/triggers.py). Wire text lives in
-TextField, because `jsonb` would rewrite it.
+Messages and transformations share one counter (`Conversation.head`); each references its `parent`
+entry, so a path of the log is a state and a branch is a new path. Rows of classes marked
+`AppendOnly` are never changed or deleted; database triggers enforce that too (log/triggers.py).
+Wire text is in TextFields, because `jsonb` would rewrite it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Chained(AppendOnly):
 
 
 class WebSearch(models.TextChoices):
-    """Whether the API may search the web here, which nobody can be asked about search by search."""
+    """Whether the API may search the web here; single searches cannot be approved."""
 
     OFF = "", "off"
     ALONE = "alone", "on, and nothing private is read"
@@ -55,7 +55,7 @@ class Conversation(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations"
     )
     title = models.CharField(max_length=200, blank=True)
-    #: Who gave the title: its first words, the model, or a person, whose name stays.
+    #: Where the title is from: the first words, the model, or a person, whose title stays.
     titled_by = models.CharField(max_length=6, default="words")
     model = models.CharField(max_length=100)
     instructions = models.TextField(blank=True)
@@ -63,12 +63,12 @@ class Conversation(models.Model):
     web_search = models.CharField(
         max_length=6, choices=WebSearch, default=WebSearch.OFF, blank=True
     )
-    #: The last sequence number given out, and the entry at the end of the shown path (0: none).
+    #: The number of the newest entry, and the entry at the end of the shown path (0: none).
     head = models.PositiveBigIntegerField(default=0)
     tip = models.PositiveBigIntegerField(default=0)
     #: The number of the last turn of the shown path (0: none).
     leaf = models.PositiveIntegerField(default=0)
-    #: The turn of another conversation, now perhaps erased, from which this one goes on.
+    #: The turn of another conversation, now perhaps erased, from which this one continues.
     forked_from = models.ForeignKey(
         "conversations.Turn",
         null=True,
@@ -84,7 +84,7 @@ class Conversation(models.Model):
     anchored = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
-    #: In the trash since, and until: then it is erased.
+    #: When it was moved to the trash, and when it is to be erased.
     deleted_at = models.DateTimeField(null=True, blank=True)
     erase_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -110,7 +110,7 @@ class Conversation(models.Model):
 
 
 class Blob(AppendOnly):
-    """Text named by its digest: full tool outputs, request messages that are no view."""
+    """Text stored under its digest: full tool outputs, attachments, messages that are no view."""
 
     digest = models.CharField(max_length=80, primary_key=True)
     text = models.TextField()
@@ -179,7 +179,8 @@ class Transformation(Chained):
     )
     kind = models.CharField(max_length=12, choices=Kind.choices)
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
-    #: What triggered it: the number, the threshold it passed, how the number is known, the setting.
+    #: What triggered it: the number, the threshold it passed, the source of the number, the
+    #: setting.
     number = models.BigIntegerField()
     threshold = models.BigIntegerField()
     source = models.CharField(max_length=10)
@@ -192,7 +193,7 @@ class Transformation(Chained):
     bytes_after = models.PositiveBigIntegerField()
     note = models.TextField()
     reason = models.TextField(blank=True)
-    #: The numbers a step that weighs costs has decided by, as a JSON object; "" when it has none.
+    #: The numbers by which a step that weighs costs decided, as a JSON object; "" for other steps.
     decision = models.TextField(blank=True, default="")
     summary_call = models.ForeignKey(
         "conversations.ApiCall", null=True, on_delete=models.PROTECT, related_name="summaries"
@@ -207,7 +208,7 @@ class Transformation(Chained):
             models.UniqueConstraint(fields=["conversation", "seq"], name="transformation_seq"),
             models.CheckConstraint(
                 name="transformation_shrinks",
-                # A person may give back what was taken, and put other words in a summary.
+                # A person may restore an original, and reword a summary.
                 condition=models.Q(kind="restore")
                 | models.Q(kind="summary", actor__isnull=False)
                 | models.Q(outcome="applied", bytes_after__lt=models.F("bytes_before"))

@@ -1,6 +1,7 @@
 """Failed log-ins, counted for a name from an address and for an address whatever the name.
 
-What was typed as a name may be a password, so only its digest is kept; a known person is named.
+What was typed as a name may be a password, so only its digest is stored; a known person is
+referenced.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from conversations.models.people import User
 class FailedLogIns(models.Model):
     #: An IPv4 address, or the /64 network that one IPv6 customer has.
     peer = models.CharField("address", max_length=64)
-    #: Empty for all names from the address together.
+    #: "" for all names from the address together.
     name_digest = models.CharField(max_length=64, blank=True, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True)
-    #: Within the window that began then.
+    #: Attempts since `began_at`.
     count = models.PositiveIntegerField("failed log-ins", default=0)
     began_at = models.DateTimeField()
-    #: Waits in a row, each twice as long as the one before.
+    #: Consecutive waits, each twice as long as the one before.
     waits = models.PositiveIntegerField(default=0)
     until = models.DateTimeField("refused until", null=True, blank=True)
 

@@ -1,7 +1,7 @@
 """Mail accounts: which mailboxes a person lets their agent use.
 
-The secret is sealed (toolbox/secrets.py) and goes with the row. Everything that names the person's
-mail is theirs: staff see that there is an account, and whether it works.
+The secret is sealed (toolbox/secrets.py) and deleted with the row. Everything that describes the
+person's mail is private: staff see that there is an account, and whether it works.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class MailAccount(models.Model):
     address = models.CharField(max_length=254)
     login = models.CharField(max_length=254)
     auth = models.CharField(max_length=10, choices=Auth.choices, default=Auth.PASSWORD)
-    #: Name of the OAuth provider, as the site's settings have it.
+    #: Name of the OAuth provider in the site's settings.
     provider = models.CharField(max_length=60, blank=True)
     sealed_secret = models.TextField(editable=False)
     imap_host = models.CharField(max_length=253)
     imap_port = models.PositiveIntegerField(default=993)
     imap_security = models.CharField(max_length=10, choices=Security.choices, default=Security.TLS)
-    #: Empty where the account is for reading only.
+    #: Empty where the account is read-only.
     smtp_host = models.CharField(max_length=253, blank=True)
     smtp_port = models.PositiveIntegerField(default=465)
     smtp_security = models.CharField(max_length=10, choices=Security.choices, default=Security.TLS)
     folder = models.CharField(max_length=250, default="INBOX")
     created_at = models.DateTimeField(auto_now_add=True)
     used_at = models.DateTimeField(null=True)
-    #: What went wrong at the last use; empty when nothing did.
+    #: The error of the last use; empty where there was none.
     problem = models.CharField(max_length=400, blank=True)
 
     class Meta:

@@ -1,10 +1,10 @@
-"""MCP servers, the tools they list, and what administrators did about both.
+"""MCP servers, the tools they list, and what administrators decided about both.
 
 The model is only ever given `McpTool.approved`, the very text an administrator approved; what the
-server says now is kept beside it and counts for nothing until it is approved too. Two texts are the
-same when their digests are, and those do not depend on the order of keys. The log of decisions is
-append-only and holds the text that was decided on, so a server with a history is switched off and
-never deleted.
+server lists now is stored beside it and has no effect until it is approved too. Two texts are the
+same when their digests are, which do not depend on the order of keys. The log of decisions is
+append-only and holds the text that was decided on, so a server with a history is disabled and never
+deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from conversations.models.log import Chained
 
-#: No underscore: `mcp__<server>__<tool>` is then read in one way.
+#: No underscore, so that `mcp__<server>__<tool>` is unambiguous.
 NAME = RegexValidator(
     r"\A[a-z][a-z0-9-]{0,31}\Z",
     "Use lower case letters, digits and hyphens, a letter first, 32 at most.",
@@ -38,17 +38,17 @@ class McpServer(models.Model):
     name = models.CharField(max_length=32, unique=True, validators=[NAME])
     note = models.CharField(max_length=200, blank=True)
     transport = models.CharField(max_length=5, choices=Transport.choices)
-    #: A program and its arguments; there is no shell.
+    #: A program and its arguments; no shell is used.
     command = models.CharField(max_length=1_000, blank=True)
     arguments = models.JSONField(default=list, blank=True)
     url = models.CharField("URL", max_length=2_000, blank=True)
-    #: Sealed JSON objects (toolbox/secrets.py): a server is given nothing else of an environment.
+    #: Sealed JSON objects (toolbox/secrets.py). A server gets no other environment variables.
     sealed_environment = models.TextField(blank=True, editable=False)
     sealed_headers = models.TextField(blank=True, editable=False)
     is_enabled = models.BooleanField("enabled", default=False)
-    #: What its tools give is a person's own: mail, files.
+    #: Its tools return private data: mail, files.
     is_private = models.BooleanField("results are private", default=False)
-    #: Names of the tools that may be approved at all; empty: any.
+    #: Names of the tools that may be approved; empty: any.
     allowed_tools = models.JSONField(default=list, blank=True)
     deadline = models.PositiveSmallIntegerField(
         "seconds a call may take",
@@ -62,7 +62,7 @@ class McpServer(models.Model):
     last_seen_at = models.DateTimeField(null=True, editable=False)
     last_error = models.TextField(blank=True, editable=False)
     last_error_at = models.DateTimeField(null=True, editable=False)
-    #: What it said of itself, and the version of the protocol that is spoken with it.
+    #: What it reported of itself, and the version of the protocol in use.
     says = models.CharField(max_length=200, blank=True, editable=False)
     check_asked_at = models.DateTimeField(null=True, editable=False)
 
@@ -92,7 +92,7 @@ class McpTool(models.Model):
         READ = "read", "only reads"
 
     server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="tools")
-    #: As the server writes it, and as the model calls it.
+    #: The server's name for it, and the name by which the model calls it.
     name = models.CharField(max_length=200)
     call_name = models.CharField(max_length=128)
     #: JSON text of the definition and its digest: what was approved, and what is listed now.
@@ -102,7 +102,7 @@ class McpTool(models.Model):
     listed = models.TextField(blank=True)
     listed_digest = models.CharField(max_length=80, blank=True)
     rejected_digest = models.CharField(max_length=80, blank=True)
-    #: Why what is listed cannot be approved; empty: it can.
+    #: Why the listed definition cannot be approved; empty: it can.
     flaw = models.CharField(max_length=300, blank=True)
     listed_at = models.DateTimeField(null=True)
 
@@ -123,7 +123,7 @@ class McpTool(models.Model):
 
 
 class McpDecision(Chained):
-    """What was done about a server or a tool of it, by whom; and what a server did by itself."""
+    """A decision about a server or one of its tools, by whom; and changes by the server itself."""
 
     class Kind(models.TextChoices):
         ADDED = "added", "server added"
@@ -137,7 +137,7 @@ class McpDecision(Chained):
     server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="decisions")
     tool = models.CharField(max_length=200, blank=True)
     kind = models.CharField(max_length=9, choices=Kind.choices)
-    #: None for what a server did.
+    #: None for changes by a server.
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )

@@ -1,4 +1,4 @@
-"""People: Django's user with a public id, and the context budget set for them."""
+"""People: Django's user with a public id, a context policy and preferences."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class User(AbstractUser):
         blank=True,
         help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
     )
-    #: What the person's conversations may set of it, as context/allowed.py reads it.
+    #: What the person's conversations may change of it, read by the context policy.
     policy_limits = models.JSONField(default=dict, blank=True)
     is_exempt = models.BooleanField(
         "exempt from budgets",
         default=False,
         help_text="Nothing is held or refused; what calls cost is recorded all the same.",
     )
-    #: How pages look and act for this person; see preferences.py for the names.
+    #: How pages look and act for this person; see accounts/preferences.py.
     preferences = models.JSONField(default=dict, blank=True)
 
-    #: Raised to end every session that was begun before.
+    #: Increased to end every session that was started before.
     session_epoch = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     class Meta(AbstractUser.Meta):
@@ -41,7 +41,7 @@ class User(AbstractUser):
         yield from map(self._of_epoch, super().get_session_auth_fallback_hash())
 
     def _of_epoch(self, of_password: str) -> str:
-        """Bind a session's hash to the epoch; the password's own is an HMAC already."""
+        """Bind a session's hash to the epoch; the password's own hash is an HMAC already."""
         if not self.session_epoch:
             return of_password
         return hashlib.sha256(f"{self.session_epoch}:{of_password}".encode()).hexdigest()

@@ -1,8 +1,8 @@
 """Calendar periods: the window of an hour, day, week or month that holds a moment, in a time zone.
 
-A window begins when the zone's clocks first show its beginning, and ends where the next one begins.
-So windows never overlap and leave no gap, whatever the clocks do: a day has 23, 24 or 25 hours, an
-hour that is shown twice is one window, one that is skipped has none. A week begins on Monday. A
+A window starts when the zone's clocks first show its start, and ends where the next one starts. So
+windows never overlap and leave no gap, whatever the clocks do: a day has 23, 24 or 25 hours, an
+hour that is shown twice is one window, one that is skipped has none. A week starts on Monday. A
 lifetime has one window, without an end. Moments are in UTC.
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
-#: The beginning and the end of a window; None: it has no end.
+#: Start and end of a window; None: it has no end.
 Bounds: TypeAlias = tuple[datetime, datetime | None]
 
 _LIFETIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ class ZoneUnknown(ValueError):
 
 @lru_cache(256)
 def get_zone(name: str) -> ZoneInfo:
-    """Give a time zone by its IANA name; raises ZoneUnknown."""
+    """Return a time zone by its IANA name; raises ZoneUnknown."""
     try:
         return ZoneInfo(name)
     except (LookupError, ValueError, OSError) as error:  # no such zone, a path, a folder
@@ -42,18 +42,18 @@ def get_zone(name: str) -> ZoneInfo:
 
 
 def format_moment(at: datetime, name: str) -> str:
-    """Say a moment in a time zone, such as "1 December 2026 at 00:00 (Europe/Vienna)"."""
+    """Write a moment in a time zone, such as "1 December 2026 at 00:00 (Europe/Vienna)"."""
     there = at.astimezone(get_zone(name))
     return f"{there.day} {there:%B %Y} at {there:%H:%M} ({name})"
 
 
 def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
-    """Give the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
+    """Return the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
     if period == "lifetime":
         return _LIFETIME, None
     there, (floor, move) = get_zone(zone), _STEPS[period]
     shown = floor(now.astimezone(there).replace(tzinfo=None))
-    # Where clocks go back over a border they show a window that is over: the border decides.
+    # Where clocks go back across a boundary they show a window that is over; the boundary decides.
     while now < _find_beginning(shown, there):
         shown = move(shown, -1)
     while now >= _find_beginning(move(shown, 1), there):
@@ -62,11 +62,11 @@ def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
 
 
 def _find_beginning(shown: datetime, zone: ZoneInfo) -> datetime:
-    """Give the first moment at which the zone's clocks show so much or more."""
+    """Return the first moment at which the zone's clocks show this time or a later one."""
     first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == shown:
         return first
-    # The clocks skip it: it begins where they jump.
+    # The clocks skip this time: the window starts where they jump.
     late, early = first, shown.replace(tzinfo=zone, fold=1).astimezone(UTC)
     while late - early > _SECOND:
         middle = (early + (late - early) / 2).replace(microsecond=0)

@@ -1,7 +1,7 @@
-"""Pins: what a person wants sent in full, as rows that are only ever added.
+"""Pins: what a person wants sent in full, as append-only rows.
 
 The latest row of a target says whether it is pinned. A target is the id of a tool call or the
-number of a message, as the context engine knows them.
+number of a message, as in the context engine.
 """
 
 from __future__ import annotations
@@ -37,5 +37,5 @@ class Pin(Chained):
 
     @property
     def target(self) -> str | int:
-        """What is pinned, as the context engine names it."""
+        """The pinned target, as the context engine identifies it."""
         return self.tool_use_id if self.seq is None else self.seq

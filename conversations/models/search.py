@@ -1,7 +1,8 @@
-"""The search index: what people said, as terms, beside the text they are shown in.
+"""The search index: terms of titles and messages, beside the text they are shown in.
 
-A table of our own on both databases, indexed as each does it best (log/search_index.py). Rows say
-nothing that the log does not say, so they may be made anew, and go with their conversation.
+It is a table of our own on both databases, indexed by each in its own way (log/search_index.py).
+Rows contain nothing that the log does not, so they can be rebuilt, and are deleted with their
+conversation.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from conversations.models.log import Conversation, Message
 
 
 class SearchText(models.Model):
-    """A part of a message's text, or a title, with its owner, so that one index scopes."""
+    """A part of a message's text, or a title, with its owner, so that one index suffices."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")

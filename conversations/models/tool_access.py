@@ -1,4 +1,4 @@
-"""Who has which tool: rules of the site and of groups, and what is switched off for one chat."""
+"""Tool access: rules of the site and of groups, and what is switched off in a conversation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NAME = RegexValidator(
 
 
 class ToolRule(models.Model):
-    """Whether a tool is had by everybody (no group) or by a group's members.
+    """Whether everybody (no group) or a group's members may use a tool.
 
-    A rule of a person's groups counts before the site's; where groups differ, the one that allows
-    counts. Without any rule a tool is had.
+    A rule of a person's groups takes precedence over the site's; where groups differ, the one that
+    allows wins. Without any rule a tool may be used.
     """
 
     tool = models.CharField(max_length=128, validators=[NAME])
@@ -53,7 +53,7 @@ class ToolRule(models.Model):
 
 
 class ToolSwitch(models.Model):
-    """A tool that a person has switched off for one conversation."""
+    """A tool that a person has switched off in one conversation."""
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="tool_switches"

@@ -1,8 +1,8 @@
-"""Turns: from a prompt to the last word of its answer, and what is on the way.
+"""Turns: from a prompt to the end of its answer, and their rows on the way.
 
-The allowed changes of state are one table (`ALLOWED`), used by the services and by the test that
-tries all pairs. A turn has one live row per conversation and a lease whose generation fences a
-worker that was paused and came back.
+The allowed changes of state are one table (`ALLOWED`), which `log/leases.py` enforces and a test
+checks for all pairs. A conversation has one live turn at most; a turn has a lease whose generation
+fences a worker that was paused and came back.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ class Turn(models.Model):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="turns")
     number = models.PositiveIntegerField()
-    #: The turn before it on its path (0: none); turns with the same one are versions of each other.
+    #: The turn before it on its path (0: none); turns with the same parent are versions of each
+    #: other.
     parent = models.PositiveIntegerField(default=0)
-    #: The entry where its path ended when another one was shown (0: it never was).
+    #: The end of its path when another path was shown instead (0: it never was).
     tip = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=14, choices=TurnState.choices, default=TurnState.QUEUED)
     finish_reason = models.CharField(max_length=20, blank=True)
     error_code = models.CharField(max_length=40, blank=True)
     error_text = models.TextField(blank=True)
-    #: Given by the client before it sends, so that a repeated send is the same send.
+    #: Set by the client before it sends, so that a repeated send is idempotent.
     client_id = models.UUIDField(default=uuid.uuid4)
     payload_digest = models.CharField(max_length=80)
     attempt = models.PositiveSmallIntegerField(default=0)
@@ -59,14 +60,14 @@ class Turn(models.Model):
     lease_owner = models.CharField(max_length=80, blank=True)
     lease_generation = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
-    #: Since when this worker has it, and the milliseconds that those before it ran it.
+    #: Since when this worker has it, and the milliseconds that earlier workers ran it.
     claimed_at = models.DateTimeField(null=True, blank=True)
     ran_ms = models.PositiveBigIntegerField(default=0)
-    #: Workers that died while they had it.
+    #: How often it was taken from a dead worker.
     takeovers = models.PositiveSmallIntegerField(default=0)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     retry_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT)
-    #: The turn whose answer was cut and goes on in this one: its prompt is ours, not a person's.
+    #: The turn whose cut answer this one continues; its prompt is ours, not a person's.
     continues = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -104,14 +105,14 @@ class Turn(models.Model):
 
 
 class QueuedPrompt(models.Model):
-    """A message sent while an answer was on its way; the first becomes the next turn."""
+    """A message sent while an answer was running; the first becomes the next turn."""
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="queued_prompts"
     )
     client_id = models.UUIDField()
     payload_digest = models.CharField(max_length=80)
-    #: Wire text of the content, as a prompt has it.
+    #: Wire text of the content, as of a prompt.
     content = models.TextField()
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -151,19 +152,19 @@ class ToolCall(models.Model):
         CANCELLED = "cancelled"
 
     turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="tool_calls")
-    #: The answer that asked for it, and its place among the calls of that answer.
+    #: The answer that requested it, and its position among the calls of that answer.
     answer = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="tool_calls")
     position = models.PositiveSmallIntegerField()
     tool_use_id = models.CharField(max_length=200)
     name = models.CharField(max_length=128)
     input = models.TextField()
-    #: Why it must not run, where its input was no JSON object.
+    #: Why it cannot run, where its input was no JSON object.
     flaw = models.TextField(blank=True)
     effect = models.CharField(max_length=6)
-    #: What it gave, if it ran, is the person's own: mail, files.
+    #: Its result is private: mail, files.
     is_private = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.PLANNED)
-    #: Wire text of the whole original result content, and what is for people only.
+    #: Wire text of the full original result content, and details that only people see.
     output = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     details = models.JSONField(default=dict)
     started_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""What columns of budgets may say, checked where people type it."""
+"""Validators of budget columns, for what people type."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The index of people's workspaces: which paths there are, and where their bytes are kept.
+"""The index of people's workspaces: which paths exist, and where their bytes are stored.
 
-A row stands for one stored object from before its first byte to after its last, so no crash leaves
-an object that nobody knows: `pending` while it is written, `live` under its path, `trash` while it
-can be brought back, `gone` until the object is deleted.
+A row stands for one stored object from before its first byte to after its deletion, so no crash
+leaves an unknown object: `pending` while it is written, `live` under its path, `trash` while it can
+be restored, `gone` until the object is deleted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ class WorkspaceFile(models.Model):
     )
     state = models.CharField(max_length=8, choices=FileState.choices, default=FileState.PENDING)
     path = models.CharField(max_length=1024)
-    #: Name of the bytes in the storage.
+    #: Name of the object in the storage.
     object = models.CharField(max_length=200, unique=True)
     bytes = models.PositiveBigIntegerField()
-    #: Of the bytes: what is read is compared, what is edited is replaced only over what was read.
+    #: Digest of the bytes: checked when they are read; an edit replaces only the bytes that it
+    #: read.
     digest = models.CharField(max_length=71)
-    #: The call of a tool that changed it last.
+    #: The key of the tool call that changed it last.
     done_by = models.CharField(max_length=200, blank=True)
-    #: What was deleted together is brought back together.
+    #: Files that were deleted together are restored together.
     batch = models.UUIDField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField()

@@ -1,7 +1,7 @@
-"""A damaged SQLite file: found when the server starts, or at the first statement that meets it.
+"""A damaged SQLite file: detected when the server starts, or by the first statement that fails.
 
-From then on this process reads what can be read and writes nothing: what is written into a damaged
-file may make it worse, and a restored backup would lose it anyway.
+From then on this process reads what can be read and writes nothing: writes may increase the damage,
+and a restored backup would lose them anyway.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 logger = logging.getLogger("agentweb.audit")
 
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "ALTER", "DROP")
-#: As SQLite says it: a page that cannot be, and a file that is no database.
+#: SQLite's messages for a malformed page and for a file that is no database.
 _SAYINGS = ("malformed", "is not a database")
 ADVICE = (
     "Nothing more is written to it. Stop the server, keep the file, and put the last backup back"
@@ -30,14 +30,14 @@ ADVICE = (
 
 
 class DatabaseDamaged(OperationalError):
-    """The database is damaged; the text says so, and what to do."""
+    """The database is damaged; the message says so, and what to do."""
 
     code = "database_damaged"
 
 
 @dataclass(slots=True)
 class _Damage:
-    """What this process has met."""
+    """The damage that this process has met."""
 
     words: str = ""
 
@@ -46,7 +46,7 @@ _damage = _Damage()
 
 
 def find_damage() -> str:
-    """Look through the whole SQLite file; give what is wrong with it, "" for nothing."""
+    """Check the full SQLite file; return what is wrong with it, "" for nothing."""
     path = Path(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or not path.exists():
         return ""
@@ -69,7 +69,7 @@ def demand_undamaged() -> None:
 
 
 def watch_statements(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Have every statement of a SQLite connection watched."""
+    """Watch every statement of a SQLite connection for damage."""
     if connection.vendor == "sqlite" and _run_watched not in connection.execute_wrappers:
         connection.execute_wrappers.append(_run_watched)
 

@@ -1,10 +1,10 @@
-"""What the application's own role may do on PostgreSQL: add to the record, never change it.
+"""The application's own role on PostgreSQL: it may add to the record and never change it.
 
 Where AGENTWEB_MIGRATE_DATABASE_URL names the owner of the tables, migrations run as that role and
-the application as the one of DATABASE_URL. It reads everything, writes what may change, and only
-inserts into append-only tables; it makes, drops and disables nothing, and erases through the
-functions of log/erase_functions.py alone. The rights follow every migration, so a new table has
-them.
+the application as the role of DATABASE_URL. That role reads everything, writes what may change, and
+only inserts into append-only tables. It creates, drops and disables nothing, and erases only
+through the functions of log/erase_functions.py. The rights are granted after every migration, so
+that new tables have them.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -24,19 +24,19 @@ _MIGRATIONS = "django_migrations"
 
 
 class RoleMissing(Exception):
-    """The role is not there; the text says what to do."""
+    """The role does not exist; the message says what to do."""
 
     code = "role_missing"
 
 
 def get_app_role() -> str:
-    """Name the role the application runs as."""
+    """Return the name of the role the application runs as."""
     return str(settings.DATABASES["default"].get("USER") or "")
 
 
 @contextmanager
 def connect_as_owner() -> Iterator[None]:
-    """Let the default connection be the owner's, where there is one; for one thread, at start."""
+    """Make the default connection the owner's, where one is set; for one thread, at start."""
     if not settings.MIGRATE_DATABASE:
         yield
         return
@@ -58,7 +58,7 @@ def _forget_connections() -> None:
 
 
 def grant_rights(using: str = "default", **_: Any) -> None:
-    """Give the application's role its rights, where the owner is another one."""
+    """Grant the application's role its rights, where another role is the owner."""
     if connection.alias != using or connection.vendor != "postgresql":
         return
     if not settings.MIGRATE_DATABASE or connection.settings_dict["USER"] == get_app_role():
@@ -74,7 +74,7 @@ def grant_rights(using: str = "default", **_: Any) -> None:
 
 
 def write_rights(role: str) -> list[str]:
-    """Write the rights of the role on what there is now."""
+    """Return the statements that grant the role its rights on the present tables."""
     name = connection.ops.quote_name(role)
     present = set(connection.introspection.table_names())
     guarded = set(list_guarded_tables()) & present
@@ -100,7 +100,7 @@ def write_rights(role: str) -> list[str]:
 
 
 def write_role(role: str) -> str:
-    """Write what makes the role, unless it is there; its password is set by hand."""
+    """Return the statement that creates the role unless it exists; its password is set by hand."""
     name, text = connection.ops.quote_name(role), role.replace("'", "''")
     return (
         f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{text}')"

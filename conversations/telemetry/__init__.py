@@ -1,3 +1,3 @@
-"""What a running site tells of itself: ids of log lines, metrics, spans. No content, no secrets."""
+"""Telemetry of a running site: ids in log lines, metrics, spans. No content, no secrets."""
 
 from __future__ import annotations

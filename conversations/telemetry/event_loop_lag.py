@@ -1,7 +1,7 @@
-"""How late an event loop comes round: it beats twice a second and counts how late each beat is.
+"""The lag of an event loop: a heartbeat twice a second, whose delays are observed.
 
-Where it hangs says agentweb.edge.watchdog; whether it beats at all decides whether its process
-gives signs of life.
+`agentweb.edge.watchdog` logs where a loop hangs. Whether it beats at all decides whether its
+process gives signs of life.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 
 from conversations.telemetry.metrics import LOOP_LAG
 
-#: Seconds between two beats, and those without one after which the loop hangs.
+#: Seconds between two beats, and seconds without one after which the loop counts as hung.
 BEAT_SECONDS, HANG_SECONDS = 0.5, 5.0
 
 
 class Pulse:
-    """The beats of the running loop, from `start` to `stop`."""
+    """The heartbeat of the running loop, from `start` to `stop`."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -24,7 +24,7 @@ class Pulse:
 
     @property
     def is_beating(self) -> bool:
-        """Say whether the loop comes round; where none was started there is none to hang."""
+        """Return whether the loop runs; True where no pulse was started."""
         return self._task is None or time.monotonic() - self._last < HANG_SECONDS
 
     def start(self) -> None:
@@ -43,5 +43,5 @@ class Pulse:
             LOOP_LAG.observe(max(0.0, time.monotonic() - self._last - BEAT_SECONDS))
 
 
-#: That of this process.
+#: The pulse of this process.
 pulse = Pulse()

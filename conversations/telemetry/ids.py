@@ -1,7 +1,7 @@
-"""What a log line belongs to: request, user, conversation, turn and call, by their ids.
+"""Ids of log lines: request, user, conversation, turn and call.
 
-They are one context variable, so that they follow a request into its threads and a turn into its
-tasks without being handed on. Only ids go in: no names and no texts.
+They are kept in one context variable, so that they follow a request into its threads and a turn
+into its tasks. Only ids are allowed: no names and no texts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-#: In the order in which lines show them.
+#: In the order of the log lines.
 NAMES = ("request", "user", "conversation", "turn", "call")
 Id = str | int | None
 _NONE: Mapping[str, Id] = MappingProxyType({})
@@ -19,19 +19,19 @@ _ids: ContextVar[Mapping[str, Id]] = ContextVar("agentweb_ids", default=_NONE)
 
 
 def get_log_ids() -> dict[str, Id]:
-    """Give the ids that are known here."""
+    """Return the ids that are set here."""
     ids = _ids.get()
     return {name: ids[name] for name in NAMES if ids.get(name) is not None}
 
 
 def add_log_ids(**ids: Id) -> None:
-    """Add ids for the rest of this task; None takes one away."""
+    """Add ids for the rest of this task; None removes one."""
     _ids.set({**_ids.get(), **_demand_known(ids)})
 
 
 @contextmanager
 def use_log_ids(**ids: Id) -> Iterator[None]:
-    """Add ids to the lines of a block."""
+    """Add ids to the log lines of a block."""
     token = _ids.set({**_ids.get(), **_demand_known(ids)})
     try:
         yield

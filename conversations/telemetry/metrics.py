@@ -1,8 +1,8 @@
-"""Metrics: one table of what is counted; without the extra, or switched off, it is a no-op.
+"""Metrics: one table of what is counted; a no-op without the extra, or switched off.
 
-Labels are of closed sets (states, kinds, route names) or of the catalogue (models); should a set
-grow past its bound all the same, what is new is counted as `other`, so that nothing people write
-can fill the memory of whoever collects. Values are per process and begin at nought with it.
+Labels are of closed sets (states, kinds, route names) or of the catalogue (models). Should a set
+grow past its bound all the same, new values are counted as `other`, so that nothing people write
+can fill the collector's memory. Values are per process and start at zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-#: Different sets of labels one metric may have.
+#: The most sets of label values of one metric.
 MOST_SETS = 300
 OTHER = "other"
 _QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -20,7 +20,7 @@ _SLOW = (0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 40, 60, 120, 300, 600)
 
 
 class Metric:
-    """One named figure; it counts nothing until metrics are switched on."""
+    """One named metric; it counts nothing until metrics are switched on."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Metric:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Count one more for as long as a block takes."""
+        """Count one more for the duration of a block."""
         self.add(1)
         try:
             yield
@@ -69,6 +69,7 @@ class Metric:
 
     @contextmanager
     def timed(self, **labels: object) -> Iterator[None]:
+        """Observe the duration of a block."""
         began = time.monotonic()
         try:
             yield
@@ -122,7 +123,7 @@ _registry: Any = None
 
 
 def switch_on() -> None:
-    """Begin to count; raises ImportError without the extra."""
+    """Start counting; raises ImportError without the extra."""
     global _registry  # noqa: PLW0603
     import prometheus_client
 
@@ -135,7 +136,7 @@ def switch_on() -> None:
 
 
 def switch_off() -> None:
-    """Forget everything that was counted."""
+    """Stop counting, and forget all values."""
     global _registry  # noqa: PLW0603
     _registry = None
     for metric in ALL:
@@ -147,7 +148,7 @@ def is_on() -> bool:
 
 
 def render_exposition() -> tuple[bytes, str]:
-    """Give all figures as Prometheus reads them, and the type of that text."""
+    """Return all metrics in Prometheus' text format, and its content type."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
     return generate_latest(_registry), CONTENT_TYPE_LATEST

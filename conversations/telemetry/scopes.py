@@ -1,4 +1,4 @@
-"""A running turn as logs, traces and metrics see it, from its claim to the end of its stage."""
+"""The scope of a running turn in logs, traces and metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conversations.telemetry.spans import trace_span
 
 
 def enter_turn_scope(*, user: int, conversation: int, turn: int, generation: int) -> ExitStack:
-    """Begin it; closed in the same task."""
+    """Enter the scope of a turn; close it in the same task."""
     scope = ExitStack()
     scope.enter_context(use_log_ids(user=user, conversation=conversation, turn=turn))
     scope.enter_context(trace_span("turn", generation=generation))

@@ -1,7 +1,7 @@
 """Spans for OpenTelemetry: request, turn, model call, tool call, reduction.
 
-A no-op until a tracer is given. Attributes are ids, names of closed sets and figures; an exception
-is named by its type alone, because its words may be somebody's.
+A no-op until a tracer is set. Attributes are ids, names of closed sets and figures. Of an exception
+only the type is recorded, because its message may contain somebody's text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _tracer: Any = None
 
 
 def switch_on(tracer: Any) -> None:
-    """Begin to trace, or with None stop."""
+    """Start tracing, or stop it with None."""
     global _tracer  # noqa: PLW0603
     _tracer = tracer
 
@@ -27,7 +27,7 @@ def is_on() -> bool:
 
 @contextmanager
 def trace_span(name: str, **attributes: str | int | bool) -> Iterator[Any]:
-    """Trace a block; gives the span, or None."""
+    """Trace a block; yields the span, or None."""
     if _tracer is None:
         yield None
         return
@@ -43,7 +43,7 @@ def trace_span(name: str, **attributes: str | int | bool) -> Iterator[Any]:
 
 
 def begin_span(name: str, **attributes: str | int | bool) -> Any:
-    """Begin a span whose end comes elsewhere in the same task; ended by `end_span`."""
+    """Start a span that `end_span` ends elsewhere in the same task."""
     return (
         None
         if _tracer is None
@@ -75,7 +75,7 @@ def _prefix_names(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_trace_headers() -> dict[str, str]:
-    """Give the headers that take this trace to another process."""
+    """Return the headers that carry this trace to another process."""
     if _tracer is None:
         return {}
     from opentelemetry import propagate
@@ -87,7 +87,7 @@ def write_trace_headers() -> dict[str, str]:
 
 @contextmanager
 def continue_trace(headers: Mapping[str, str]) -> Iterator[None]:
-    """Go on with the trace that such headers bring."""
+    """Continue the trace of such headers within a block."""
     if _tracer is None:
         yield
         return

@@ -1,4 +1,8 @@
-"""Calls: opened and closed, each in one transaction with the money it moves (law 5)."""
+"""Calls: opened and closed, each in one transaction with the money it moves.
+
+This is law 5 in conversations/README.md: a hold and its call are one transaction, a settlement and
+its answer are another.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ from conversations.turns.metrics import count_call
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Milliseconds until the first event (None: there was none) and to the end."""
+    """Milliseconds until the first event (None: there was none) and until the end."""
 
     first_event: int | None
     duration: int
@@ -37,16 +41,16 @@ class Timing:
 
 @transaction.atomic
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
-    """Record a call and hold the most it can cost; raises Refused."""
+    """Record a call of a live turn and hold the most it can cost; raises Refused and Stopped."""
     hold_lease(lease)
     _demand_not_stopped(lease)
     return record_call(lease=lease, sending=sending)
 
 
 def record_call(*, lease: Lease, sending: Sending) -> Sent:
-    """Record a call that may be made, if the budget allows it; raises Refused."""
-    # Locked in one order everywhere: turn, conversation, windows. Else a call on a turn that is
-    # over and the running turn of its conversation could wait for each other.
+    """Record a call if the budgets admit it, and hold the most it can cost; raises Refused."""
+    # Rows are locked in one order everywhere: turn, conversation, windows. Otherwise a side call on
+    # an ended turn and the live turn of its conversation could deadlock.
     conversation = lock_conversation(lease.conversation_id)
     found = admit_call(lease=lease, sending=sending)
     text = found.envelope.text
@@ -58,7 +62,7 @@ def record_call(*, lease: Lease, sending: Sending) -> Sent:
 
 
 def _demand_not_stopped(lease: Lease) -> None:
-    """Go no further when a stop was asked for anywhere, or when the user was shut out."""
+    """Raise Stopped after a requested stop, and Refused where the owner is not active."""
     turn = Turn.objects.filter(pk=lease.turn_id)
     stop, is_active = turn.values_list("stop_requested_at", "conversation__owner__is_active").get()
     if stop is not None:
@@ -107,7 +111,7 @@ def _insert_call(
 def close_call(
     *, lease: Lease, call_id: int, ending: Ending, timing: Timing, effects: dict[str, str]
 ) -> Message | None:
-    """Settle a call and store what is kept of its answer, with the tool calls it plans."""
+    """Settle a call and store its answer with the tool calls that it requests."""
     hold_lease(lease, **({"state": "tool_wait"} if ending.tools else {}))
     conversation = lock_conversation(lease.conversation_id)
     call = ApiCall.objects.get(pk=call_id)
@@ -140,15 +144,15 @@ def settle_call(
     answer: Message | None,
     timing: Timing,
 ) -> None:
-    """Record how a call of the locked conversation ended and what it cost; its answer is stored."""
+    """Record the result of a call of the locked conversation and settle its holds."""
     paid, basis = determine_usage(call, ending)
     is_clamped = ending.usage is not None and ending.usage.is_clamped
     if paid is not None and paid.searches > (most := count_offered_searches(call, paid)):
-        # More than were offered cannot have been made.
+        # More searches than were offered are impossible.
         paid, is_clamped = replace(paid, searches=most), True
     counts = paid
     if ending.status == "complete" and (paid is None or not paid.spent.total):
-        # An answer without figures is not free; its counts stay unknown.
+        # A complete answer without usage is not free; its counts stay unknown.
         came = min(ending.received_tokens, call.max_tokens)
         paid, basis, counts = Usage(call.estimated_tokens, came, 0, 0, 0), "estimated", None
     if is_clamped:
@@ -162,7 +166,7 @@ def settle_call(
 
 
 def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
-    """Mark a call of the locked conversation, in doubt, as lost; what it held stays spent."""
+    """Record a call of the locked conversation as lost; what it held stays spent."""
     held = call.reservations.filter(window__budget__unit=MONEY.name).values_list(
         "amount", flat=True
     )
@@ -224,27 +228,29 @@ def _build_result(
 
 
 def determine_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
-    """Give what is paid for and how it is known: exact, estimated from a cut stream, or none.
+    """Return what is billed of a call and how it is known: exact, estimated from a cut stream, or
+    none.
 
-    A call of which no event came is free, also one that ran into the deadline for it: the API bills
-    what it generates, and had announced nothing. (Where a worker died nobody knows what came, so
-    what such a call holds is settled.) Of a cut stream the input is exact from its first event; the
-    output is what had come, by the model's tokenizer, and never more than was allowed.
+    A call without any event is free, also when it ran into the deadline for the first event: the
+    API bills what it generates, and had announced nothing. (Where a worker died it is not known
+    what came, so what such a call holds is settled.) Of a cut stream the input is exact from its
+    first event; the output is what had arrived, by the model's tokenizer, and never more than was
+    allowed.
     """
     said = ending.usage
     if said is None:
         return None, "none"
     if ending.stop_reason and said.is_final:
-        # The reason comes with the final figures, whatever happens behind it.
+        # The stop reason comes with the final usage, whatever fails after it.
         return said, "exact"
-    # A compaction says at its end only what it has read.
+    # A compaction reports what it has read only at its end.
     read = said.input if said.context else call.estimated_tokens
     came = min(ending.received_tokens, call.max_tokens)
     return said.cut(read, came, ending.received_searches), "estimated"
 
 
 def count_offered_searches(call: ApiCall, paid: Usage) -> int:
-    """Give how many searches of the web a call offered; it is looked up where any were made."""
+    """Return how many web searches a call offered, looked up only where any were made."""
     if not paid.searches:
         return 0
     return searches_in(wire.decode(call.envelope.text))

@@ -1,7 +1,7 @@
-"""The draft of an answer on its way, so that a crash keeps what was shown.
+"""The draft of a running answer, so that a crash keeps what was shown.
 
-It lives exactly as long as its call is open: a checkpoint that comes later is dropped, and closing
-the call removes it. Otherwise the draft of a stored answer would be kept a second time.
+It exists as long as its call is open: a checkpoint that comes later is dropped, and closing the
+call deletes the draft. Otherwise the draft of a stored answer would be stored as a second answer.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ _LIVE = ", ".join(["%s"] * len(LIVE))
 _IS_OPEN = """NOT EXISTS (
     SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
 )"""
-#: The lock holds off whoever would take the turn over meanwhile.
+#: The lock keeps others from taking the turn over meanwhile.
 _UPDATE_ONE = f"""
 UPDATE conversations_draft SET text = %s, thinking = %s, updated_at = %s
 WHERE turn_id IN (
     SELECT id FROM conversations_turn
     WHERE id = %s AND lease_generation = %s AND state IN ({_LIVE}) {{lock}}
 ) AND {_IS_OPEN}"""  # noqa: S608 - nothing but places for parameters
-#: The same of several turns. It waits for none, so it holds none while it waits for another.
+#: The same for several turns. It skips locked rows, so it never holds one while it waits for
+#: another.
 _UPDATE_MANY = f"""
 WITH shown (turn, generation, text, thinking) AS (VALUES {{rows}}), held AS (
     SELECT t.id FROM conversations_turn t
@@ -47,7 +48,7 @@ RETURNING conversations_draft.turn_id"""  # noqa: S608 - nothing but places for 
 
 
 class Checkpoint(TypedDict):
-    """What was shown so far of the answer of a lease."""
+    """What was shown so far of a running answer."""
 
     lease: Lease
     text: str
@@ -55,7 +56,9 @@ class Checkpoint(TypedDict):
 
 
 def save_drafts(checkpoints: Sequence[Checkpoint]) -> list[Stopped | None]:
-    """Keep those of several turns; gives for each why its turn may write no more, if it may not."""
+    """Save the drafts of several turns; return for each turn why it may not write any more, or
+    None.
+    """
     if connection.vendor == "sqlite":
         with transaction.atomic():
             return [_try_save_draft(checkpoint) for checkpoint in checkpoints]
@@ -75,19 +78,19 @@ def _try_save_draft(checkpoint: Checkpoint) -> Stopped | None:
 
 
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
-    """Keep what was shown of the answer on its way; one that was stored meanwhile needs none."""
+    """Save what was shown of a running answer; nothing where the answer was stored meanwhile."""
     kept: dict[str, Any] = {
         "text": make_storable(text),
         "thinking": make_storable(thinking),
         "updated_at": timezone.now(),
     }
-    # Twice a second for each answer, and nearly always there is a draft of the call that is open.
+    # This runs twice a second for each answer, and nearly always the draft exists.
     if not _update_draft(lease, **kept):
         _create_draft(lease, **kept)
 
 
 def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
-    """Replace the draft in one statement, if there is one and the lease stands."""
+    """Update the draft in one statement; return whether there was one and the lease holds."""
     lock = "FOR SHARE" if connection.features.has_select_for_update else ""
     at = connection.ops.adapt_datetimefield_value(updated_at)
     with connection.cursor() as cursor:
@@ -99,7 +102,7 @@ def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetim
 
 
 def _update_drafts(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
-    """Replace the drafts that can be at once, in one statement; names their turns."""
+    """Update in one statement the drafts that are not locked; return their turns."""
     values: list[int | str] = []
     for one in checkpoints:
         lease, words = one["lease"], (make_storable(one["text"]), make_storable(one["thinking"]))
@@ -117,7 +120,7 @@ def _create_draft(lease: Lease, **kept: Any) -> None:
     call = calls.order_by("-number").values_list("pk", flat=True).first()
     if call is not None:
         draft = Draft(turn_id=lease.turn_id, call_id=call, **kept)
-        # One statement, where to look first takes five.
+        # One statement; looking first would take five.
         Draft.objects.bulk_create(
             [draft],
             update_conflicts=True,
@@ -131,7 +134,7 @@ def drop_draft(turn_id: int) -> None:
 
 
 def store_draft_as_answer(turn: Turn) -> None:
-    """Make the draft of a turn that was cut off the answer it was going to be."""
+    """Store the draft of an interrupted turn as its answer, and delete the draft."""
     draft = Draft.objects.filter(turn=turn).first()
     if draft is not None and draft.text.strip():
         content = wire.encode([{"type": "text", "text": draft.text}])

@@ -1,9 +1,9 @@
-"""A new conversation that goes on from a turn of another one.
+"""Forks: a new conversation that continues from a turn of another one.
 
-The log is copied up to where that turn ends, other versions included: every entry keeps its number,
-so the recorded changes apply, what they name can be recalled, and the model's view is the same to
-the byte. Calls are not copied: what they cost was paid there, and what the last of them said of the
-view is read there.
+The log is copied up to the end of that turn, other versions included. Every entry keeps its number,
+so recorded changes apply, originals can be recalled, and the model's view is the same byte for
+byte. Calls are not copied: their cost was paid in the first conversation, and the last report is
+read there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from conversations.turns.prompts import SendError, lock_for
 from conversations.turns.versions import find_last_entry
 
 M = TypeVar("M", bound=Model)
-#: What a copy has of its own.
+#: Fields that are not copied.
 _OWN = frozenset(("id", "conversation_id", "link", "chain", "public_id", "client_id"))
 
 
@@ -74,7 +74,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
 
 
 def _find_end(row: Conversation, turn: Turn) -> int:
-    """Give the entry that a turn's path has before what follows it."""
+    """Return the last entry of a turn's path before the turns that follow it."""
     if turn.number == row.leaf:
         return row.tip
     after = Message.objects.filter(conversation=row, kind="prompt", turn__parent=turn.number)
@@ -94,12 +94,12 @@ def _copy_row(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
 
 
 def _copy_turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
-    """Copy the turns that had begun by then, and give them by the keys of the first ones."""
+    """Copy the turns that had begun by then; return the copies by the keys of the originals."""
     begun = row.messages.filter(kind="prompt", seq__lte=end).values("turn")
     found = {one.pk: one for one in row.turns.filter(pk__in=begun).order_by("number")}
     copies: dict[int, Turn] = {key: _copy_row(one, copy, {}) for key, one in found.items()}
     for one in copies.values():
-        # Where a path went on behind the end, it ends with what is here of it.
+        # A path that continues after the end has no end here.
         one.tip = one.tip if one.tip <= end else 0
         one.client_id, one.retry_of_id, one.continues_id = uuid4(), None, None
     Turn.objects.bulk_create(copies.values())

@@ -1,6 +1,7 @@
-"""What services tell the metrics, once it is committed: turns, calls, tools, reductions.
+"""Metrics of turns, calls, tools and reductions.
 
-Facts are counted where they are stored, so that nothing is counted that did not happen.
+Facts are counted where they are stored, once they are committed, so that nothing is counted that
+did not happen.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from conversations.models import ApiCall, ApiResult, Transformation
 from conversations.telemetry import metrics
 from tools.framework.registry import TOOLS
 
-#: For tools whose names are a server's, or that the model made up.
+#: Labels for tools of MCP servers, and for names that the model made up.
 _OF_SERVERS, _UNKNOWN = "mcp", "unknown"
 
 
@@ -26,17 +27,17 @@ def _count_on_commit(count: Callable[[], None]) -> None:
 
 
 def count_turn(*, state: str, reason: str) -> None:
-    """Count a turn that came to its final state."""
+    """Count a turn that reached its final state."""
     _count_on_commit(lambda: metrics.TURNS_ENDED.add(state=state, reason=reason))
 
 
 def count_takeover(*, state: str) -> None:
-    """Count a turn that was taken from a dead worker, and what became of it."""
+    """Count a turn that was taken from a dead worker, and its new state."""
     _count_on_commit(lambda: metrics.TAKEOVERS.add(state=state))
 
 
 def count_call(*, call: ApiCall, result: ApiResult) -> None:
-    """Count a call that is over: how it ended, what it took, what it cost."""
+    """Count a closed call: how it ended, how long it took, what it cost."""
     _count_on_commit(lambda: _count_call(call, result))
 
 
@@ -52,19 +53,19 @@ def _count_call(call: ApiCall, result: ApiResult) -> None:
 
 
 def count_tool(*, name: str, state: str) -> None:
-    """Count a tool call that is over."""
+    """Count a tool call that ended."""
     known = name if name in TOOLS else _OF_SERVERS if name.startswith("mcp__") else _UNKNOWN
     _count_on_commit(lambda: metrics.TOOL_CALLS.add(tool=known, state=state))
 
 
 def count_transformation(*, transformation: Transformation, **_: object) -> None:
-    """Count a reduction; receives `transformation_recorded`, which is sent after its commit."""
+    """Count a reduction; receiver of `transformation_recorded`, sent after the commit."""
     metrics.TRANSFORMATIONS.add(kind=transformation.kind, outcome=transformation.outcome)
 
 
 @contextmanager
 def count_refusals() -> Iterator[None]:
-    """Count a call that a block does not admit; nothing of it is committed."""
+    """Count a call that is refused within the block; nothing of it is committed."""
     try:
         yield
     except Refused as refused:

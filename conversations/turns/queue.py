@@ -1,9 +1,9 @@
 """Messages that wait for the end of an answer, in their order.
 
 The transaction that ends a turn well makes the first of them the next turn, so none is lost and
-none is sent twice. After any other end they wait until their owner says so: what was meant to
-follow an answer may make no sense behind half of one. Budget and limits are judged when a message
-becomes a turn.
+none is sent twice. After any other end they wait until their owner sends them: a message that was
+meant to follow an answer may make no sense after half of one. Budgets and caps are checked when a
+message becomes a turn.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from conversations.turns.prompts import (
 
 
 def is_waiting(sent: Turn | QueuedPrompt) -> TypeGuard[QueuedPrompt]:
-    """Say whether what was sent waits for its turn."""
+    """Return whether what was sent waits in the queue."""
     return isinstance(sent, QueuedPrompt)
 
 
 def find_queued_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
-    """Give the waiting message of the same id; raises SendError for another content."""
+    """Return the waiting message of the same id; raises SendError for another content."""
     queued = row.queued_prompts.filter(client_id=prompt.client_id).first()
     if queued is not None:
         demand_same(queued.payload_digest, prompt.digest)
@@ -42,7 +42,7 @@ def find_queued_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt | None
 
 
 def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
-    """Let a message wait in a locked conversation; raises SendError when too many do."""
+    """Queue a message in a locked conversation; raises SendError when the queue is full."""
     if row.queued_prompts.count() >= conf.max_queued_prompts:
         raise SendError(
             "queue_full",
@@ -59,7 +59,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
 
 @transaction.atomic
 def start_next_prompt(*, conversation_id: int) -> Turn | None:
-    """Make the first waiting message a turn, in the place of the one that has just ended."""
+    """Make the first waiting message the next turn, after one that has just ended."""
     row = lock_conversation(conversation_id)
     queued = row.queued_prompts.first()
     if queued is None or row.deleted_at is not None:
@@ -81,7 +81,7 @@ def send_next_prompt(*, conversation: Conversation) -> Turn | None:
 
 @transaction.atomic
 def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
-    """Let a message wait no longer, its files as before; False when it is not waiting any more."""
+    """Remove a message from the queue, its files waiting again; False when it waits no more."""
     row = lock_conversation(conversation.pk)
     queued = row.queued_prompts.filter(client_id=client_id).first()
     if queued is None:

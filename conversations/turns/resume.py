@@ -1,4 +1,4 @@
-"""What a turn has done already, as its rows say: where another worker goes on."""
+"""What a turn has done already, from its rows, so that another worker can resume it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conversations.models import ApiResult, Message, ToolCall
 
 
 def load_progress(turn_id: int) -> Begun:
-    """Give where a turn stands; one that nobody has run yet has done nothing."""
+    """Return how far a turn has come; a turn that nobody has run yet has done nothing."""
     messages = list(
         Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
     )

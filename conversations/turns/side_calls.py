@@ -1,9 +1,10 @@
-"""Errands: calls of a conversation at rest, for its title or for a summary that a person wants.
+"""Side calls: calls of a conversation at rest, for its title or for a summary that a person
+requests.
 
 Their turn is over, so no lease fences them: the conversation's row lock lets one open or close at a
-time, and whoever closes it second finds its result and changes nothing. The turn is not locked:
-choosing a version locks the conversation and then a turn that is over, and the two would wait for
-each other. A call whose process died is closed like any in doubt.
+time, and whoever closes a call second finds its result and changes nothing. The turn is not locked:
+choosing a version locks the conversation and then an ended turn, so the two would deadlock. A call
+whose process died is closed like any call in doubt.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.calls import Timing
 
-#: What a call may take beyond its deadline before it is held to be lost.
+#: How long past its deadline a call counts as lost.
 GRACE = timedelta(seconds=60)
 
 
 def lock_for_side_call(conversation_id: int) -> Conversation:
-    """Lock a conversation of which a call may be made; raises Refused."""
+    """Lock a conversation for a side call; raises Refused where none may be made."""
     rows = Conversation.objects.select_for_update(of=("self",)).select_related("owner")
     row = rows.filter(pk=conversation_id, deleted_at=None).first()
     if row is None:
@@ -47,8 +48,8 @@ def close_side_call(*, call_id: int, ending: Ending, timing: Timing) -> None:
 
 
 def close_lost_side_calls(*, everything: bool = False, now: datetime | None = None) -> int:
-    """Close the calls of ended turns that nobody waits for any more; `everything`: all of them."""
-    # Of a turn that is over no other call is open but one that a person asked for.
+    """Close the open calls of ended turns past their deadline; `everything`: all of them."""
+    # An ended turn has no open calls but side calls.
     rows = ApiCall.objects.filter(result=None).exclude(turn__state__in=LIVE)
     if not everything:
         waited = timedelta(seconds=conf.attempt_seconds) + GRACE
@@ -66,7 +67,7 @@ def _close_lost(call_id: int) -> bool:
 
 
 def _lock_open_call(call_id: int) -> tuple[ApiCall, Conversation] | None:
-    """Give the call, if it has no result, and its conversation, locked."""
+    """Return a call without a result and its conversation, locked; None where it has a result."""
     rows = Conversation.objects.select_for_update(of=("self",))
     conversation = rows.filter(calls=call_id).first()
     call = ApiCall.objects.filter(pk=call_id, result=None).first()

@@ -1,10 +1,10 @@
-"""Turns whose worker died: they go on where that repeats nothing, else they are closed.
+"""Takeovers: turns whose worker died are resumed where that repeats nothing, else ended.
 
-Behind the answer with tool calls everything a turn has done is stored, so another worker goes on
-from there, and asks the API again if it was asked but nothing of its answer was shown. One that
-died while it showed an answer ends with it: what was shown stays, and asking again is the person's
-choice; so does one that had done nothing yet. A turn whose workers keep dying is what they die of;
-it is given up.
+After an answer with tool calls everything a turn has done is stored, so another worker resumes it
+there, and calls the API again if a call was open but nothing of its answer was shown. A turn whose
+worker died while it showed an answer ends as interrupted with what was shown, and asking again is
+the person's choice; so does one without any answer yet. A turn whose workers keep dying is given
+up.
 """
 
 from __future__ import annotations
@@ -27,33 +27,35 @@ from conversations.turns.drafts import drop_draft, store_draft_as_answer
 from conversations.turns.metrics import count_takeover, count_turn
 
 _INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
-#: Workers that may die of one turn before it is given up.
+#: Takeovers of one turn before it is given up.
 MOST_TAKEOVERS = 3
 INTERRUPTED = "The server stopped during this answer."
+NOT_RUN = "Not run: the turn ended before this tool was started."
 POISON = "The server stopped each time it worked on this turn, so it was given up."
 
 
 def list_expired_turns(*, everything: bool = False) -> list[int]:
-    """Name the turns whose worker is gone; `everything`: no worker can be left at all."""
+    """Return the turns whose lease has expired; `everything`: of any worker."""
     return list(_filter_expired(everything=everything).values_list("pk", flat=True))
 
 
 def _filter_expired(*, everything: bool) -> QuerySet[Turn]:
-    # By the database's clock, as the leases are: those of the processes may differ.
+    # By the database's clock, like the leases: those of processes may differ.
     turns = Turn.objects.filter(state__in=_INTERRUPTIBLE).exclude(lease_until=None)
     return turns if everything else turns.filter(lease_until__lt=Now())
 
 
 def list_claimable_turns() -> list[int]:
-    """Name the turns that wait for a worker, oldest first."""
+    """Return the turns that wait for a worker, oldest first."""
     rows = Turn.objects.filter(Q(state="queued") | RELEASED)
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
 @transaction.atomic
 def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
-    """Take a turn from a worker that died, to be claimed again or closed; None when it has one."""
-    # Not its key: who holds the conversation may be writing a row that names this turn.
+    """Take a turn from a dead worker, and release or end it; None when its worker lives."""
+    # Without a key lock: a holder of the conversation may be inserting a row that references the
+    # turn.
     rows = _filter_expired(everything=everything).select_for_update(no_key=True)
     turn = rows.filter(pk=turn_id).first()
     if turn is None:
@@ -73,7 +75,7 @@ def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
 
 
 def _can_go_on(turn: Turn) -> bool:
-    """Say whether it stands behind an answer with tool calls, and nothing more was shown."""
+    """Return whether the last entries are tool calls or results, and nothing more was shown."""
     calls = ApiCall.objects.filter(turn=turn, result=None)
     if turn.state == "cancelling" or Draft.objects.filter(call__in=calls).exists():
         return False
@@ -84,7 +86,7 @@ def _can_go_on(turn: Turn) -> bool:
 
 
 def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None:
-    """Keep the draft, answer open tool calls, mark lost calls."""
+    """End the turn: store its draft, answer its open tool calls, close its lost calls."""
     turn.lease_generation += 1
     close_open_work(turn)
     turn.state, turn.finish_reason, turn.retry_at = state, reason, None
@@ -94,24 +96,21 @@ def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None
     count_turn(state=state, reason=reason)
 
 
-NOT_RUN = "Not run: the turn ended before this tool was started."
-
-
 def close_open_work(turn: Turn) -> None:
-    """Leave a history that can go on: after an error of ours as after a crash."""
+    """Close what a turn left open, so that its history stays valid; after errors and crashes."""
     close_lost_calls(turn)
     store_draft_as_answer(turn)
     _answer_open_tools(turn)
 
 
 def close_lost_calls(turn: Turn) -> None:
-    """Mark calls in doubt; what they held stays spent."""
+    """Close calls without a result; what they held stays spent."""
     for call in ApiCall.objects.filter(turn=turn, result=None):
         lose_call(call=call, conversation=lock_conversation(turn.conversation_id))
 
 
 def _answer_open_tools(turn: Turn) -> None:
-    """Give the last answer's tool calls their results, so that the history stays valid."""
+    """Store a result for each tool call of the last answer, so that the history stays valid."""
     last = Message.objects.filter(turn=turn).order_by("-seq").first()
     if last is None:
         return

@@ -1,4 +1,4 @@
-"""What a title is made from: how the conversation began, and the model that names it."""
+"""Titles: the opening they are made from, the call for one, and storing it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from conversations.turns import calls
 from conversations.turns.side_calls import lock_for_side_call
 
 OFF = ("", "off")
+_TITLE = ApiCall.Purpose.TITLE
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first prompt and its answer; `thinks` says that the model cannot answer without."""
+    """The first prompt and its answer; `thinks`: the model cannot answer without thinking."""
 
     prompt: str
     answer: str
@@ -31,7 +32,7 @@ class Opening:
 
 
 def find_opening(turn_id: int) -> Opening | None:
-    """Give how a conversation began, if this turn ended its beginning and nobody has named it."""
+    """Return the opening of a conversation that this turn completes, if it has no title yet."""
     if conf.title_model in OFF:
         return None
     unnamed = Turn.objects.filter(conversation__titled_by="words", conversation__deleted_at=None)
@@ -46,8 +47,31 @@ def find_opening(turn_id: int) -> Opening | None:
     return Opening(prompt, answer, model.pk, model.thinking == ApiModel.Thinking.ALWAYS)
 
 
+@transaction.atomic
+def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
+    """Record the call for the title and hold what it can cost; raises Refused."""
+    row = lock_for_side_call(lease.conversation_id)
+    if ApiCall.objects.filter(conversation=row, purpose=_TITLE).exists():
+        raise Refused("titled", "Its title was asked for before.")
+    return calls.record_call(lease=lease, sending=sending)
+
+
+@transaction.atomic
+def name_conversation(*, conversation_id: int, title: str) -> bool:
+    """Store the model's title in place of the first words; a person's own title stays."""
+    rows = Conversation.objects.select_for_update()
+    row = rows.filter(pk=conversation_id, titled_by="words").first()
+    if row is None:
+        return False
+    row.title = make_storable(title)
+    # An update, not a save: `updated_at` is the time of the last message.
+    Conversation.objects.filter(pk=row.pk).update(title=row.title, titled_by="model")
+    index_title(conversation=row)
+    return True
+
+
 def _is_first(turn: Turn) -> bool:
-    """Say whether it is the first one that was answered; a refused one is none."""
+    """Return whether it is the first answered turn; a refused turn does not count."""
     answered = Turn.objects.filter(conversation=turn.conversation_id, state="done")
     others = answered.exclude(pk=turn.pk).exclude(finish_reason="refusal")
     is_answered = turn.state == "done" and turn.finish_reason != "refusal"
@@ -60,32 +84,6 @@ def _read_text(turn: Turn, kind: str) -> str:
 
 
 def _find_usable_model(model: str) -> ApiModel | None:
-    """Give a model that is enabled and has its prices."""
+    """Return a model that is enabled and has its prices, else None."""
     row = ApiModel.objects.filter(pk=model, is_enabled=True).first()
     return row if row is not None and load_price_list(model, timezone.now()).rates else None
-
-
-_TITLE = ApiCall.Purpose.TITLE
-
-
-@transaction.atomic
-def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
-    """Record the call that asks for the title and hold what it can cost; raises Refused."""
-    row = lock_for_side_call(lease.conversation_id)
-    if ApiCall.objects.filter(conversation=row, purpose=_TITLE).exists():
-        raise Refused("titled", "Its title was asked for before.")
-    return calls.record_call(lease=lease, sending=sending)
-
-
-@transaction.atomic
-def name_conversation(*, conversation_id: int, title: str) -> bool:
-    """Give it the model's title in the place of its first words; a person's own name stays."""
-    rows = Conversation.objects.select_for_update()
-    row = rows.filter(pk=conversation_id, titled_by="words").first()
-    if row is None:
-        return False
-    row.title = make_storable(title)
-    # An update and not a save: `updated_at` says when something was said last.
-    Conversation.objects.filter(pk=row.pk).update(title=row.title, titled_by="model")
-    index_title(conversation=row)
-    return True

@@ -1,7 +1,7 @@
-"""Tool calls: `started` is committed before the call leaves, its outcome after.
+"""Tool calls: `started` is committed before the tool runs, the outcome after.
 
-A call that left with a worker that died may leave again, unless it may have changed something; it
-then has the same key, by which whoever it tells can see that it is the same.
+A call whose worker died may run again, unless it may have changed something; it then has the same
+key, by which the receiver can recognize the repeat.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conversations.turns.metrics import count_tool
 
 @transaction.atomic
 def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> str:
-    """Commit that the call leaves, and give its key; none leaves once a stop was asked for."""
+    """Commit that the tool starts, and return its key; raises Stopped after a requested stop."""
     hold_lease(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
@@ -38,7 +38,7 @@ def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> s
 
 @transaction.atomic
 def finish_tool(*, lease: Lease, tool_use_id: str, done: ToolDone) -> None:
-    """Store the whole original result and how the call ended."""
+    """Store the full original result and how the call ended."""
     hold_lease(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     is_closed = calls.filter(state__in=("planned", "started")).update(

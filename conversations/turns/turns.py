@@ -1,4 +1,4 @@
-"""Turns: started by a stored prompt, ended by a final state; a repeated send is the same send."""
+"""Turns: started by a stored prompt, ended in a final state; a repeated send is idempotent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from conversations.turns.takeovers import close_open_work
 def start_conversation(
     *, owner_id: int, model: str, text: str, client_id: UUID, attachments: Sequence[UUID] = ()
 ) -> Turn:
-    """Start a conversation, named after its first words; a repeated start is the same one."""
+    """Start a conversation, titled with its first words; a repeated start returns the first."""
     lock_owner(owner_id)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
     if begun is not None:
@@ -59,9 +59,9 @@ def start_conversation(
 def send_prompt(
     *, conversation: Conversation, text: str, client_id: UUID, attachments: Sequence[UUID] = ()
 ) -> Turn | QueuedPrompt:
-    """Store a message: as the next turn, or to wait while an answer is on its way.
+    """Store a message: as the next turn, or in the queue while an answer is running.
 
-    The same client id, text and files give the same turn.
+    The same client id, text and files return the same turn.
     """
     row = lock_for(conversation)
     content = prompt_content(conversation=row, text=text, attachments=attachments)
@@ -77,9 +77,9 @@ def send_prompt(
 
 @transaction.atomic
 def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
-    """Give the turn its final state, whatever it left open; cancelled goes through cancelling.
+    """Enter the turn's final state and close what it left open; cancelled goes through cancelling.
 
-    A message that waits for a good end is then the next turn, which is given.
+    After a good end the first queued message becomes the next turn, which is returned.
     """
     if finish.state == "cancelled":
         hold_lease(lease, state="cancelling")
@@ -102,7 +102,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
 
 @transaction.atomic
 def request_stop(*, turn: Turn) -> None:
-    """Ask a live turn to stop; one that nobody runs is cancelled at once."""
+    """Request that a live turn stops; one that nobody runs is cancelled at once."""
     Turn.objects.filter(pk=turn.pk, state__in=LIVE, stop_requested_at=None).update(
         stop_requested_at=Now()
     )

@@ -1,9 +1,9 @@
-"""Versions of a turn: another answer, another wording, and which of them is shown.
+"""Versions of a turn: another answer, another wording, a continuation, and which one is shown.
 
-The log is a tree: a version is a turn whose prompt follows the entry that the first one's follows,
-so nothing is changed and every request stays what it was. The conversation says which path is shown
-(its tip and its last turn); a path that is left keeps its end in its last turn, and choosing one of
-its turns goes back there. No path is left while an answer is on its way on it.
+The log is a tree: a version is a turn whose prompt follows the same entry as the first one's, so
+nothing is changed and recorded requests stay what they were. The conversation stores which path is
+shown (its tip and its last turn). A path that is left stores its end in its last turn, and showing
+one of its turns returns there. No path is left while an answer is running on it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ from conversations.turns.prompts import (
     text_block,
 )
 
+#: Characters quoted from the end of a cut answer.
+QUOTED = 600
+CUT = (
+    "Your last answer was cut off. It ended with these words:\n\n{end}\n\n"
+    "Go on exactly where it stopped. Do not repeat what is there, and do not mention the cut."
+)
+BROKEN_OFF = "You were interrupted. Go on where you stopped."
 SWITCH = "An answer is on its way; wait until it is done, or stop it first."
 
 
 @transaction.atomic
 def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
-    """Answer a prompt once more, as a new version; asked twice with one id, it is the same one."""
+    """Answer a prompt again as a new version; a repeat with the same id returns the same turn."""
     prompt = _find_prompt(turn)
     again = Prompt(
         prompt.content, client_id or make_next_id(turn), retry_of=turn, continues=turn.continues
@@ -48,9 +55,9 @@ def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
 def edit_prompt(
     *, turn: Turn, text: str, client_id: UUID, keep: Collection[int] | None = None
 ) -> Turn:
-    """Send a prompt in other words, as a new version.
+    """Send a reworded prompt as a new version.
 
-    Its other blocks stay: all of them, or those whose places in it are in `keep`.
+    Its other blocks stay: all of them, or those whose positions are in `keep`.
     """
     prompt = _find_prompt(turn)
     if turn.continues_id is not None:
@@ -60,8 +67,27 @@ def edit_prompt(
 
 
 @transaction.atomic
+def continue_turn(*, turn: Turn) -> Turn:
+    """Request the rest of the last turn's answer; a repeat returns the same turn."""
+    row = lock_for(turn.conversation)
+    turn.refresh_from_db()
+    prompt = Prompt(_write_continuation(turn), uuid5(turn.public_id, "continue"), continues=turn)
+    sent = sent_before(row, prompt)
+    if sent is not None:
+        return sent
+    demand_idle(row)
+    if turn.number != row.leaf:
+        raise SendError("moved", "The conversation went on since then; write what you want next.")
+    has_answer = turn.messages.filter(kind="answer").exists()
+    if not can_continue(turn.state, turn.finish_reason, has_answer=has_answer):
+        raise SendError("whole", "There is nothing of this answer that could go on.")
+    demand_slot(row)
+    return open_turn(row, prompt)
+
+
+@transaction.atomic
 def show_version(*, turn: Turn) -> Turn:
-    """Show the newest path through a turn, and give its last turn."""
+    """Show the newest path through a turn, and return its last turn."""
     row = lock_for(turn.conversation)
     end = find_newest_below(row, turn.number)
     leaf = row.turns.get(number=end)
@@ -76,16 +102,17 @@ def show_version(*, turn: Turn) -> Turn:
 
 
 def make_next_id(turn: Turn) -> UUID:
-    """Make the id of the next version of a turn: two who ask for it at once ask for the same."""
+    """Return the id of a turn's next version; the same for two who request it at once."""
     return make_version_id(
         turn.public_id, len(list_versions(turn.conversation, {turn.parent})[turn.parent])
     )
 
 
 def demand_leavable_path(row: Conversation, turn: Turn | None = None) -> None:
-    """Refuse to leave the shown path under an answer, or under messages that wait to follow it.
+    """Raise SendError where the shown path cannot be left: while an answer runs or messages are
+    queued.
 
-    A version of its last turn leaves them where they are.
+    A version of its last turn leaves queued messages where they are.
     """
     try:
         demand_idle(row)
@@ -98,6 +125,13 @@ def demand_leavable_path(row: Conversation, turn: Turn | None = None) -> None:
             "Messages are waiting to be sent at the end of what is shown."
             " Send or remove them first; until then only the last message can be changed.",
         )
+
+
+def find_last_entry(turn: Turn) -> int:
+    """Return the last entry of a turn that no path was ever left at: its path ends there."""
+    kinds = (Message, Transformation)
+    rows = (kind._default_manager.filter(turn=turn).aggregate(last=Max("seq")) for kind in kinds)
+    return max(row["last"] or 0 for row in rows)
 
 
 def _new_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
@@ -116,15 +150,8 @@ def _new_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
 
 
 def _store_path_end(row: Conversation) -> None:
-    """Keep where the shown path ends, so that it can be shown again."""
+    """Store where the shown path ends, so that it can be shown again."""
     row.turns.filter(number=row.leaf).update(tip=row.tip)
-
-
-def find_last_entry(turn: Turn) -> int:
-    """Give the last entry of a turn that no path was ever left at: its path ends there."""
-    kinds = (Message, Transformation)
-    rows = (kind._default_manager.filter(turn=turn).aggregate(last=Max("seq")) for kind in kinds)
-    return max(row["last"] or 0 for row in rows)
 
 
 def _find_prompt(turn: Turn) -> Message:
@@ -135,7 +162,7 @@ def _find_prompt(turn: Turn) -> Message:
 
 
 def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> list[str]:
-    """Put a text block in the place of those that are there."""
+    """Put a text block in place of the first text block, and drop the other text blocks."""
     blocks: list[str] = []
     for place, text in enumerate(wire.split(content)):
         if wire.decode(text)["type"] != "text":
@@ -145,34 +172,6 @@ def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> lis
             blocks.append(typed)
             typed = ""
     return [*blocks, typed] if typed else blocks
-
-
-#: Characters of the end of an answer that are quoted.
-QUOTED = 600
-CUT = (
-    "Your last answer was cut off. It ended with these words:\n\n{end}\n\n"
-    "Go on exactly where it stopped. Do not repeat what is there, and do not mention the cut."
-)
-BROKEN_OFF = "You were interrupted. Go on where you stopped."
-
-
-@transaction.atomic
-def continue_turn(*, turn: Turn) -> Turn:
-    """Ask for the rest of the last turn's answer; asked twice, it is the same turn."""
-    row = lock_for(turn.conversation)
-    turn.refresh_from_db()
-    prompt = Prompt(_write_continuation(turn), uuid5(turn.public_id, "continue"), continues=turn)
-    sent = sent_before(row, prompt)
-    if sent is not None:
-        return sent
-    demand_idle(row)
-    if turn.number != row.leaf:
-        raise SendError("moved", "The conversation went on since then; write what you want next.")
-    has_answer = turn.messages.filter(kind="answer").exists()
-    if not can_continue(turn.state, turn.finish_reason, has_answer=has_answer):
-        raise SendError("whole", "There is nothing of this answer that could go on.")
-    demand_slot(row)
-    return open_turn(row, prompt)
 
 
 def _write_continuation(turn: Turn) -> str:

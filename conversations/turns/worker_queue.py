@@ -1,4 +1,4 @@
-"""Turns that wait for a worker, or whose worker is gone: how many, and for how long."""
+"""The queue of turns that wait for a worker: how many, how long, and those that are stuck."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WaitingTurns:
 
 
 def count_waiting_turns() -> WaitingTurns:
-    """Count the queued turns, by the database's clock."""
+    """Return the number of queued turns and the age of the oldest, by the database's clock."""
     rows = Turn.objects.filter(state="queued")
     oldest = rows.annotate(now=Now()).order_by("created_at").values("created_at", "now").first()
     if oldest is None:
@@ -32,14 +32,14 @@ def count_waiting_turns() -> WaitingTurns:
 
 
 def count_stuck_turns(*, waited: timedelta, silent: timedelta) -> int:
-    """Count the turns that nobody came for, or whose worker fell silent and that nobody took."""
+    """Count turns queued for longer than `waited`, and live ones expired for `silent`."""
     forgotten = Q(state="queued", created_at__lt=Now() - waited)
     orphaned = Q(state__in=LIVE, lease_until__lt=Now() - silent)
     return Turn.objects.filter(forgotten | orphaned).count()
 
 
 def read_database_time() -> datetime:
-    """Ask the database for its time."""
+    """Return the database's time."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT clock_timestamp()")

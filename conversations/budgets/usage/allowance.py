@@ -1,4 +1,4 @@
-"""A user's budgets as they stand: what is spent and held of each, and when it starts anew."""
+"""A person's budgets for their usage page: spent and held of each, and when it resets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.models import Budget
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """More than the limit, until it ends; `is_for_all`: everybody under the budget has it."""
+    """A grant on top of the limit; `is_for_all`: everybody under the budget has it."""
 
     amount: int
     expires_at: datetime | None
@@ -23,7 +23,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """One budget; `spent` counts what settled above its reservation too."""
+    """One budget that applies; `spent` includes what settled above its hold."""
 
     period: str
     limit: int
@@ -36,9 +36,9 @@ class Allowance:
     source: str = ""
     scope: str = "user"
     is_pool: bool = False
-    #: Allowances that do not count because of this one, the next one first.
+    #: Allowances that this one overrides, the next one first.
     instead_of: tuple[Rule, ...] = ()
-    #: What is in `limit` on top of the budget's own.
+    #: The grants that `limit` includes.
     grants: tuple[Granted, ...] = ()
 
     @property
@@ -59,7 +59,7 @@ class Allowance:
 
 
 def list_allowances(user_id: int) -> tuple[Allowance, ...]:
-    """Give the budgets that count, money before tokens and turns, the shortest period first."""
+    """Return the budgets that apply, ordered by unit, then the shortest period first."""
     units, periods = list(Budget.Unit), list(Budget.Period)
 
     def place(one: BudgetStatus) -> tuple[int, int]:

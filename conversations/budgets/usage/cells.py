@@ -1,4 +1,4 @@
-"""Cells of files for spreadsheets: a text that a spreadsheet would compute is a text there too."""
+"""Cells of CSV files, quoted so that no spreadsheet computes them as a formula."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import io
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-#: What a formula begins with; full-width signs are read as the plain ones.
+#: Characters a formula begins with; spreadsheets read full-width signs as plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Cell = str | int | Decimal | None
 
 
 def write_csv_lines(rows: Iterable[Iterable[Cell]]) -> Iterator[bytes]:
-    """Write rows as lines of a CSV file in UTF-8, with the mark that spreadsheets look for."""
+    """Yield rows as lines of a CSV file in UTF-8, with the byte order mark spreadsheets expect."""
     page = io.StringIO()
     writer = csv.writer(page)
     yield b"\xef\xbb\xbf"
@@ -26,13 +26,13 @@ def write_csv_lines(rows: Iterable[Iterable[Cell]]) -> Iterator[bytes]:
 
 
 def format_dollars(micros: int) -> str:
-    """Write micro-dollars as dollars, with all their digits."""
+    """Write micro-dollars as dollars with six decimals."""
     sign, size = ("-" if micros < 0 else ""), abs(micros)
     return f"{sign}{size // 1_000_000}.{size % 1_000_000:06}"
 
 
 def unquote_cell(text: str) -> str:
-    """Read a cell of a file back: what was made a text there is what it was."""
+    """Read a cell back as it was before it was quoted against formulas."""
     is_quoted = text.startswith("'") and _would_compute(text[1:])
     return text[1:] if is_quoted else text
 
@@ -45,5 +45,5 @@ def _quote_formula(cell: Cell) -> Cell:
 
 
 def _would_compute(text: str) -> bool:
-    """Say whether a text is a formula, or one that was quoted before."""
+    """Return whether a text begins like a formula, or was quoted before."""
     return text.lstrip(" '").startswith(_FORMULA)

@@ -14,20 +14,20 @@ from conversations.budgets.usage.groups import Group
 from conversations.charts import Chart, Series, bars
 from conversations.rendering.numbers import dollars, tokens
 
-#: Series that are told apart; the least ones share the last.
+#: Series of their own; the smaller ones are summed as the last.
 MOST_SERIES = 5
 
 Shares = Iterable[tuple[str, str, int]]
 
 
 def draw_money_by_day(span: Span, groups: Iterable[Group], name: Callable[[Group], str]) -> Chart:
-    """Draw each day's cost, split by model or by purpose."""
+    """Draw each day's cost, split by the name of a group."""
     shares = ((group.day, name(group), group.figures.micros) for group in groups)
     return draw_columns(span, shares, show=format_cents)
 
 
 def draw_tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
-    """Draw each day's tokens, by how they were billed."""
+    """Draw each day's tokens, split by how they were billed."""
     rows = list(groups)
     kinds = {
         _("From the cache"): [group.figures.cache_read for group in rows],
@@ -45,7 +45,7 @@ def draw_tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
 
 
 def draw_columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
-    """Draw (day, name, amount); the greatest names stand at the base."""
+    """Draw (day, name, amount) as stacked columns; the largest names are at the base."""
     cells: Counter[tuple[str, str]] = Counter()
     sums: Counter[str] = Counter()
     for day, name, amount in shares:
@@ -61,7 +61,7 @@ def draw_columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> C
 
 
 def format_cents(micros: int) -> str:
-    """Show whole cents as such, so that the lines of a chart look alike."""
+    """Write dollars with two decimals where cents are exact, so that axis labels look alike."""
     if micros % 10_000:
         return dollars(micros)
     return f"${micros // 1_000_000:,}.{micros // 10_000 % 100:02}"
@@ -72,7 +72,7 @@ def label_days(span: Span) -> tuple[str, ...]:
 
 
 def draw_turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:
-    """Draw how each day's turns ended."""
+    """Draw each day's turns, split by how they ended."""
     named = {
         "done": _("Done"),
         "cancelled": _("Stopped by people"),

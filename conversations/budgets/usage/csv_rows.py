@@ -1,4 +1,4 @@
-"""The overview's tables as rows of files."""
+"""The tables of the overview page as rows of CSV files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.budgets.usage.site import Step, sum_steps
 from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import Figures, filter_calls_within
 
-#: Rows of one file; there are fewer users, models and days than that.
+#: Rows of one file.
 MOST_ROWS = 100_000
 _FIGURES = (
     "calls", "input tokens", "output tokens", "cache read tokens", "cache write tokens",
@@ -33,7 +33,7 @@ def list_user_rows(span: Span) -> Rows:
 
 
 def list_group_rows(span: Span) -> Rows:
-    """Give one row for each group; who is in several counts in each."""
+    """Yield one row for each group; a person in several groups counts in each."""
     yield ("group", *_FIGURES, *_CHANGES)
     yield from map(_cells_of_subject, sum_by_group(sum_users(span, list(list_erased_within(span)))))
 
@@ -50,7 +50,7 @@ def list_purpose_rows(span: Span) -> Rows:
 
 
 def list_day_rows(span: Span) -> Rows:
-    """Give one row for each day, model and purpose."""
+    """Yield one row for each day, model and purpose."""
     yield ("day", "model", "purpose", *_FIGURES)
     for group in _group_calls(span):
         yield (group.day, group.model, get_purpose_name(group), *_cells_of_figures(group.figures))
@@ -62,7 +62,7 @@ def list_step_rows(span: Span) -> Rows:
         yield _cells_of_step(step)
 
 
-#: What can be downloaded, by the name in its address.
+#: What can be downloaded, by the name in its URL.
 SHEETS: dict[str, Callable[[Span], Rows]] = {
     "users": list_user_rows,
     "groups": list_group_rows,
@@ -74,6 +74,7 @@ SHEETS: dict[str, Callable[[Span], Rows]] = {
 
 
 def limit_rows(rows: Iterable[tuple[Cell, ...]]) -> Rows:
+    """Yield at most MOST_ROWS rows, then one that says the file was cut."""
     for at, row in enumerate(rows):
         if at > MOST_ROWS:
             yield (f"Cut after {MOST_ROWS:,} rows.",)

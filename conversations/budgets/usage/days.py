@@ -1,4 +1,4 @@
-"""Spans of whole days, and the day of a moment as the database gives it."""
+"""Spans of whole days, and the UTC day of a moment as the database returns it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ONE = timedelta(days=1)
 
 
 class UtcDay(Func):
-    """A moment's day: text such as 2026-11-21 on SQLite, where moments are text; else a date.
+    """The day of a moment: text such as 2026-11-21 on SQLite, where moments are text, else a date.
 
-    No function of Python runs for each row, as with Django's own on SQLite.
+    Unlike Django's own function on SQLite it calls no Python for each row.
     """
 
     output_field = Field()
@@ -46,7 +46,7 @@ class Span:
 
     @property
     def ends_at(self) -> datetime:
-        """The moment that is no more part of it."""
+        """The first moment after it."""
         return datetime.combine(self.last + ONE, time(), UTC)
 
     @property
@@ -56,19 +56,19 @@ class Span:
 
 
 def read_span(given: Mapping[str, str], today: date) -> Span:
-    """Read the span a page was asked for: a named one, or from one day to another."""
+    """Read the span that a page's query asks for: a named one, or from one day to another."""
     if given.get("from") or given.get("to"):
         return _read_custom_span(given.get("from", ""), given.get("to", ""), today)
     name = given.get("period", "")
     return make_named_span(name if name in NAMED else "month", today)
 
 
-#: What can be chosen by name, in the order it is offered.
+#: Names of spans, in the order they are offered.
 NAMED = ("month", "last-month", "7", "30", "90")
 
 
 def make_named_span(name: str, today: date) -> Span:
-    """Give this or the last month, or so many days up to today."""
+    """Return this month, the last month, or so many days up to today."""
     begins = today.replace(day=1)
     match name:
         case "month":

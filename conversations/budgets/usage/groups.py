@@ -1,4 +1,4 @@
-"""Calls of one day with one model for one purpose: what all tables and charts are folded from."""
+"""Calls grouped by day, model and purpose, from which all tables and charts are computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conversations.models import ApiCall
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`purpose` is "" for erased conversations: nobody knows it any more."""
+    """Calls of one day, model and purpose; the purpose is "" for erased conversations."""
 
     day: str
     model: str
@@ -26,8 +26,8 @@ class Group:
 
 
 def group_calls(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Group, ...]:
-    """Give the groups of calls, and those of erased conversations."""
-    # Sorted here: a database that must sort would group the rows by sorting all of them.
+    """Return the groups of calls, and those of erased conversations."""
+    # Sorted here: with ORDER BY a database may group by sorting all rows.
     rows = calls.annotate(day=UtcDay("sent_at")).values("day", "model", "purpose").order_by()
     found = [
         Group(str(row["day"]), row["model"], row["purpose"], Figures.of(row))
@@ -38,7 +38,7 @@ def group_calls(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Gro
 
 
 def sum_lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, ...]:
-    """Add the groups of each name up, the dearest first."""
+    """Add up the groups of each name, the dearest first."""
     found: dict[str, Figures] = defaultdict(Figures)
     for group in groups:
         found[name(group)] += group.figures

@@ -1,6 +1,6 @@
-"""Medians and percentiles, over the newest rows of a span: neither database is asked to sort all.
+"""Medians and percentiles of the newest rows of a span.
 
-SQLite has no percentiles, and one way on both databases is worth more than the last digit.
+They are computed in Python: SQLite has no percentiles, and both databases should agree.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.savings import filter_changes_within, filter_shrunk
 from conversations.budgets.usage.sums import filter_calls_within
 
-#: Rows a percentile is taken of, at most.
+#: The most rows that a percentile is computed from.
 SAMPLE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The value in the middle and the one that 95 of 100 stay below; None without values."""
+    """The median and the 95th percentile of `size` values; None without values."""
 
     size: int
     median: int | None
@@ -30,7 +30,7 @@ class Spread:
 
 
 def measure_estimate_errors(span: Span) -> Spread:
-    """Say how far estimates are from the reported size of the request, in tenths of a percent."""
+    """Return by how much estimates miss the reported request size, in tenths of a percent."""
     counts = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
     rows = filter_calls_within(span).filter(
         purpose="reply", result__status="complete", result__input_tokens__isnull=False
@@ -44,14 +44,14 @@ def measure_estimate_errors(span: Span) -> Spread:
 
 
 def measure_tokens_saved(span: Span) -> Spread:
-    """Say what one transformation frees."""
+    """Return how many tokens one transformation frees."""
     rows = filter_shrunk(filter_changes_within(span)).order_by("-pk")
     counts = rows.values_list("tokens_before", "tokens_after")[:SAMPLE]
     return compute_spread([before - after for before, after in counts])
 
 
 def compute_spread(values: Sequence[int]) -> Spread:
-    """Give the nearest ranks."""
+    """Return median and 95th percentile by nearest rank."""
     ranked = sorted(values)
     if not ranked:
         return Spread(0, None, None)

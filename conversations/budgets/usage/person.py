@@ -21,7 +21,7 @@ from conversations.budgets.usage.groups import (
 from conversations.budgets.usage.sums import SUMS, Figures, Line, add_figures, filter_calls_within
 from conversations.models import ApiCall, User
 
-#: Conversations that are named; the others are one row.
+#: Conversations listed on their own; the others are one row.
 MOST_CONVERSATIONS = 10
 
 
@@ -36,7 +36,7 @@ class Usage:
 
 
 def sum_usage(user: User, span: Span, *, is_named: bool = True) -> Usage:
-    """Add up a person's calls; unless `is_named`, conversations go by their ids."""
+    """Add up a person's calls; unless `is_named`, conversations are named by their ids."""
     calls = filter_calls_within(span).filter(conversation__owner=user)
     groups = group_calls(calls, list_erased_within(span, owner_id=user.pk))
     return Usage(
@@ -52,7 +52,7 @@ def sum_usage(user: User, span: Span, *, is_named: bool = True) -> Usage:
 def _sum_conversations(
     calls: QuerySet[ApiCall], groups: tuple[Group, ...], *, is_named: bool
 ) -> tuple[Line, ...]:
-    """Give the dearest conversations, all others as one, and the erased ones as one."""
+    """Return the dearest conversations, then all others as one line, and the erased as one."""
     names = ("conversation__public_id", "conversation__title", "conversation__deleted_at")
     rows = calls.values("conversation_id", *names).annotate(**SUMS)
     top = rows.order_by("-micros", "conversation_id")[:MOST_CONVERSATIONS]

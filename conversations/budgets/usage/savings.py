@@ -1,4 +1,4 @@
-"""What transformations have saved, and how often a text of the model was no use for one."""
+"""What transformations have saved, and how often a summary of the model was rejected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 from conversations.budgets.usage.days import Span
 from conversations.models import ApiCall, Transformation
 
-#: The steps that ask the model for a text, which may be rejected.
+#: The steps that request a text from the model, which may be rejected.
 ASKING = ("summary", "rounds")
 _SHRUNK = Q(outcome="applied") & ~Q(kind="restore")
 #: For `annotate` over transformations.
@@ -26,7 +26,7 @@ CHANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Applied ones and the tokens they freed; summaries asked for, and those of no use."""
+    """Applied transformations and the tokens they freed; summaries requested and rejected."""
 
     applied: int = 0
     saved: int = 0
@@ -35,7 +35,7 @@ class Changes:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Changes:
-        """Read a row of the database that has CHANGES."""
+        """Read a database row that was annotated with CHANGES."""
         return cls(*(int(row[name] or 0) for name in CHANGES))
 
     def __add__(self, other: Changes) -> Changes:
@@ -48,7 +48,7 @@ class Changes:
 
     @property
     def refused_share(self) -> int | None:
-        """In percent; None where no summary was asked for."""
+        """Rejected summaries in percent; None where none was requested."""
         return self.refused * 100 // self.asked if self.asked else None
 
 
@@ -63,6 +63,6 @@ def filter_shrunk(rows: QuerySet[Transformation]) -> QuerySet[Transformation]:
 
 
 def build_model_expression() -> Coalesce:
-    """Name the model of a transformation: its turn's first call; else its conversation's."""
+    """Return the model of a transformation's turn, else of its conversation, as SQL."""
     calls = ApiCall.objects.filter(turn=OuterRef("turn"), purpose="reply").order_by("number")
     return Coalesce(Subquery(calls.values("model")[:1]), "conversation__model")

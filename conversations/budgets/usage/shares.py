@@ -1,6 +1,6 @@
-"""Money of each day split one way or another: by purpose, by model, by user, by group.
+"""Money of each day, split by purpose, model, user or group.
 
-A person in several groups counts in each, so groups may add up to more than there is.
+A person in several groups counts in each, so groups may add up to more than the total.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from conversations.budgets.usage.subjects import Subject
 from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
-#: How it can be split, in the order it is offered.
+#: Ways to split it, in the order they are offered.
 WAYS = ("purpose", "model", "user", "group")
 
 Shares = list[tuple[str, str, int]]
 
 
 def split_money(found: Site, by: str) -> Shares:
-    """Give (day, name, micro-dollars)."""
+    """Return (day, name, micro-dollars) for one of WAYS."""
     names: Mapping[int | None, tuple[str, ...]]
     match by:
         case "user":
@@ -39,7 +39,7 @@ def split_money(found: Site, by: str) -> Shares:
 
 
 def _sum_by_owner(found: Site) -> list[tuple[str, int, int]]:
-    """Give (day, owner, micro-dollars), those of erased conversations too; one query."""
+    """Return (day, owner, micro-dollars), erased conversations included; one query."""
     rows = filter_calls_within(found.span).annotate(day=UtcDay("sent_at")).order_by()
     sums = rows.values("day", "conversation__owner").annotate(micros=Sum("result__cost_micros"))
     owned = [(str(row["day"]), row["conversation__owner"], row["micros"] or 0) for row in sums]
@@ -47,7 +47,7 @@ def _sum_by_owner(found: Site) -> list[tuple[str, int, int]]:
 
 
 def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str, ...]]:
-    """Name the groups that people are in now; one query."""
+    """Return the names of the groups that people are in now; one query."""
     found: defaultdict[int | None, tuple[str, ...]] = defaultdict(lambda: (_("No group"),))
     rows = User.groups.through.objects.filter(user__in=[key for key in keys if key is not None])
     for user, group in rows.order_by("group__name").values_list("user", "group__name"):

@@ -1,4 +1,4 @@
-"""The whole site within a span: a fixed number of queries, each one pass over an indexed span."""
+"""The whole site within a span: a fixed number of queries, each over an indexed span."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import FLAGGED, Figures, add_figures, filter_calls_within
 from conversations.models import LIVE, Reservation, Turn
 
-#: A reservation that is open for longer belongs to no running call.
+#: A reservation that is open for longer belongs to no live call.
 STUCK = timedelta(hours=1)
 
 
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Turns that run and that wait, and reservations that nobody settles."""
+    """Live turns that run and that wait, and reservations that were never settled."""
 
     running: int
     waiting: int
@@ -81,7 +81,7 @@ class Site:
 
 
 def sum_site(span: Span) -> Site:
-    """Add everything up."""
+    """Add up everything the overview page shows of a span."""
     erased = list(list_erased_within(span))
     rows = group_calls(filter_calls_within(span), erased)
     return Site(

@@ -1,4 +1,4 @@
-"""A person's calls one by one, as rows of a file that is written while it is read."""
+"""A person's calls one by one, as rows of a CSV file that is written while they are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIELDS = (
 
 
 def list_statement_rows(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
-    """Give the head, every call, and what erased conversations have cost on each day."""
+    """Yield the header, every call, and the cost of erased conversations by day."""
     yield HEAD
     last, given = 0, 0
     calls = filter_calls_within(span).filter(conversation__owner=user).order_by("pk")

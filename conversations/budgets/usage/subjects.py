@@ -1,4 +1,4 @@
-"""Users and models side by side: calls, tokens, money, and what compaction did and cost there."""
+"""Users and models side by side: calls, tokens, money, and what compaction saved and cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conversations.budgets.usage.savings import (
 from conversations.budgets.usage.sums import SUMS, Figures, filter_calls_within
 from conversations.models import User
 
-#: What summaries of any kind have cost: their calls say so themselves.
+#: The cost of summary calls of any kind.
 _COMPACTING = Sum("result__cost_micros", filter=Q(purpose="summary"))
 
 
@@ -29,7 +29,7 @@ NONE, UNCHANGED = Figures(), Changes()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One user (`key`) or model; `compacting` is the part of the money that summaries cost."""
+    """One user (`key`) or model; `compacting` is the part of the cost that summaries had."""
 
     name: str
     figures: Figures = NONE
@@ -38,7 +38,7 @@ class Subject:
     key: int | None = None
 
     def plus(self, other: Subject) -> Subject:
-        """Add the figures of another one."""
+        """Return the sum with another subject, under this one's name."""
         return replace(
             self,
             figures=self.figures + other.figures,
@@ -48,7 +48,7 @@ class Subject:
 
 
 def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
-    """Give those whose calls were sent within the span, the dearest first; three queries."""
+    """Return the users whose calls were sent within the span, the dearest first; three queries."""
     found: defaultdict[int, Subject] = defaultdict(lambda: Subject(""))
     calls = filter_calls_within(span).values("conversation__owner").order_by()
     for row in calls.annotate(**SUMS, paid=_COMPACTING):
@@ -66,7 +66,7 @@ def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
 
 
 def sum_models(span: Span, groups: Iterable[Group]) -> list[Subject]:
-    """Give the models that answered within the span, the dearest first; one query."""
+    """Return the models that answered within the span, the dearest first; one query."""
     found: defaultdict[str, Subject] = defaultdict(lambda: Subject(""))
     for group in groups:
         before, paid = found[group.model], group.figures.micros

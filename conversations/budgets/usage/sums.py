@@ -1,4 +1,4 @@
-"""What some calls came to: their number, the four token counts, the money."""
+"""Sums over calls: their number, the four token counts, the cost."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ SUMS = {
     "cache_write": Sum("result__cache_write_tokens"),
     "micros": Sum("result__cost_micros"),
 }
-#: Calls whose usage held a figure that cannot be, or whose whole answer came without figures.
+#: Calls whose usage had an impossible figure, and complete answers without usage.
 FLAGGED = Q(result__cost_basis="clamped") | Q(
     result__cost_basis="estimated", result__status="complete"
 )
 
 
 def is_flagged(result: ApiResult) -> bool:
-    """Say the same of one row."""
+    """Return whether FLAGGED applies to one row."""
     is_bare = result.cost_basis == "estimated" and result.status == ApiResult.Status.COMPLETE
     return is_bare or result.cost_basis == "clamped"
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
+    """Sums over some calls; the cost is in micro-dollars."""
+
     calls: int = 0
     input: int = 0
     output: int = 0
@@ -43,7 +45,7 @@ class Figures:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Figures:
-        """Read a row of the database that has SUMS."""
+        """Read a database row that was annotated with SUMS."""
         return cls(*(int(row[name] or 0) for name in SUMS))
 
     def __add__(self, other: Figures) -> Figures:
@@ -73,13 +75,13 @@ class Figures:
 
     @property
     def cached(self) -> int | None:
-        """The share of them that came from the cache, in percent; None where there were none."""
+        """The share of them that came from the cache, in percent; None without requests."""
         return self.cache_read * 100 // self.context if self.context else None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a table: what it is about, and its figures."""
+    """A row of a table: its subject and its figures."""
 
     name: str
     figures: Figures

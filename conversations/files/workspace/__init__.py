@@ -1,13 +1,13 @@
 """Workspaces: the index in the database, the bytes in a Django storage.
 
-There is one way for every storage. An object is written once under a name nobody else has and is
-never changed, moved or locked, so a store of objects is as good as a disk; which path is which
-object is decided in the database, under the lock of its owner. Room is kept before the first byte
-is written and no transaction is open while bytes travel: a row `pending` holds the place, then the
-object is stored, then the row becomes `live` and the one it replaces `gone`. A crash between two
-steps leaves a row that the next sweep takes with its object.
+It works the same with every storage. An object is written once under a unique name and is never
+changed, moved or locked, so an object store serves as well as a disk. Which path has which object
+is decided in the database, under the lock of its owner. Room is reserved before the first byte is
+written, and no transaction is open while bytes travel: a row `pending` reserves it, then the object
+is stored, then the row becomes `live` and the row it replaces `gone`. A crash between two steps
+leaves a row that the next sweep deletes with its object.
 
-What is in the trash holds room only while nobody needs it: the oldest goes first.
+Files in the trash take room only while it is not needed: the oldest are discarded first.
 """
 
 from __future__ import annotations

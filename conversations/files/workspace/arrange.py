@@ -1,4 +1,4 @@
-"""Files are moved, put into the trash and brought back: paths change, bytes stay where they are."""
+"""Moving, deleting and restoring files: paths change, objects stay where they are."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tools.workspace.workspace import list_below, missing_error, normalize_path,
 
 
 def move_files(*, owner_id: int, path: str, to: str, key: str = "") -> int:
-    """Give a file, or all files of a folder, another path; give how many. Raises ToolError."""
+    """Move a file, or all files of a folder, and return how many. Raises ToolError."""
     with lock_index(owner_id) as held:
         done = [row for row in held.live.values() if key and row.done_by == key]
         if done:
             return len(done)
         new = plan_move(held.held, path, to)
-        # Away first: among the new paths may be one that another of them leaves.
+        # Give up the old paths first: a new path may be the old path of another file.
         for old in new:
             _set_path(held.live[old], f"\n{held.live[old].pk}", key)
         for old, path_ in new.items():
@@ -37,7 +37,7 @@ def _set_path(row: WorkspaceFile, path: str, key: str) -> None:
 
 
 def delete_files(*, owner_id: int, path: str, key: str = "", is_folder: bool = False) -> UUID:
-    """Put a file, or with `is_folder` all of a folder, into the trash; give what brings it back."""
+    """Move a file, or with `is_folder` a folder, to the trash; return the batch to restore."""
     with lock_index(owner_id) as held:
         done = [row for row in held.trash if key and row.done_by == key]
         if done and done[0].batch:
@@ -63,7 +63,7 @@ def _list_chosen(held: OwnerIndex, path: str, is_folder: bool) -> list[Workspace
 
 
 def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
-    """Bring back what was deleted together; a path that is taken gets a number."""
+    """Restore what was deleted together; a file whose path is taken gets a number."""
     with lock_index(owner_id) as held:
         taken, back = dict(held.live), []
         for row in held.trash:
@@ -77,7 +77,7 @@ def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
 
 
 def _find_restore_path(taken: dict[str, WorkspaceFile], path: str) -> str:
-    """Give a free path; where a file has taken the place of a folder, the folder gets a number."""
+    """Return a free path; where a file has taken a folder's path, the folder gets a number."""
     names = path.split("/")
     for depth in range(1, len(names)):
         folder = "/".join(names[:depth])
@@ -87,7 +87,7 @@ def _find_restore_path(taken: dict[str, WorkspaceFile], path: str) -> str:
 
 
 def empty_file_trash(*, owner_id: int) -> int:
-    """Let go of all that is in the trash; give how many files."""
+    """Discard everything in the trash; return how many files."""
     with lock_index(owner_id) as held:
         for row in held.trash:
             discard_file(row)
@@ -96,7 +96,7 @@ def empty_file_trash(*, owner_id: int) -> int:
 
 
 def clear_workspace(*, owner_id: int) -> None:
-    """Remove every file of a person and the trash; what is being written finds no place."""
+    """Discard every file of a person and the trash; a file that is being written is refused."""
     with lock_index(owner_id) as held:
         for row in (*held.live.values(), *held.trash):
             discard_file(row)

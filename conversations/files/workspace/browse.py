@@ -1,4 +1,4 @@
-"""What there is in a person's workspace, for its page and for the tools."""
+"""Reads of a person's workspace, for its page and for the tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class DeletedBatch:
-    """What was deleted together."""
+    """Files that were deleted together."""
 
     batch: UUID | None
     path: str
@@ -37,7 +37,7 @@ class DeletedBatch:
 
 @dataclass(frozen=True, slots=True)
 class FolderPage:
-    """One folder: what is in it, the folders on the way to it, how full the workspace is."""
+    """One folder: its content, the folders above it, how full the workspace is, the trash."""
 
     path: str
     #: (path, name) of the folders above, the first one first
@@ -51,13 +51,13 @@ class FolderPage:
 
     @property
     def percent(self) -> int:
-        """How full it is, by what is nearer to its limit."""
+        """How full the workspace is, by bytes or files, whichever is nearer to its limit."""
         shares = (self.all_bytes / self.quota.max_bytes, self.all_files / self.quota.max_files)
         return min(100, round(100 * max(shares)))
 
 
 def list_live_files(owner_id: int) -> list[WorkspaceFile]:
-    """Give a person's files sorted by path; in Python, since databases sort by their locale."""
+    """Return a person's files sorted by path; in Python, because databases sort by locale."""
     rows = WorkspaceFile.objects.filter(owner_id=owner_id, state=FileState.LIVE)
     return sorted(rows, key=lambda row: row.path)
 
@@ -68,13 +68,13 @@ def find_live_file(owner_id: int, path: str) -> WorkspaceFile | None:
 
 
 def get_file(user: User, public_id: UUID) -> WorkspaceFile:
-    """Give one of the user's own files; any other is not found."""
+    """Return one of the user's own files; raises Http404 for any other."""
     rows = WorkspaceFile.objects.filter(owner=user, state=FileState.LIVE)
     return get_object_or_404(rows, public_id=public_id)
 
 
 def read_folder_page(user: User, path: str, quota: Quota) -> FolderPage | None:
-    """Show a folder; None where there is no such folder."""
+    """Return a folder; None where it does not exist."""
     rows = list_live_files(user.pk)
     inside = [row for row in rows if not path or row.path.startswith(f"{path}/")]
     if path and not inside:
@@ -105,7 +105,7 @@ def read_folder_page(user: User, path: str, quota: Quota) -> FolderPage | None:
 
 
 def list_deleted_files(user: User) -> tuple[DeletedBatch, ...]:
-    """Give what can be brought back, the last deleted first."""
+    """Return what can be restored, the last deleted first."""
     rows = WorkspaceFile.objects.filter(owner=user, state=FileState.TRASH)
     batches = rows.values("batch").annotate(
         path=Min("path"), files=Count("pk"), bytes=Sum("bytes"), deleted_at=Max("changed_at")

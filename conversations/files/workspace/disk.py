@@ -1,8 +1,8 @@
-"""Objects on the local disk, each name opened from the descriptor of its folder.
+"""Objects on the local disk, each opened relative to the descriptor of its folder.
 
-The default storage of workspaces. Django's own follows links; here a link, a pipe or a device that
-another hand put into the place of an object or of its folder is refused (see
-tools/workspace/directories.py), and an object appears whole or not at all.
+This is the default storage of workspaces. Django's own follows links; here a link, a pipe or a
+device in place of an object or of its folder is refused (see tools/workspace/directories.py), and an
+object appears complete or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tools.workspace.directories import (
 )
 from tools.workspace.paths import UNFINISHED
 
-#: More than any quota of one file: what is longer was not put here by us.
+#: More than the quota of one file: a longer one was not written by us.
 MOST = 1_000_000_000
 
 
@@ -72,7 +72,7 @@ class GuardedStorage(Storage):
         return found.st_size
 
     def delete(self, name: str) -> None:
-        """Remove an object, what a crash left of it, or whatever was put into its place."""
+        """Remove an object, what a crash left of it, or whatever has taken its place."""
         names = _split_name(name)
         try:
             with (

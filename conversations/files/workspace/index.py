@@ -1,4 +1,4 @@
-"""The index of one owner, held still: who changes it holds the lock, and sees it whole."""
+"""The index of one owner's files, locked while it is changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def get_quota() -> Quota:
 
 @dataclass(frozen=True, slots=True)
 class OwnerIndex:
-    """The rows of one owner that hold room, by state; locked until the transaction ends."""
+    """The rows of one owner that take room, by state; locked until the transaction ends."""
 
     owner_id: int
     live: dict[str, WorkspaceFile]
@@ -34,7 +34,7 @@ class OwnerIndex:
         return {path: row.bytes for path, row in self.live.items()}
 
     def demand(self, path: str, size: int) -> None:
-        """Refuse a file that has no place beside what is there and what is being written."""
+        """Raise ToolError for a file that has no room beside stored and pending ones."""
         most = get_quota()
         writing = sum(row.bytes for row in self.pending)
         if writing > most.max_bytes or len(self.pending) >= most.max_files:
@@ -45,7 +45,7 @@ class OwnerIndex:
         check_placement(self.held, path, size, room)
 
     def make_room(self, path: str, size: int) -> None:
-        """Let go of the oldest of the trash until what is kept is within the quota."""
+        """Discard the oldest files of the trash until everything is within the quota."""
         most = get_quota()
         replaced = self.live.get(path)
         kept = [*self.live.values(), *self.pending, *self.trash]
@@ -60,7 +60,7 @@ class OwnerIndex:
 
 @contextmanager
 def lock_index(owner_id: int) -> Iterator[OwnerIndex]:
-    """Lock an owner's index and give it; what is changed is changed in this transaction."""
+    """Lock an owner's index in a transaction and yield it."""
     with transaction.atomic():
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
         rows = WorkspaceFile.objects.filter(owner_id=owner_id).exclude(state=FileState.GONE)
@@ -74,6 +74,6 @@ def lock_index(owner_id: int) -> Iterator[OwnerIndex]:
 
 
 def discard_file(row: WorkspaceFile) -> None:
-    """Give a row up; the sweep takes its object and then the row."""
+    """Give a row up; the sweep deletes its object and then the row."""
     row.state, row.changed_at = FileState.GONE, timezone.now()
     row.save(update_fields=["state", "changed_at"])

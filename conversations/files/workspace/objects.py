@@ -1,4 +1,4 @@
-"""Stored bytes: put under a new name, read and compared, deleted."""
+"""Stored objects: written under a new name, read and compared with their digest, deleted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def put_object(name: str, data: bytes) -> None:
 
 
 def read_object(file: WorkspaceFile) -> bytes:
-    """Give the bytes of a file; raises FileNotFoundError, and FileRefusedError for other bytes."""
+    """Return the bytes of a file; raises FileNotFoundError, or FileRefusedError for other bytes."""
     with get_storage().open(file.object) as stored:
         data: bytes = stored.read(file.bytes + 1)
     if compute_digest(data) != file.digest:

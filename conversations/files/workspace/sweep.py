@@ -1,4 +1,4 @@
-"""Objects that no path has any more are deleted, and only then their rows."""
+"""The sweep: deletes the objects that no path has any more, and then their rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from conversations.models import FileState, WorkspaceFile
 
 logger = logging.getLogger("agentweb.workspace")
 
-#: After this a file that is still being written was left by a crash.
+#: A write that is pending for longer was left by a crash.
 LONGEST_WRITE = timedelta(hours=1)
 #: Objects that one sweep deletes.
 MOST_SWEPT = 500
 
 
 def sweep_workspaces(*, now: datetime | None = None) -> int:
-    """Delete what a crash left, what was long enough in the trash, and what is gone."""
+    """Delete unfinished writes, trash past its time, and discarded files; return how many."""
     now = now or timezone.now()
     rows = WorkspaceFile.objects.all()
     rows.filter(state=FileState.PENDING, changed_at__lt=now - LONGEST_WRITE).update(
@@ -33,9 +33,9 @@ def sweep_workspaces(*, now: datetime | None = None) -> int:
 
 
 def sweep_gone(*, owner_id: int | None = None) -> int:
-    """Delete the objects of rows that were given up; give how many.
+    """Delete the objects of discarded rows; return how many.
 
-    One that cannot be deleted now stays a row, and the next sweep tries it again.
+    A row whose object cannot be deleted now stays, and the next sweep tries again.
     """
     rows = WorkspaceFile.objects.filter(state=FileState.GONE)
     if owner_id is not None:

@@ -1,4 +1,4 @@
-"""One person's workspace as the tools and the exports have it."""
+"""One person's workspace as the tools and the exports use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def _connected(
     method: Callable[Concatenate[UserWorkspace, P], T],
 ) -> Callable[Concatenate[UserWorkspace, P], T]:
-    """Leave no connection behind in a thread that is not ours, so that none is ever stale."""
+    """Close the connection after the method in threads of others, so that it is never stale."""
 
     @wraps(method)
     def call(self: UserWorkspace, /, *args: P.args, **kwargs: P.kwargs) -> T:

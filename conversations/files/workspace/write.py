@@ -1,4 +1,4 @@
-"""A file is written: room is kept, bytes are stored, the path is theirs."""
+"""Writing a file: room is reserved, bytes are stored, then the path is assigned."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def write_file(
     over: str | None = None,
     is_numbered: bool = False,
 ) -> tuple[WorkspaceFile, bool]:
-    """Create or replace a file; give its row, and whether it is new. Raises ToolError.
+    """Create or replace a file; return its row and whether it is new. Raises ToolError.
 
-    `over`: only a file with this digest is replaced. `is_numbered`: nothing is replaced, a path
-    that is taken gets a number.
+    `over`: only a file with this digest is replaced. `is_numbered`: nothing is replaced, a taken
+    path gets a number.
     """
     path = normalize_path(path)
     row = _reserve_room(owner_id, path, data, key, over, is_numbered)
@@ -45,7 +45,7 @@ def write_file(
 def _reserve_room(
     owner_id: int, path: str, data: bytes, key: str, over: str | None, is_numbered: bool
 ) -> WorkspaceFile:
-    """Give a new row that holds the room, or the live one that has these bytes already."""
+    """Return a new row that reserves room, or the live one that has these bytes already."""
     with lock_index(owner_id) as held:
         if is_numbered:
             path = find_free_path(held.live, path)
@@ -70,6 +70,7 @@ def _reserve_room(
 
 
 def _publish_file(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bool:
+    """Give the stored object its path; return whether the path is new."""
     with lock_index(row.owner_id) as held:
         if not any(each.pk == row.pk and each.path == row.path for each in held.pending):
             raise FileChangedError("The workspace was cleared while the file was written.")
@@ -91,7 +92,7 @@ def _demand_unchanged(old: WorkspaceFile | None, path: str, over: str | None) ->
 
 
 def find_free_path(taken: dict[str, WorkspaceFile], path: str) -> str:
-    """Give the path, or the first of "name (2).txt", "name (3).txt" that nothing has."""
+    """Return the path, or the first of "name (2).txt", "name (3).txt" that is free."""
     folder, slash, name = path.rpartition("/")
     stem, dot, ending = name.rpartition(".")
     if not stem:

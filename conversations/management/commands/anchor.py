@@ -1,4 +1,4 @@
-"""Anchor the chains by hand; the server and the scheduler do it every hour."""
+"""Anchors the chains now; servers and the scheduler do it every hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets from the command line: how they stand for a person, set, granted, exempted."""
+"""Budgets on the command line: show a person's, set, grant, exempt."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _subject(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _granted(user: User, unit: str, period: str | None) -> BudgetStatus:
-    """Find the allowance that a grant adds to."""
+    """Return the allowance that a grant adds to."""
     own = [one for one in list_statuses(user.pk) if not one.rule.is_pool and one.rule.unit == unit]
     found = [one for one in own if period in (None, one.rule.period)]
     if len(found) == 1:

@@ -1,4 +1,4 @@
-"""Erase what has been in the trash long enough; the server does the same while it runs."""
+"""Erases what has been in the trash long enough; a running server does the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export conversations as JSON lines, which `import_conversation` and the import page read."""
+"""Exports conversations as JSON lines, Markdown or HTML; `import_conversation` reads the JSON."""
 
 from __future__ import annotations
 

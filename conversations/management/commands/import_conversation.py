@@ -1,4 +1,4 @@
-"""Import recorded conversations, JSON lines or .gz of them; a bad line never stops the others."""
+"""Imports recorded conversations, JSON lines or .gz of them; a bad line never stops the others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Command(BaseCommand):
 
 
 def _lines(name: str) -> Iterator[tuple[str, bytes | RecordError]]:
-    """Give each line that is not blank with its place; what cannot be read is an error in place."""
+    """Yield each line that is not blank with its position; one that cannot be read as an error."""
     number = 0
     try:
         with Path(name).open("rb") as file:

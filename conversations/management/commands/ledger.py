@@ -1,4 +1,4 @@
-"""Recompute every budget window from its ledger; exit code 1 names the rows that differ."""
+"""Recomputes every budget window from its ledger; exit code 1 names the rows that differ."""
 
 from __future__ import annotations
 

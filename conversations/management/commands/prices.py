@@ -1,4 +1,4 @@
-"""The price book: show it, load dated prices, ask the API for what it says of its models."""
+"""The price book: list prices, load dated prices, ask the API for facts of its models."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def _asked() -> tuple[ModelFacts, ...]:
 
 
 def _rows(file: Path) -> list[NewPrice]:
-    """Read a file of prices; what cannot be read names its line."""
+    """Read a file of prices; raises CommandError with the line that cannot be read."""
     try:
         text = file.read_text(encoding="utf-8-sig")
         rows = (

@@ -1,4 +1,4 @@
-"""Make the search index anew from the log."""
+"""Rebuilds the search index from the log."""
 
 from __future__ import annotations
 

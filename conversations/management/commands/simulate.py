@@ -1,4 +1,4 @@
-"""Replay recorded conversations under one policy or several, side by side; no network, no key."""
+"""Replays recorded conversations under policies, side by side; no network, no key."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Command(BaseCommand):
             self.stdout.write("\n\n".join(filter(None, parts)))
 
     def _records(self, files: list[str], limit: int | None) -> list[Record]:
-        """Read everything before anything is replayed, and say every line that cannot be."""
+        """Read everything before anything is replayed, and report every unreadable line."""
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1", returncode=2)
         found: list[Record] = []
@@ -145,7 +145,7 @@ class Command(BaseCommand):
 
 
 def _logged(public_id: str) -> Record:
-    """Give the record of a conversation of the log."""
+    """Return the record of a stored conversation."""
     try:
         return build_record(Conversation.objects.get(public_id=public_id))
     except (Conversation.DoesNotExist, ValidationError) as error:
@@ -190,7 +190,8 @@ def _policy(name: str, numbers: list[str]) -> Policy:
         known = ", ".join(PRESETS)
         raise CommandError(f"there is no policy {name!r}; there are {known}", returncode=2)
     try:
-        # The site's own numbers count only for the site's own policy: presets are compared as such.
+        # The site's own numbers apply only to the site's own policy; presets are compared as they
+        # are.
         site = read_site_overrides() if name == conf.policy else {}
         return policy_from(name, site, dict(map(_number, numbers)))
     except PolicyError as error:
@@ -219,7 +220,7 @@ def _summarizer(name: str) -> Summarizer:
 
 
 def _writer(folder: Path, record: Record) -> Callable[[Step], None]:
-    """Write each request of a record to a file of its own, numbered by the answer's place."""
+    """Return a function that writes each request of a record to a file, numbered by the answer."""
     folder = folder / _file_name(record.id)
     folder.mkdir(parents=True, exist_ok=True)
 

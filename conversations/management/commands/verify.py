@@ -1,4 +1,4 @@
-"""Verify the record: hash chains, every request rebuilt, every text's digest, the ledger."""
+"""Verifies the record: hash chains, every request rebuilt, every text's digest, the ledger."""
 
 from __future__ import annotations
 

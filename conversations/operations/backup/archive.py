@@ -1,7 +1,7 @@
-"""The archive of a backup: a tar file, and in it a list of what it holds with the digest of each.
+"""The archive of a backup: a tar file with a manifest that lists its parts and their digests.
 
-The keys of the site are not in it, so that whoever finds a backup cannot open what is sealed in it
-or forge a session: SECRET_KEY and AGENTWEB_SECRETS_KEY are kept elsewhere. Nor are sessions in it.
+It contains neither the site's keys (SECRET_KEY, AGENTWEB_SECRETS_KEY), so that whoever finds a
+backup can neither open sealed secrets nor forge a session, nor sessions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIECE = 1_000_000
 
 
 class BackupError(Exception):
-    """A backup that cannot be made or put back; the text says why."""
+    """A backup that cannot be made or restored; the message says why."""
 
     code = "backup"
 
@@ -40,7 +40,7 @@ class Part:
 @dataclass(slots=True)
 class Manifest:
     made_at: str
-    #: sqlite or postgresql, and the member that holds it.
+    #: sqlite or postgresql, and the part that holds it.
     database: str
     member: str
     #: The last migration of each app.
@@ -52,13 +52,13 @@ class Manifest:
 
 
 class ArchiveWriter:
-    """An archive that is being made."""
+    """Writes the parts of an archive and lists them in its manifest."""
 
     def __init__(self, tar: tarfile.TarFile, manifest: Manifest) -> None:
         self._tar, self.manifest = tar, manifest
 
     def add(self, name: str, source: IO[bytes], size: int) -> None:
-        """Put in what can be read from the source."""
+        """Add a part from a source of `size` bytes."""
         told = _HashingReader(source)
         info = tarfile.TarInfo(name)
         info.size, info.mode = size, 0o600
@@ -74,7 +74,7 @@ class ArchiveWriter:
 
 
 class _HashingReader:
-    """A file whose digest is known when it was read."""
+    """A file that computes the digest of what is read."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._hash = source, hashlib.sha256()
@@ -91,7 +91,7 @@ class _HashingReader:
 
 @contextmanager
 def write_archive(path: Path, manifest: Manifest) -> Iterator[ArchiveWriter]:
-    """Make an archive; it appears under its name when it is whole."""
+    """Write an archive; it appears under its name when it is complete."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with tarfile.open(unfinished, "w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:
@@ -108,7 +108,7 @@ def write_archive(path: Path, manifest: Manifest) -> Iterator[ArchiveWriter]:
 
 
 def unpack_archive(path: Path, folder: Path) -> Manifest:
-    """Unpack an archive into an empty folder and compare every part; raises BackupError."""
+    """Unpack an archive into an empty folder and check every part; raises BackupError."""
     try:
         with tarfile.open(path) as tar:
             names = sorted(_extract_files(tar, folder))
@@ -128,9 +128,9 @@ def unpack_archive(path: Path, folder: Path) -> Manifest:
 
 
 def _extract_files(tar: tarfile.TarFile, folder: Path) -> Iterator[str]:
-    """Unpack plain files alone: a link could lead what is written behind it anywhere.
+    """Extract regular files only: a link could redirect later files to anywhere.
 
-    By hand, because the first Pythons of 3.11 have no filter for what may be extracted.
+    Written by hand, because the first releases of Python 3.11 have no extraction filter.
     """
     for info in tar:
         path = PurePosixPath(info.name)

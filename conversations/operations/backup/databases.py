@@ -1,4 +1,4 @@
-"""One moment of the database: copied by SQLite's backup, or by pg_dump in an exported snapshot."""
+"""Copies of the database at one moment: by SQLite's backup, or by pg_dump in a snapshot."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from conversations.operations.backup.archive import BackupError
 
 logger = logging.getLogger("agentweb.audit")
 
-#: Looks for others, and the seconds between them.
+#: Polls for other sessions, and the seconds between them.
 _POLLS, _PAUSE = 20, 0.1
 _CONNECTION_OPTIONS = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
-#: What PostgreSQL's programs may know of our environment: not the keys of others in it.
+#: The part of our environment that PostgreSQL's programs get; it excludes keys.
 _ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
 _ENVIRONMENT_PREFIXES = ("PG", "LC_", "LD_", "KRB5", "SSL_")
-#: Objects of workspaces that are there, and the last anchor, as the snapshot has them.
+#: The workspaces' objects and the last anchor, as the snapshot has them.
 _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
 _MARK = "SELECT number FROM conversations_anchormark"
-#: Left out: with the key of a session alone its owner's account is open, and one that was ended
-#: must not come back.
+#: Left out: a session key alone opens its owner's account, and an ended session must not come back.
 _SESSIONS = "django_session"
 _APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
-#: Our tables go first, whatever they are: those of a newer version, of which the copy knows
-#: nothing, would hold on to the others and be in the way when they are made again.
+#: All our tables are dropped first: those of a newer version, which the copy does not have, may
+#: reference the others and would be in the way of later migrations.
 _DROP_TABLES = """
 DO $$ DECLARE one text; BEGIN
   FOR one IN SELECT quote_ident(tablename) FROM pg_tables
@@ -47,7 +46,7 @@ END $$;
 
 @contextmanager
 def copy_database(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str, str]]]:
-    """Copy the database; give the copy, the names of its files, its last anchor, its migrations."""
+    """Copy the database and yield the copy, its object names, last anchor and migrations."""
     if connection.vendor == "sqlite":
         copy = folder / "database.sqlite3"
         connection.ensure_connection()
@@ -85,7 +84,7 @@ def _read_facts(rows: list[list[tuple[object, ...]]]) -> tuple[list[str], int, d
 
 
 def restore_sqlite(copy: Path) -> Path | None:
-    """Put the copy in the database's place; give where the one before was moved."""
+    """Replace the database by the copy; return where the previous one was moved."""
     target = Path(connection.settings_dict["NAME"])
     _demand_intact(copy)
     connection.close()
@@ -93,7 +92,7 @@ def restore_sqlite(copy: Path) -> Path | None:
     before = _move_aside(target)
     for rest in ("-wal", "-shm"):
         if before is not None and target.with_name(target.name + rest).exists():
-            # Of a damaged one: what can be saved of it may lie in its log.
+            # Of a damaged database, data that can be recovered may be in its log.
             target.with_name(target.name + rest).replace(before.with_name(before.name + rest))
         target.with_name(target.name + rest).unlink(missing_ok=True)
     shutil.move(copy, target)
@@ -102,11 +101,11 @@ def restore_sqlite(copy: Path) -> Path | None:
 
 
 def _move_aside(target: Path) -> Path | None:
-    """Move the database that is there away, unless it is empty; give where it is now."""
+    """Move the present database away, unless it is empty; return its new path."""
     if not target.exists():
         return None
     try:
-        # What its log holds goes into it first, so that it is one file.
+        # The log is written into the database first, so that it is one file.
         with closing(sqlite3.connect(target)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if not old.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -131,11 +130,11 @@ def _demand_intact(copy: Path) -> None:
 
 
 def restore_postgres(copy: Path) -> None:
-    """Replace what there is of the tables by those of the copy, in one transaction."""
+    """Replace our tables by those of the copy, in one transaction."""
     connection.close()
     away, script = copy.with_name("away.sql"), copy.with_name("database.sql")
     away.write_text(_DROP_TABLES, encoding="utf-8")
-    # Into a file first: what broke off on its way into psql would be half a database.
+    # Written to a file first: an interrupted pipe into psql would restore half a database.
     _run_postgres(
         "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
         f"--file={script}", str(copy),
@@ -153,7 +152,7 @@ def count_sessions() -> int:
     given = connection.get_connection_params()
     connection.close()
     if "pool" in connection.settings_dict["OPTIONS"]:
-        # Its connections are sessions too.
+        # The pool's connections are sessions too.
         pooled: Any = connection
         pooled.close_pool()
     options = {
@@ -164,14 +163,14 @@ def count_sessions() -> int:
     sql = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
         " AND pid <> pg_backend_pid() AND usesysid IS NOT NULL"
-        # Of another role's session its kind is not told.
+        # The type of another role's session is hidden.
         " AND coalesce(backend_type, 'client backend') = 'client backend'"
     )
     with connect(**options, autocommit=True) as link:
         for _ in range(_POLLS):
             if not (count := int(link.execute(sql).fetchall()[0][0])):
                 break
-            # The server may still be ending what was closed just now.
+            # The server may still be closing sessions.
             time.sleep(_PAUSE)
     return count
 
@@ -188,7 +187,7 @@ def run_postgres(program: str, *options: str) -> None:
     }
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="agentweb-") as file:
         if password := str(given.get("password") or ""):
-            # Neither arguments nor environments: others may read the ones, children the others.
+            # In a file, because others may read arguments, and children inherit the environment.
             escaped = password.replace("\\", "\\\\").replace(":", "\\:")
             file.write(f"*:*:*:*:{escaped}\n")
             file.flush()

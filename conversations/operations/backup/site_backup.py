@@ -1,4 +1,4 @@
-"""Making a backup while the site is used, and putting one back where nothing runs."""
+"""Makes a backup while the site is in use, and restores one where nothing runs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_backup(*, path: Path) -> BackupResult:
 
 
 def _read_anchor_lines(last: int) -> bytes:
-    """Give the anchors the snapshot knows; later ones say what it does not have."""
+    """Return the anchors up to the snapshot's last; later ones cover rows it does not have."""
     path = find_anchor_path()
     if path is None or not path.exists():
         return b""
@@ -65,7 +65,7 @@ def _read_anchor_lines(last: int) -> bytes:
 
 
 def holds_data() -> bool:
-    """Say whether somebody uses the database that a backup would replace; a damaged one counts."""
+    """Return whether a restore would replace a database that is in use, or a damaged one."""
     try:
         is_ours = User._meta.db_table in connection.introspection.table_names()
         return is_ours and User.objects.exists()
@@ -74,7 +74,7 @@ def holds_data() -> bool:
 
 
 def open_backup(*, path: Path, folder: Path) -> Manifest:
-    """Unpack a backup and see that it is whole and for this site's database and version."""
+    """Unpack a backup; raises BackupError unless it is intact and fits this site and version."""
     manifest = archive.unpack_archive(path, folder)
     if manifest.database != connection.vendor:
         raise BackupError(
@@ -93,7 +93,7 @@ def open_backup(*, path: Path, folder: Path) -> Manifest:
 
 
 def restore_database(*, manifest: Manifest, folder: Path) -> Path | None:
-    """Put the database back; give where the one before is kept, if it is."""
+    """Restore the database; return where the previous one is kept, if it is."""
     copy = folder / manifest.member
     if connection.vendor == "sqlite":
         return databases.restore_sqlite(copy)
@@ -102,7 +102,7 @@ def restore_database(*, manifest: Manifest, folder: Path) -> Path | None:
 
 
 def restore_workspace_files(*, folder: Path) -> int:
-    """Put back the workspaces' files that are not there; give how many."""
+    """Restore the workspaces' files that are missing; return how many."""
     root, count = folder / archive.FILES, 0
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         name = path.relative_to(root).as_posix()
@@ -113,7 +113,7 @@ def restore_workspace_files(*, folder: Path) -> int:
 
 
 def restore_anchors(*, manifest: Manifest, folder: Path) -> str:
-    """Bring database and anchors together again; give what was done, in words."""
+    """Make database and anchors consistent again; return a text that says what was done."""
     path, kept = find_anchor_path(), folder / archive.ANCHORS
     if path is None:
         return "AGENTWEB_ANCHOR_FILE is off: nothing outside the database vouches for it"
