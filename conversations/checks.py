@@ -14,7 +14,7 @@ from conversations.models.periods import ZoneUnknown, get_zone
 
 
 @register(Tags.security)
-def policy_is_valid(**_: Any) -> list[CheckMessage]:
+def check_policy(**_: Any) -> list[CheckMessage]:
     try:
         build_site_policy()
     except ContextError as error:
@@ -25,7 +25,7 @@ def policy_is_valid(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def caps_are_positive(**_: Any) -> list[CheckMessage]:
+def check_caps(**_: Any) -> list[CheckMessage]:
     names = (
         "max_output_tokens",
         "max_rounds",
@@ -41,7 +41,7 @@ def caps_are_positive(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def budgets_are_possible(**_: Any) -> list[CheckMessage]:
+def check_budgets(**_: Any) -> list[CheckMessage]:
     found: list[CheckMessage] = []
     if conf.max_turn_micros < 0:
         found.append(Error("AGENTWEB_MAX_TURN_MICROS must not be negative.", id="agentweb.E003"))
@@ -54,7 +54,7 @@ def budgets_are_possible(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.database)
-def enabled_models_have_prices(databases: Any = None, **_: Any) -> list[CheckMessage]:
+def check_prices(databases: Any = None, **_: Any) -> list[CheckMessage]:
     """Warn of enabled models without prices, whose calls are refused; it queries the database."""
     if "default" not in (databases or ()) or not has_catalogue():
         return []

@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from conversations.budgets.import_budgets import COLUMNS
-from conversations.budgets.units import cell_of_amount
+from conversations.budgets.units import convert_to_cell
 from conversations.budgets.usage.cells import Cell, write_csv_lines
 from conversations.web.streamed_downloads import stream_download
 
@@ -55,7 +55,7 @@ def write_budgets(rows: QuerySet[Any]) -> Rows:
         subject = row.user.username if row.user else row.group.name if row.group else ""
         yield (
             row.scope, subject, row.kind, row.unit, row.period,
-            cell_of_amount(row.limit, row.unit), row.time_zone, row.soft_percents,
+            convert_to_cell(row.limit, row.unit), row.time_zone, row.soft_percents,
             "yes" if row.is_active else "no", row.note,
         )  # fmt: skip
 
@@ -66,7 +66,7 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
         budget, call = row.window.budget, row.call
         yield (
             row.pk, _format_time(row.created_at), row.kind,
-            cell_of_amount(row.amount, budget.unit), budget.unit,
+            convert_to_cell(row.amount, budget.unit), budget.unit,
             budget.pk, budget.period, _format_time(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",

@@ -38,10 +38,10 @@ def import_budgets(*, text: str, actor: User, expected: str = "") -> Plan:
 
 
 def _find_active_keys(rows: list[Row]) -> set[tuple[str, ...]]:
-    return {_key_of(row) for row in rows if row["active"] != "no"}
+    return {_build_key(row) for row in rows if row["active"] != "no"}
 
 
-def _key_of(row: Row) -> tuple[str, ...]:
+def _build_key(row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in _KEY)
 
 
@@ -56,7 +56,7 @@ class _Importer:
         for name, choices in _CHOICES.items():
             if row[name] not in choices and (row[name] or name != "active"):
                 raise LineRefused(f"{name} is one of {', '.join(choices)}, not {row[name]!r}.")
-        is_off, key = row["active"] == "no", _key_of(row)
+        is_off, key = row["active"] == "no", _build_key(row)
         if is_off and key in self.active:
             return "same", f"{_name_row(row)}: another line sets it"
         if key in self.done and is_off:
@@ -82,7 +82,7 @@ class _Importer:
             after = set_limit(limit=limit, **where, **({} if is_off else more))
         except BudgetError as error:
             raise LineRefused(f"{_name_row(row)}: {error}") from error
-        if before is not None and _compared_fields(before) == _compared_fields(after):
+        if before is not None and _list_compared(before) == _list_compared(after):
             return "same", f"{_name_row(row)}: {_describe_budget(after)}, as before"
         return self._told(row, before, after)
 
@@ -133,10 +133,10 @@ def _read_limit(row: Row, before: Budget | None) -> int:
 
 
 def _name_row(row: Row) -> str:
-    return " ".join(filter(None, _key_of(row)))
+    return " ".join(filter(None, _build_key(row)))
 
 
-def _compared_fields(budget: Budget) -> tuple[object, ...]:
+def _list_compared(budget: Budget) -> tuple[object, ...]:
     return budget.limit, budget.soft_percents, budget.note, budget.is_active
 
 

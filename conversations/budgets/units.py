@@ -181,7 +181,7 @@ def format_amount(amount: int, unit: str) -> str:
     return format_decimal(amount, UNITS[unit].digits)
 
 
-def cell_of_amount(amount: int, unit: str) -> Decimal | int:
+def convert_to_cell(amount: int, unit: str) -> Decimal | int:
     """Return an amount as the cell of a spreadsheet: a number, of money in dollars."""
     digits = UNITS[unit].digits
     return Decimal(amount).scaleb(-digits) if digits else amount

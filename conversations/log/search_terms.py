@@ -67,7 +67,7 @@ def split_terms(text: str) -> Iterator[Term]:
         for match in _PLAIN.finditer(text):
             yield Term(match[0].lower()[:MOST_CHARS], match.start(), match.end())
         return
-    for match in _pattern().finditer(text):
+    for match in _compile_pattern().finditer(text):
         folded = fold_word(match[0])[:MOST_CHARS]
         if folded:
             yield Term(folded, match.start(), match.end())
@@ -79,7 +79,7 @@ def fold_word(word: str) -> str:
         return word.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", word))
     # Split again: ligatures and the like decompose into more than letters.
-    return "".join(_pattern().findall(unicodedata.normalize("NFC", bare).casefold()))
+    return "".join(_compile_pattern().findall(unicodedata.normalize("NFC", bare).casefold()))
 
 
 def split_parts(text: str) -> Iterator[Part]:
@@ -132,13 +132,13 @@ def _starts_with(row: list[Term], wanted: Phrase) -> bool:
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    marks = _marks()
+def _compile_pattern() -> re.Pattern[str]:
+    marks = _list_marks()
     return re.compile(f"[{_SPACELESS}][{marks}]*|(?:(?![{_SPACELESS}])[^\\W_][{marks}]*)+")
 
 
 @cache
-def _marks() -> str:
+def _list_marks() -> str:
     """Return the combining marks, as ranges of a character class."""
     found: list[list[int]] = []
     for code in range(0x300, min(sys.maxunicode, 0x1FFFF)):

@@ -80,11 +80,11 @@ def write_rights(role: str) -> list[str]:
     guarded = set(list_guarded_tables()) & present
     others = present - guarded - {_MIGRATIONS}
     rows = [
-        f"REVOKE ALL ON ALL TABLES IN SCHEMA {_schema()} FROM {name}",
-        f"REVOKE CREATE ON SCHEMA {_schema()} FROM PUBLIC",
-        f"REVOKE CREATE ON SCHEMA {_schema()} FROM {name}",
-        f"GRANT USAGE ON SCHEMA {_schema()} TO {name}",
-        f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {_schema()} TO {name}",
+        f"REVOKE ALL ON ALL TABLES IN SCHEMA {_read_schema()} FROM {name}",
+        f"REVOKE CREATE ON SCHEMA {_read_schema()} FROM PUBLIC",
+        f"REVOKE CREATE ON SCHEMA {_read_schema()} FROM {name}",
+        f"GRANT USAGE ON SCHEMA {_read_schema()} TO {name}",
+        f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {_read_schema()} TO {name}",
     ]
     for tables, verbs in (
         (guarded, "SELECT, INSERT"),
@@ -108,7 +108,7 @@ def write_role(role: str) -> str:
     )
 
 
-def _schema() -> str:
+def _read_schema() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT quote_ident(current_schema())")
         return str(cursor.fetchone()[0])

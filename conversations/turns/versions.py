@@ -48,7 +48,7 @@ def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
     again = Prompt(
         prompt.content, client_id or make_next_id(turn), retry_of=turn, continues=turn.continues
     )
-    return _new_version(turn, prompt, again)
+    return _open_version(turn, prompt, again)
 
 
 @transaction.atomic
@@ -63,7 +63,7 @@ def edit_prompt(
     if turn.continues_id is not None:
         raise SendError("continued", "This part only lets an answer go on; there is no text in it.")
     content = content_of(_replace_text(prompt.content, text_block(text), keep))
-    return _new_version(turn, prompt, Prompt(content, client_id))
+    return _open_version(turn, prompt, Prompt(content, client_id))
 
 
 @transaction.atomic
@@ -134,7 +134,7 @@ def find_last_entry(turn: Turn) -> int:
     return max(row["last"] or 0 for row in rows)
 
 
-def _new_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
+def _open_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
     row = lock_for(turn.conversation)
     sent = sent_before(row, new)
     if sent is not None:

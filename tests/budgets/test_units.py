@@ -69,7 +69,7 @@ def test_a_row_without_one_of_its_parts_is_an_error(part: str) -> None:
 def test_what_is_written_is_read_as_the_same(unit: Unit, amount: int) -> None:
     written = units.format_amount(amount, unit.name)
     assert units.parse_amount(written, unit.name) == amount
-    assert float(units.cell_of_amount(amount, unit.name)) == float(written)
+    assert float(units.convert_to_cell(amount, unit.name)) == float(written)
     assert units.show_amount(None, unit.name) == ""
 
 

@@ -118,8 +118,8 @@ def test_the_site_is_the_sum_of_its_people_and_of_its_models() -> None:
     saved = sum(row.tokens_before - row.tokens_after for row in changes)
     assert found.changes.saved == saved > 0
     assert found.changes.applied == changes.count()
-    assert (found.changes.asked, found.changes.refused) == (2, 2)
-    assert found.changes.refused_share == 100
+    assert (found.changes.requested, found.changes.rejected) == (2, 2)
+    assert found.changes.rejected_share == 100
     assert sum(one.changes.saved for one in found.models) == saved
     costs = ApiResult.objects.filter(call__purpose="summary").aggregate(sum=Sum("cost_micros"))
     assert found.cost_of("summary") == costs["sum"] == sum(one.compacting for one in found.users)

@@ -90,7 +90,7 @@ def _cells_of_subject(subject: Subject) -> tuple[Cell, ...]:
     changes = subject.changes
     return (
         subject.name, *_cells_of_figures(subject.figures), changes.applied, changes.saved,
-        changes.asked, changes.refused, format_dollars(subject.compacting),
+        changes.requested, changes.rejected, format_dollars(subject.compacting),
     )  # fmt: skip
 
 

@@ -28,10 +28,10 @@ def list_erased_within(span: Span, owner_id: int | None = None) -> Iterator[Eras
     for owner, usage in rows.values_list("owner_id", "usage"):
         for row in usage:
             if first <= row["day"] <= last:
-                yield Erased(owner, row["day"], row["model"], _figures(row))
+                yield Erased(owner, row["day"], row["model"], _read_figures(row))
 
 
-def _figures(row: dict[str, int]) -> Figures:
+def _read_figures(row: dict[str, int]) -> Figures:
     return Figures(
         row["calls"],
         row["input_tokens"],

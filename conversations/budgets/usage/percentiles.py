@@ -55,8 +55,8 @@ def compute_spread(values: Sequence[int]) -> Spread:
     ranked = sorted(values)
     if not ranked:
         return Spread(0, None, None)
-    return Spread(len(ranked), _rank(ranked, 50), _rank(ranked, 95))
+    return Spread(len(ranked), _find_rank(ranked, 50), _find_rank(ranked, 95))
 
 
-def _rank(ranked: Sequence[int], percent: int) -> int:
+def _find_rank(ranked: Sequence[int], percent: int) -> int:
     return ranked[max(0, -(-len(ranked) * percent // 100) - 1)]

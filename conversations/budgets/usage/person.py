@@ -56,7 +56,7 @@ def _sum_conversations(
     names = ("conversation__public_id", "conversation__title", "conversation__deleted_at")
     rows = calls.values("conversation_id", *names).annotate(**SUMS)
     top = rows.order_by("-micros", "conversation_id")[:MOST_CONVERSATIONS]
-    found = [_conversation_line(row, is_named=is_named) for row in top]
+    found = [_build_line(row, is_named=is_named) for row in top]
     kept = add_figures(group.figures for group in groups if group.purpose)
     rest = kept - add_figures(line.figures for line in found)
     gone = add_figures(group.figures for group in groups if not group.purpose)
@@ -64,7 +64,7 @@ def _sum_conversations(
     return (*found, *(line for line in others if line.figures.calls))
 
 
-def _conversation_line(row: dict[str, Any], *, is_named: bool) -> Line:
+def _build_line(row: dict[str, Any], *, is_named: bool) -> Line:
     public_id, figures = row["conversation__public_id"], Figures.of(row)
     if not is_named:
         name = "admin:conversations_conversation_change"

@@ -19,8 +19,8 @@ _SHRUNK = Q(outcome="applied") & ~Q(kind="restore")
 CHANGES = {
     "changes": Count("pk", filter=Q(outcome="applied")),
     "saved": Sum(F("tokens_before") - F("tokens_after"), filter=_SHRUNK),
-    "asked": Count("pk", filter=Q(kind__in=ASKING)),
-    "refused": Count("pk", filter=Q(kind__in=ASKING, outcome__in=("rejected", "vetoed"))),
+    "requested": Count("pk", filter=Q(kind__in=ASKING)),
+    "rejected": Count("pk", filter=Q(kind__in=ASKING, outcome__in=("rejected", "vetoed"))),
 }
 
 
@@ -30,8 +30,8 @@ class Changes:
 
     applied: int = 0
     saved: int = 0
-    asked: int = 0
-    refused: int = 0
+    requested: int = 0
+    rejected: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Changes:
@@ -42,14 +42,14 @@ class Changes:
         return Changes(
             self.applied + other.applied,
             self.saved + other.saved,
-            self.asked + other.asked,
-            self.refused + other.refused,
+            self.requested + other.requested,
+            self.rejected + other.rejected,
         )
 
     @property
-    def refused_share(self) -> int | None:
+    def rejected_share(self) -> int | None:
         """Rejected summaries in percent; None where none was requested."""
-        return self.refused * 100 // self.asked if self.asked else None
+        return self.rejected * 100 // self.requested if self.requested else None
 
 
 def filter_changes_within(span: Span) -> QuerySet[Transformation]:

@@ -62,7 +62,7 @@ def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
         before = found[gone.owner]
         found[gone.owner] = replace(before, figures=before.figures + gone.figures)
     names = dict(User.objects.filter(pk__in=list(found)).values_list("pk", "username"))
-    return _ranked(replace(each, name=names[key], key=key) for key, each in found.items())
+    return _sort_by_cost(replace(each, name=names[key], key=key) for key, each in found.items())
 
 
 def sum_models(span: Span, groups: Iterable[Group]) -> list[Subject]:
@@ -80,8 +80,8 @@ def sum_models(span: Span, groups: Iterable[Group]) -> list[Subject]:
     )
     for row in changes.annotate(**CHANGES):
         found[row["of"]] = replace(found[row["of"]], changes=Changes.of(row))
-    return _ranked(replace(each, name=name) for name, each in found.items())
+    return _sort_by_cost(replace(each, name=name) for name, each in found.items())
 
 
-def _ranked(subjects: Iterable[Subject]) -> list[Subject]:
+def _sort_by_cost(subjects: Iterable[Subject]) -> list[Subject]:
     return sorted(subjects, key=lambda one: (-one.figures.micros, -one.figures.calls, one.name))

@@ -77,7 +77,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{user.username} is exempt from budgets")
         found = list_statuses(user.pk)
         for one in found:
-            self.stdout.write(_line(one))
+            self.stdout.write(_describe_status(one))
         if not found and not user.is_exempt:
             self.stdout.write(f"no budget limits {user.username}")
         caps = resolve_turn_caps(user.pk)
@@ -90,7 +90,7 @@ class Command(BaseCommand):
     def _set(self, options: dict[str, Any]) -> None:
         limit, unit = options["limit"], options["unit"]
         budget = set_limit(
-            **_subject(options),
+            **_find_subject(options),
             kind="pool" if options["pool"] else "per_member",
             unit=unit,
             period=options["period"],
@@ -103,7 +103,7 @@ class Command(BaseCommand):
 
     def _grant(self, options: dict[str, Any]) -> None:
         user = find_person(options["user"])
-        one = _granted(user, options["unit"], options["period"])
+        one = _find_allowance(user, options["unit"], options["period"])
         until = options["until"]
         grant = grant_more(
             budget=Budget.objects.get(pk=one.rule.id),
@@ -124,7 +124,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{user.username} {words}{'' if is_new else ' (as before)'}")
 
 
-def _subject(options: dict[str, Any]) -> dict[str, Any]:
+def _find_subject(options: dict[str, Any]) -> dict[str, Any]:
     if options["user"]:
         return {"user": find_person(options["user"])}
     if options["group"]:
@@ -135,7 +135,7 @@ def _subject(options: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _granted(user: User, unit: str, period: str | None) -> BudgetStatus:
+def _find_allowance(user: User, unit: str, period: str | None) -> BudgetStatus:
     """Return the allowance that a grant adds to."""
     own = [one for one in list_statuses(user.pk) if not one.rule.is_pool and one.rule.unit == unit]
     found = [one for one in own if period in (None, one.rule.period)]
@@ -149,7 +149,7 @@ def _granted(user: User, unit: str, period: str | None) -> BudgetStatus:
     raise make_usage_error(f"{user.username} has several, say --period: {periods}")
 
 
-def _line(one: BudgetStatus) -> str:
+def _describe_status(one: BudgetStatus) -> str:
     rule = one.rule
     spent, limit = show_amount(one.spent, rule.unit), show_amount(one.limit, rule.unit)
     held = f", {show_amount(one.held, rule.unit)} held" if one.held else ""

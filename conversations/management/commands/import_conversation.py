@@ -39,7 +39,7 @@ class Command(BaseCommand):
             raise CommandError("--limit must be at least 1", returncode=2)
         left, imported, refused = options["limit"], 0, 0
         for name in options["files"]:
-            for where, line in _lines(name):
+            for where, line in _read_lines(name):
                 if left == 0:
                     break
                 left = left if left is None else left - 1
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{conversation.public_id}  {conversation.title}  ({words})")
 
 
-def _lines(name: str) -> Iterator[tuple[str, bytes | RecordError]]:
+def _read_lines(name: str) -> Iterator[tuple[str, bytes | RecordError]]:
     """Yield each line that is not blank with its position; one that cannot be read as an error."""
     number = 0
     try:

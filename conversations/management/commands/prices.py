@@ -69,7 +69,7 @@ class Command(BaseCommand):
 
     def _load(self, file: Path, *, dry_run: bool) -> None:
         try:
-            changes = load_prices(rows=_rows(file), dry_run=dry_run)
+            changes = load_prices(rows=_read_rows(file), dry_run=dry_run)
         except PriceError as error:
             raise CommandError(str(error)) from error
         self._tell(changes, dry_run=dry_run)
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         if not settings.ANTHROPIC_API_KEY and not settings.ANTHROPIC_BASE_URL:
             raise make_usage_error("there is no API to ask: set ANTHROPIC_API_KEY")
         try:
-            facts = asyncio.run(_asked())
+            facts = asyncio.run(_fetch_models())
         except ModelFailed as error:
             raise CommandError(str(error)) from error
         self._tell(refresh_models(facts=facts, dry_run=dry_run), dry_run=dry_run)
@@ -96,7 +96,7 @@ class Command(BaseCommand):
             self.stderr.write(self.style.WARNING(text))
 
 
-async def _asked() -> tuple[ModelFacts, ...]:
+async def _fetch_models() -> tuple[ModelFacts, ...]:
     from conversations.claude.client import Claude, Deadlines
 
     claude = Claude(
@@ -110,7 +110,7 @@ async def _asked() -> tuple[ModelFacts, ...]:
         await claude.close()
 
 
-def _rows(file: Path) -> list[NewPrice]:
+def _read_rows(file: Path) -> list[NewPrice]:
     """Read a file of prices; raises CommandError with the line that cannot be read."""
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -123,10 +123,10 @@ def _rows(file: Path) -> list[NewPrice]:
         raise make_usage_error(f"{file} is no list of prices")
     if not rows:
         raise make_usage_error(f"{file} has no prices")
-    return [_row(row, f"{file}, price {at}") for at, row in enumerate(rows, 1)]
+    return [_read_row(row, f"{file}, price {at}") for at, row in enumerate(rows, 1)]
 
 
-def _row(row: Any, where: str) -> NewPrice:
+def _read_row(row: Any, where: str) -> NewPrice:
     if not isinstance(row, dict) or set(row) - set(COLUMNS) or not row.get("model"):
         raise make_usage_error(f"{where}: its columns are {', '.join(COLUMNS)}")
     values = {name: str(row.get(name) or "").strip() for name in COLUMNS}

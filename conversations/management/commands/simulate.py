@@ -73,10 +73,10 @@ class Command(BaseCommand):
         parser.add_argument("--markdown", action="store_true", help="print one Markdown table")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        worlds = list(_worlds(options))
+        worlds = list(_build_worlds(options))
         records = self._records(options["files"], options["limit"])
         if options["conversation"]:
-            records.append(_logged(options["conversation"]))
+            records.append(_read_logged(options["conversation"]))
         if not records:
             raise CommandError("there is no conversation in these files", returncode=2)
         dump = Path(options["dump_requests"]) if options["dump_requests"] else None
@@ -86,7 +86,7 @@ class Command(BaseCommand):
         for record in records:
             for world, total in zip(worlds, sums, strict=True):
                 name = f"{world.policy.name}{f'_{world.window}' * is_many}"
-                watch = _writer(dump / _file_name(name), record) if dump else None
+                watch = _make_writer(dump / _make_file_name(name), record) if dump else None
                 found.append((record.id, simulate(record, world, watch)))
                 total.merge(found[-1][1])
         gauge = accuracy(chain.from_iterable(map(errors, records)))
@@ -144,7 +144,7 @@ class Command(BaseCommand):
         return found
 
 
-def _logged(public_id: str) -> Record:
+def _read_logged(public_id: str) -> Record:
     """Return the record of a stored conversation."""
     try:
         return build_record(Conversation.objects.get(public_id=public_id))
@@ -154,7 +154,7 @@ def _logged(public_id: str) -> Record:
         raise CommandError(f"{public_id}: {error}", returncode=2) from error
 
 
-def _worlds(options: dict[str, Any]) -> Iterator[World]:
+def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
     wanted = options["model"] or conf.model
     try:
         model = ApiModel.objects.filter(pk=wanted).first()
@@ -173,10 +173,10 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
         yield World(
             model=model.pk,
             window=window,
-            policy=_policy(name, options["numbers"]),
+            policy=_read_policy(name, options["numbers"]),
             prices=load_price_list(model.pk, datetime.now(UTC)),
             minimum=minimum_of(model.pk),
-            summarizer=_summarizer(options["summarizer"]),
+            summarizer=_choose_summarizer(options["summarizer"]),
             tokenizer=scaled(options["scale"]),
             recall_tools=RECALL,
             remembered=REMEMBERED,
@@ -185,7 +185,7 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
         )
 
 
-def _policy(name: str, numbers: list[str]) -> Policy:
+def _read_policy(name: str, numbers: list[str]) -> Policy:
     if name not in PRESETS:
         known = ", ".join(PRESETS)
         raise CommandError(f"there is no policy {name!r}; there are {known}", returncode=2)
@@ -193,12 +193,12 @@ def _policy(name: str, numbers: list[str]) -> Policy:
         # The site's own numbers apply only to the site's own policy; presets are compared as they
         # are.
         site = read_site_overrides() if name == conf.policy else {}
-        return policy_from(name, site, dict(map(_number, numbers)))
+        return policy_from(name, site, dict(map(_read_number, numbers)))
     except PolicyError as error:
         raise CommandError(f"--set {error}", returncode=2) from error
 
 
-def _number(text: str) -> tuple[str, Any]:
+def _read_number(text: str) -> tuple[str, Any]:
     key, mark, value = text.partition("=")
     if not mark or not key:
         raise CommandError(f"--set takes KEY=VALUE, not {text!r}", returncode=2)
@@ -209,7 +209,7 @@ def _number(text: str) -> tuple[str, Any]:
         return key.strip(), names if key.strip().endswith("_tools") else value
 
 
-def _summarizer(name: str) -> Summarizer:
+def _choose_summarizer(name: str) -> Summarizer:
     match name:
         case "emulator":
             return standing_in(import_string(getattr(settings, "AGENTWEB_STAND_IN", STAND_IN)))
@@ -219,9 +219,9 @@ def _summarizer(name: str) -> Summarizer:
             return extractive
 
 
-def _writer(folder: Path, record: Record) -> Callable[[Step], None]:
+def _make_writer(folder: Path, record: Record) -> Callable[[Step], None]:
     """Return a function that writes each request of a record to a file, numbered by the answer."""
-    folder = folder / _file_name(record.id)
+    folder = folder / _make_file_name(record.id)
     folder.mkdir(parents=True, exist_ok=True)
 
     def write(step: Step) -> None:
@@ -232,5 +232,5 @@ def _writer(folder: Path, record: Record) -> Callable[[Step], None]:
     return write
 
 
-def _file_name(text: str) -> str:
+def _make_file_name(text: str) -> str:
     return _UNSAFE.sub("_", text).strip(".") or "_"

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         name = options["conversation"]
         found = verify_everything(tally)
         if name is not None:
-            found = verify_conversation(_known(name), tally)
+            found = verify_conversation(_find_public_id(name), tally)
         rows = []
         for problem in found:
             if options["json"]:
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
 
-def _known(name: str) -> UUID:
+def _find_public_id(name: str) -> UUID:
     try:
         public_id = UUID(name)
     except ValueError:
