@@ -28,7 +28,7 @@ from conversations.audit import anchors
 from conversations.budgets import grants
 from conversations.audit.verify import Tally, verify_everything
 from conversations.library.conversations import delete_everything
-from conversations.library.erase import erase_due
+from conversations.library.erase import erase_due_conversations
 from conversations.log.triggers import find_missing_guards
 from tests.support import people_and_turns, stored_turns
 call_command("roles")
@@ -40,7 +40,7 @@ assert anchors.anchor_heads() == 3
 assert find_missing_guards() == []
 assert list(verify_everything(Tally())) == []
 delete_everything(owner_id=place.user.pk)
-assert erase_due(owner_id=place.user.pk) == 1
+assert erase_due_conversations(owner_id=place.user.pk) == 1
 assert Erasure.objects.count() == 1
 assert not Message.objects.filter(conversation__owner=place.user).exists()
 assert list(verify_everything(Tally())) == []
