@@ -62,27 +62,27 @@ def of_the_product(found: set[str]) -> set[Path]:
 async def test_a_prompt_with_a_tool_call_stays_in_few_rooms(
     monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    user = await db.db(people_and_turns.person)
+    user = await db.run_db(people_and_turns.person)
     client = AsyncClient()
     await client.aforce_login(user)
     with server.start(pace=0) as emulator:
         settings.ANTHROPIC_BASE_URL = emulator.url
         first = await client.post("/c/start/", {"text": "Hello"})
         assert first.status_code == 302
-        turn = await db.db(Turn.objects.select_related("conversation").get)
-        session = await db.db(session_of, user)
+        turn = await db.run_db(Turn.objects.select_related("conversation").get)
+        session = await db.run_db(session_of, user)
         async with supervising() as supervisor, connected(turn.conversation, session) as page:
             supervisor.wake(turn.pk)
             await ended(turn)
             with seen_files(monkeypatch) as found:
                 path = f"/c/{turn.conversation.public_id}/send/"
                 await client.post(path, {"text": "What time is it in Tokyo?"})
-                second = await db.db(Turn.objects.select_related("conversation").get, number=2)
+                second = await db.run_db(Turn.objects.select_related("conversation").get, number=2)
                 supervisor.wake(second.pk)
                 assert (await ended(second)).state == "done"
                 while f'id="turn-{second.number}"' not in await page.receive_from(timeout=60):
                     pass
-    assert await db.db(ToolCall.objects.filter(turn=second, state="ok").count) == 1
+    assert await db.run_db(ToolCall.objects.filter(turn=second, state="ok").count) == 1
     files = of_the_product(found)
     rooms = {one.parent for one in files}
     told = "\n".join(sorted(map(str, files)))

@@ -1,8 +1,8 @@
 """Objects on the local disk, each opened relative to the descriptor of its folder.
 
 This is the default storage of workspaces. Django's own follows links; here a link, a pipe or a
-device in place of an object or of its folder is refused (see tools/workspace/directories.py), and an
-object appears complete or not at all.
+device in place of an object or of its folder is refused (see tools/workspace/directories.py), and
+an object appears complete or not at all.
 """
 
 from __future__ import annotations
