@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from django.conf import settings
 
-from conversations.context.policy.policy import POLICY_FIELDS, PRESETS, Policy, policy_from
+from conversations.context.policy.policy import POLICY_FIELDS, PRESETS, Policy, build_policy
 
 PREFIX = "AGENTWEB_"
 
@@ -169,7 +169,7 @@ def list_defaults() -> dict[str, Any]:
 
 def build_site_policy() -> Policy:
     """Return the site's context policy: the preset with the numbers that were set explicitly."""
-    return policy_from(conf.policy, read_site_overrides())
+    return build_policy(conf.policy, read_site_overrides())
 
 
 def read_site_overrides() -> dict[str, Any]:

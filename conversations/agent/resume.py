@@ -31,7 +31,7 @@ class OpenRound:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class TurnProgress:
     """Where a turn stands; `first` is the number of its first message (0: the last in view)."""
 
     first: int = 0

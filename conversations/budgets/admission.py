@@ -23,7 +23,7 @@ from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, searches_in
+from conversations.context.view.envelope import Envelope, count_searches
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
@@ -81,7 +81,7 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
 def compute_worst_cost(call: ApiCall) -> int:
     """Return the most, in micro-dollars, that a recorded call can have cost."""
     prices = load_price_list(call.model, call.sent_at)
-    searches = searches_in(wire.decode(call.envelope.text))
+    searches = count_searches(wire.decode(call.envelope.text))
     padded = _pad_estimate(call.estimated_tokens) + searches * SEARCH_TOKENS
     return CallSize(prices, padded, call.max_tokens, searches).cost
 

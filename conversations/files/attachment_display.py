@@ -77,7 +77,9 @@ class FilesPage:
 
 def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict[str, Attached]:
     """Return the files that prompts reference, by digest; one query, or none."""
-    digests = {one.digest for content in contents for one in attachment_refs.named(content)}
+    digests = {
+        one.digest for content in contents for one in attachment_refs.list_references(content)
+    }
     if not digests:
         return {}
     rows = Attachment.objects.filter(conversation=conversation, data__in=digests)
@@ -93,7 +95,7 @@ def list_shown_files(content: str, files: Mapping[str, Attached]) -> tuple[Attac
 def _show_block(block: dict[str, Any], files: Mapping[str, Attached]) -> Attached | None:
     if block.get("type") not in ("image", "document"):
         return None
-    one = attachment_refs.name_of(block)
+    one = attachment_refs.find_reference(block)
     if one is not None and one.digest in files:
         return replace(files[one.digest], name=one.title or files[one.digest].name)
     return _show_embedded(block)
@@ -113,7 +115,7 @@ def _show_embedded(block: dict[str, Any]) -> Attached:
 def expand_for_reading(conversation: Conversation, content: str) -> list[dict[str, Any]]:
     """Return a prompt's blocks with referenced texts inserted and other files described."""
     blocks: list[dict[str, Any]] = wire.decode(content)
-    names = attachment_refs.named(content)
+    names = attachment_refs.list_references(content)
     if not names:
         return blocks
     files = map_named_files(conversation, [content])
@@ -125,7 +127,7 @@ def expand_for_reading(conversation: Conversation, content: str) -> list[dict[st
 def _expand_block(
     block: dict[str, Any], files: Mapping[str, Attached], texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    one = attachment_refs.name_of(block)
+    one = attachment_refs.find_reference(block)
     if one is None or one.digest not in files:
         return block
     if one.digest in texts:

@@ -51,7 +51,7 @@ def store_attachment(
 ) -> Attachment:
     """Store an uploaded file until it is sent; raises AttachmentError."""
     try:
-        found = media.look(data, is_typed=is_typed)
+        found = media.identify_media(data, is_typed=is_typed)
     except MediaError as error:
         raise AttachmentError(error.code, explain_media_error(error)) from error
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
@@ -88,9 +88,9 @@ def _create_attachment(
 ) -> Attachment:
     text = found.text or base64.b64encode(data).decode()
     digest = store_blob(text)
-    content = wire.join([attachment_refs.block(found.media_type, digest, name)])
-    sent = attachment_refs.expand(content, {digest: text})
-    if attachment_refs.named(sent):
+    content = wire.join([attachment_refs.write_block(found.media_type, digest, name)])
+    sent = attachment_refs.expand_references(content, {digest: text})
+    if attachment_refs.list_references(sent):
         raise AttachmentError("type", "This text is the name of a file here, and no file itself.")
     return Attachment.objects.create(
         owner_id=owner_id,
@@ -129,12 +129,12 @@ def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str
         Attachment.objects.filter(pk__in=new).update(conversation=conversation)
         _demand_request_room(conversation)
     chosen = [found[key] for key in dict.fromkeys(ids)]
-    return [attachment_refs.block(row.media_type, row.data_id, row.name) for row in chosen]
+    return [attachment_refs.write_block(row.media_type, row.data_id, row.name) for row in chosen]
 
 
 def detach_files(*, conversation: Conversation, content: str) -> None:
     """Let the files of a message that was not sent wait again, except those of other messages."""
-    for digest in {one.digest for one in attachment_refs.named(content)}:
+    for digest in {one.digest for one in attachment_refs.list_references(content)}:
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
         queued = conversation.queued_prompts.filter(content__contains=digest)
         if not sent.exists() and not queued.exists():
@@ -187,12 +187,12 @@ def estimate_prompt_tokens(*, conversation_id: int, content: str) -> int:
 def store_imported_files(*, conversation: Conversation, content: str) -> str:
     """Store the files of an imported prompt once, and return its content with references."""
     kept: set[str] = set()
-    for media_type, title, text in attachment_refs.sources(content):
+    for media_type, title, text in attachment_refs.list_sources(content):
         try:
             data = (
                 text.encode() if media_type == media.TEXT else base64.b64decode(text, validate=True)
             )
-            found = media.look(data, is_typed=True)
+            found = media.identify_media(data, is_typed=True)
         except (MediaError, ValueError):
             continue
         is_same = found.media_type == media_type
@@ -202,7 +202,7 @@ def store_imported_files(*, conversation: Conversation, content: str) -> str:
                 name = clean_display_name(title, media_type)
                 _create_attachment(conversation.owner_id, conversation, name, data, found)
             kept.add(digest)
-    return attachment_refs.collapse(content, kept.__contains__)
+    return attachment_refs.collapse_files(content, kept.__contains__)
 
 
 def drop_attachment(*, attachment: Attachment) -> bool:

@@ -22,5 +22,5 @@ def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, 
 
 def expand_attachments(conversation_id: int, content: str) -> str:
     """Return the content of one prompt with its files inserted; raises MissingFile."""
-    digests = [one.digest for one in attachment_refs.named(content)]
-    return attachment_refs.expand(content, read_named_texts(conversation_id, digests))
+    digests = [one.digest for one in attachment_refs.list_references(content)]
+    return attachment_refs.expand_references(content, read_named_texts(conversation_id, digests))

@@ -127,7 +127,9 @@ def rebuild_index() -> int:
 def _collect_text(conversation: Conversation, row: Message) -> str:
     """Return the searchable text of a message, the names and texts of its files included."""
     digests = (
-        [one.digest for one in attachment_refs.named(row.content)] if row.kind == "prompt" else []
+        [one.digest for one in attachment_refs.list_references(row.content)]
+        if row.kind == "prompt"
+        else []
     )
     said = extract_visible_text(row.content)
     if not digests:

@@ -20,7 +20,7 @@ from conversations.budgets.prices import load_price_list
 from conversations.budgets.units import MONEY, CallUse
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope as Parameters
-from conversations.context.view.envelope import body, searches_in
+from conversations.context.view.envelope import count_searches, join_body
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
 from conversations.log.chain import append_row, lock_conversation
@@ -54,7 +54,7 @@ def record_call(*, lease: Lease, sending: Sending) -> Sent:
     conversation = lock_conversation(lease.conversation_id)
     found = admit_call(lease=lease, sending=sending)
     text = found.envelope.text
-    sent = body(text, sending.messages)
+    sent = join_body(text, sending.messages)
     call = _insert_call(conversation, lease, sending, found.envelope, text, sent)
     hold_amounts(slots=found.slots, call=call, size=found.size, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
@@ -253,4 +253,4 @@ def count_offered_searches(call: ApiCall, paid: Usage) -> int:
     """Return how many web searches a call offered, looked up only where any were made."""
     if not paid.searches:
         return 0
-    return searches_in(wire.decode(call.envelope.text))
+    return count_searches(wire.decode(call.envelope.text))

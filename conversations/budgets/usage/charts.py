@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.groups import Group
-from conversations.charts import Chart, Series, bars
+from conversations.charts import Chart, Series, draw_bars
 from conversations.rendering.numbers import dollars, tokens
 
 #: Series of their own; the smaller ones are summed as the last.
@@ -41,7 +41,7 @@ def draw_tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
         for group, count in zip(rows, counts, strict=True):
             found[group.day] += count
         series.append(Series(name, tuple(found[day] for day in span.days)))
-    return bars(label_days(span), series, show=tokens)
+    return draw_bars(label_days(span), series, show=tokens)
 
 
 def draw_columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
@@ -57,7 +57,7 @@ def draw_columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> C
     if rest := names[len(alone) :]:
         values = (sum(cells[day, name] for name in rest) for day in span.days)
         series.append(Series(_("Others"), tuple(values)))
-    return bars(label_days(span), series, show=show)
+    return draw_bars(label_days(span), series, show=show)
 
 
 def format_cents(micros: int) -> str:
@@ -88,4 +88,4 @@ def draw_turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Char
         Series(name, tuple(cells[day, name] for day in span.days), kind)
         for name, kind in (kinds | {live: 2}).items()
     ]
-    return bars(label_days(span), [one for one in series if any(one.values)])
+    return draw_bars(label_days(span), [one for one in series if any(one.values)])

@@ -79,7 +79,7 @@ class Gauge:
         return over * 1000 // self.permille + 1 if over > 0 else 0
 
 
-def anchored(report: Report, answer: Message) -> Report:
+def anchor_report(report: Report, answer: Message) -> Report:
     """Give the report, but for an answer in which the API ran tools never less than the estimate.
 
     What those gave stands in the answer and need not be in the figures of the call that made it.
@@ -89,7 +89,9 @@ def anchored(report: Report, answer: Message) -> Report:
     return replace(report, tokens=max(report.tokens, report.view_tokens + report.overhead))
 
 
-def measure(view: View, overhead: int, report: Report | None, window: int, room: int = 0) -> Gauge:
+def measure_context(
+    view: View, overhead: int, report: Report | None, window: int, room: int = 0
+) -> Gauge:
     """Say how full the context would be if the view were sent now."""
     if report is None:
         return Gauge(overhead + view.tokens, "estimated", window, has_report=False, room=room)

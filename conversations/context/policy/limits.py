@@ -39,7 +39,7 @@ class Goal:
         return f"{number:,} {unit} exceeded {threshold:,}"
 
 
-def goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
+def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
     """Say what must be reached, or None when the view is within its limits."""
     triggers: list[Trigger] = []
     # Without a limit of its own a measure may stay as it is, and a few words more.

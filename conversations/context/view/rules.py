@@ -1,6 +1,6 @@
 """What the API demands of the messages of a request, and where a list of them may be cut.
 
-`check` runs on every outgoing request: one that breaks a rule is a bug with a name and is not sent.
+`check_rules` runs on every outgoing request: one that breaks a rule is a bug with a name and is not sent.
 The API merges consecutive messages of one role, so rules are judged on merged turns; messages left
 without blocks are not sent and not judged. A message is read once per trail (`View.learn`), so a
 call costs what was appended since the last one.
@@ -22,7 +22,7 @@ MOST_MARKS = 1
 _SERVED = ("_tool_result", "server_tool_use", "mcp_tool_use")
 
 
-def check(view: View) -> None:
+def check_rules(view: View) -> None:
     """Raise RuleError for the first rule of the API that the view's messages break."""
     state = view.learn("rules", _Turns, _Turns.read)
     state.finish()
@@ -37,7 +37,7 @@ def check_head(view: View) -> None:
     state.require_answers("messages")
 
 
-def cuts(view: View) -> list[int]:
+def find_cuts(view: View) -> list[int]:
     """Give the positions where the messages may be cut: no call is open there.
 
     0 and the end are always among them when every call of the view is answered.
@@ -112,7 +112,7 @@ class _Turns:
         if role == "user":
             if self.server_open:
                 raise RuleError(
-                    "server_tool", where, f"{_some(self.server_open)} has no result block"
+                    "server_tool", where, f"{_list_some(self.server_open)} has no result block"
                 )
             self.is_past_results = False
         elif not self.role and shape.first != "compaction":
@@ -149,8 +149,8 @@ class _Turns:
     def require_answers(self, where: str) -> None:
         missing = self.open - self.answered
         if missing:
-            raise RuleError("unanswered", where, f"{_some(missing)} has no tool_result")
+            raise RuleError("unanswered", where, f"{_list_some(missing)} has no tool_result")
 
 
-def _some(ids: set[str]) -> str:
+def _list_some(ids: set[str]) -> str:
     return ", ".join(sorted(ids)[:3])
