@@ -1,8 +1,8 @@
-"""One attempt at one call: listen to the stream, show it, and close the call whatever happens.
+"""One attempt at one API call: read the stream, show it, and close the call in every case.
 
-An answer counts only when it is complete; then it counts even if a stop or an error comes while the
-stream is being closed. What was shown of one that is not is kept and marked, and rules out another
-attempt by itself.
+An answer counts only when it is complete; then it counts even if a stop or an error arrives while
+the stream is being closed. An incomplete answer that was partly shown is kept and marked, and rules
+out an automatic retry.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, body
 from conversations.context.view.view import Message, View
 
-#: Takes text and thinking as they come, to show them.
+#: Receives text and thinking as they arrive, to show them.
 Grow: TypeAlias = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
 class _Heard:
-    """What has come of the response so far."""
+    """What has arrived of the response so far."""
 
     answer: Answer
     request_id: str = ""
@@ -51,10 +51,10 @@ class _Heard:
 async def attempt(
     line: Line, sent: Sent, *, grow: Grow | None = None, taken: AbstractSet[str] = frozenset()
 ) -> tuple[Answer, Message | None]:
-    """Send the call and give its complete answer, stored; raises ModelFailed or Stopped.
+    """Send the call and return its complete answer and message; raises ModelFailed or Stopped.
 
-    `grow` shows the answer as it comes; one that is shown to nobody is not kept as a message.
-    `taken` are the ids of tool calls that stand in the request.
+    `grow` shows the answer as it arrives; without it the answer is not stored as a message.
+    `taken` are the ids of the tool calls in the request.
     """
     shows = grow is not None
     answer = Answer(taken)
@@ -86,19 +86,19 @@ async def attempt(
 async def ask_for_summary(
     line: Line, envelope: Envelope, text: str
 ) -> tuple[SummaryReply | None, int | None]:
-    """Ask the model for a summary; any failure is None and the deterministic steps go on."""
+    """Request a summary; returns None on any failure, and the deterministic steps take over."""
     answer, call = await _aside(line, _asking("summary", envelope, text))
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
 
 async def ask_for_title(line: Line, envelope: Envelope, text: str) -> str:
-    """Ask the model for a title; whatever goes wrong, there is none."""
+    """Request a title; returns "" on any failure."""
     answer, _ = await _aside(line, _asking("title", envelope, text))
     return title.title_of(answer.text, answer.stop_reason) if answer else ""
 
 
 def _asking(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
-    """Make a request of one message that is no view of the log."""
+    """Build a request of one message that is not a view of the log."""
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
     return Sending(purpose, envelope, messages, envelope.overhead + text_tokens(text), None, 1)
 
@@ -106,14 +106,14 @@ def _asking(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
 async def ask_for_compaction(
     ports: Ports, envelope: Envelope, wanted: CompactionWanted
 ) -> tuple[CompactionReply | None, int | None]:
-    """Ask the API to compact messages; any failure is None and the deterministic steps go on."""
+    """Request a compaction; returns None on any failure, and the deterministic steps take over."""
     asked, messages = api_clearing.compacting(envelope), wanted.view.body
     answer, call = await _aside(ports, Sending("summary", asked, messages, wanted.tokens, None, 1))
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 
 
 async def _aside(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
-    """Make a call that nobody sees; give its answer, and the call when there was one."""
+    """Make a call that is not shown; return its answer, and the call's id if one was opened."""
     try:
         sent = await line.calls.open(sending)
     except Refused:
@@ -126,14 +126,14 @@ async def _aside(line: Line, sending: Sending) -> tuple[Answer | None, int | Non
 
 
 async def ask_for_count(ports: Ports, job: Job, view: View) -> int | None:
-    """Ask how many tokens the request has; None when that is not to be had."""
+    """Count the tokens of the request at the API; None when no count is available."""
     with ports.switch.interruptible():
         asked = api_clearing.asked(job.envelope, view, None)
         return await ports.model.count(body(asked.counting, view.body), asked.headers)
 
 
 async def _listen(line: Line, sent: Sent, heard: _Heard, grow: Grow | None) -> None:
-    """Feed the answer until it is complete; raises ModelFailed when the stream ends before."""
+    """Feed the answer until it is complete; raises ModelFailed when the stream ends before that."""
     answer = heard.answer
     with line.switch.interruptible():
         async with aclosing(line.model.stream(sent.body, sent.headers)) as stream:
@@ -151,7 +151,7 @@ async def _listen(line: Line, sent: Sent, heard: _Heard, grow: Grow | None) -> N
 
 
 def _failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
-    """Give the failure; once something was shown there must be no attempt by itself."""
+    """Map the error to ModelFailed; once something was shown it must not be retried."""
     failed = error
     if isinstance(failed, StreamError):
         failed = ModelFailed("protocol_error", str(failed), may_retry=True)

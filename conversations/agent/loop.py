@@ -1,8 +1,8 @@
-"""The agent loop: prepare the context, ask the model, run its tools, again until it is done.
+"""The agent loop: prepare the context, call the model, run its tools, repeat until done.
 
-Pure: it knows ports, not Django, not the SDK, no clock. It decides what may be tried again and when
-a tool may run; every fact is committed through a port before the next step relies on it. It never
-starts a second attempt once text was shown, and never runs a tool whose call is not whole.
+It imports no Django, no SDK and no clock, only ports. It decides what may be retried and when a
+tool may run; every fact is committed through a port before the next step relies on it. It never
+starts a second attempt once text was shown, and never runs a tool whose call is incomplete.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
 from conversations.context.view.view import View
 
-#: How much longer an answer may be whose tool call was cut by the limit.
+#: Factor by which the output limit is raised after it cut a tool call.
 LONGER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Got:
-    """A complete answer, and the conversation with it."""
+    """A complete answer, and the conversation including it."""
 
     state: Loaded
     answer: Answer
@@ -55,20 +55,20 @@ class Runner:
         self.job, self.ports, self.turn, self.open = job, ports, turn, begun.open
         self.round, self.tool_calls, self.wrong = begun.rounds, begun.tool_calls, begun.wrong
         self.pauses, self.overflows = begun.pauses, begun.overflows
-        #: The message this turn began with.
+        #: Number of the first message of this turn.
         self.first = begun.first
         #: Ids of this turn's tool calls, in view or not.
         self.ids = set(begun.ids)
-        #: What the meter says that pages were told last: messages and changes of the view.
+        #: Length and edits of the view when the meter was last published.
         self.metered = (0, 0)
 
     async def run(self) -> Finish:
-        """Run to the end; everything that can go wrong is a Finish."""
+        """Run to the end; everything that can go wrong becomes a Finish."""
         try:
             state = await self.ports.log.load()
             last = max((message.seq for message in state.view.messages[-1:]), default=0)
             self.first = self.first or last
-            # Pages have the meter with the turn that begins, or goes on.
+            # Pages get the meter with the event that starts or resumes the turn.
             self.metered = _size(state.view)
             return await self._loop(state)
         except Stopped as stop:
@@ -90,7 +90,7 @@ class Runner:
             state = got.state
             if got.answer.tool_uses:
                 await self.ports.tell(RoundChanged(self.turn, self.round))
-                # Its tools may take long. Otherwise the next call tells it, or the turn's end.
+                # Its tools may take long; otherwise the next call or the turn's end publishes it.
                 await self._tell_meter(state.view)
                 calls = OpenRound(got.sent.call, got.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
@@ -101,18 +101,18 @@ class Runner:
                 await self._leave_out(state.view)
                 return declined(got.answer.refusal)
             else:
-                # The end of the turn shows all of it anew, its last round too.
+                # The event of the turn's end renders its last round, too.
                 return finished(got.answer.stop_reason)
         return finish
 
     async def _tell_meter(self, view: View) -> None:
-        """Tell how full the context is, if that is not what was told before."""
+        """Publish how full the context is, if it has changed since the last time."""
         if self.metered != _size(view):
             self.metered = _size(view)
             await self.ports.tell(MeterMoved())
 
     async def _leave_out(self, view: View) -> None:
-        """Record that the refused exchange is no part of the next request."""
+        """Record that the refused exchange is not part of the next request."""
         change = left_out(view, self.first)
         veto = await self.ports.log.record(change, self.job.policy, None)
         if veto is not None:
@@ -120,7 +120,7 @@ class Runner:
             await self.ports.log.record(kept, self.job.policy, None)
 
     def _goes_on(self, got: Got) -> bool:
-        """Say whether an answer that paused is sent back for the rest of it."""
+        """Return whether an answer that paused is sent back to get the rest of it."""
         if got.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
@@ -130,19 +130,19 @@ class Runner:
         return True
 
     async def _reply(self, state: Loaded) -> Got:
-        """Prepare and ask; what the API cannot take is reduced, a bounded number of times."""
+        """Prepare and call; after an overflow, reduce harder, a bounded number of times."""
         harder = 0
         overflow: tuple[ModelFailed, tuple[object, ...]] | None = None
         while True:
             prepared, state = await Preparing(self.job, self.ports, state).prepare(harder)
-            # What could not be made smaller is not sent again.
+            # A request that could not be made smaller is not sent again.
             sent = prepared.view.edits, prepared.cleared
             if overflow is None or sent != overflow[1]:
                 try:
                     return await self._ask_for_reply(prepared, state)
                 except ModelFailed as error:
                     if error.code == "signature" and state.bound_to != REFUSED:
-                        # Under no envelope of ours are the signatures good: all thinking goes.
+                        # No envelope of ours makes the signatures valid: drop all thinking.
                         state = replace(state, bound_to=REFUSED)
                         continue
                     if error.code != "overflow":
@@ -154,7 +154,7 @@ class Runner:
             harder += 1
 
     async def _ask_for_reply(self, prepared: Prepared, state: Loaded) -> Got:
-        """Open a call, listen, close it; try again while nothing was shown and it may help."""
+        """Open a call, read it, close it; retry while nothing was shown and it may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
         envelope = self.job.envelope.fitting(left)
@@ -177,7 +177,7 @@ class Runner:
                 tries += 1
                 continue
             if answer.is_cut_call and not message and not sent.is_limited:
-                # Nothing of it can be kept: it is asked once more, with more room.
+                # None of it can be kept: request it once more with a higher limit.
                 longest = min(LONGER * asked, self.job.max_output, left)
                 if envelope.max_tokens == asked < longest:
                     envelope = envelope.limited(longest)
@@ -189,7 +189,7 @@ class Runner:
             return Got(known, answer, sent)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
-        """Wait before another attempt, or raise when there must be none."""
+        """Wait before the next attempt, or raise when there must be none."""
         caps = self.job.caps
         asked = error.retry_after or 0.0
         if not error.may_retry or tries >= caps.attempts or asked > caps.backoff_seconds:
@@ -202,9 +202,9 @@ class Runner:
             await self.ports.pause(wait)
 
     async def _use_tools(self, state: Loaded, calls: OpenRound) -> tuple[Loaded, Finish | None]:
-        """Answer the calls of an answer; those beyond the cap are told so.
+        """Answer the tool calls of an answer; those beyond the cap get a result that says so.
 
-        Where nobody could be told of their results, no tool runs: raises Refused.
+        When no further call could use the results, no tool runs: raises Refused.
         """
         self.ports.switch.check_leaving()
         allowed = self.job.caps.tool_calls - self.tool_calls
@@ -225,13 +225,13 @@ class Runner:
         return replace(state, view=state.view.append(message)), self._is_over()
 
     def _is_over(self) -> Finish | None:
-        """Say how the turn ends when it has used up what its tools may do."""
+        """Return how the turn ends once it has reached a tool limit; None while it may go on."""
         if self.tool_calls > self.job.caps.tool_calls:
             return used_up("turn_tools")
         return wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
 
     async def _refusal(self, call: int) -> Refused | None:
-        """Give why there can be no further call, if that is known already."""
+        """Return why no further call is possible, if that is already known."""
         try:
             await self.ports.calls.demand(Sent(call, ""))
         except Refused as refused:

@@ -1,6 +1,6 @@
-"""Getting a request ready: drive the pipeline, record what it proposes, ask what it wants to know.
+"""Prepare a request: drive the pipeline, record what it proposes, answer what it requests.
 
-Pure, like the runner it belongs to; every answer it needs comes through a port.
+Pure, like the loop; every answer comes through a port.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORDED = ("summary", "rounds")
 
 
 class Preparing:
-    """One preparation; `call` is the last call that asked for words."""
+    """One preparation; `call` is the last call that requested a text for it."""
 
     def __init__(self, job: Job, ports: Ports, state: Loaded) -> None:
         self.job, self.ports, self.state = job, ports, state
@@ -42,17 +42,17 @@ class Preparing:
         self.rejected = state.rejected
 
     async def prepare(self, harder: int) -> tuple[Prepared, Loaded]:
-        """Give what to send, and the conversation as it then stands; raises ContextError."""
+        """Return what to send, and the conversation as it then is; raises ContextError."""
         state = self.state
         situation = self._situation(await self.ports.log.pins())
         steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
         reply: Reply = None
         while True:
             self.ports.switch.check()
-            # In a thread: to shorten a huge result takes long, and every other turn waits here.
+            # In a thread: shortening a huge result takes long and would block every other turn.
             wish = await asyncio.to_thread(_step, steps, reply)
             if isinstance(wish, Prepared):
-                # Whatever block is left was made by this model.
+                # Any compaction block that is left was made by this model.
                 maker = self.job.model if api_clearing.holds_block(wish.view) else ""
                 return wish, replace(
                     state, view=wish.view, rejected=self.rejected, compacted_by=maker
@@ -80,7 +80,7 @@ class Preparing:
         call = self.call if is_worded else None
         veto = await self.ports.log.record(change, self.job.policy, call)
         if is_worded and veto is None:
-            # As the log counts them: rejected and vetoed ones since the last applied one.
+            # Counted as in the log: rejected and vetoed ones since the last applied one.
             self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
         return veto
 
@@ -104,7 +104,7 @@ class Preparing:
 
 
 def _step(steps: Preparation, reply: Reply) -> Wish | Prepared:
-    """Go on to the next question, or to what is prepared: no thread lets StopIteration through."""
+    """Advance to the next request or the result: StopIteration must not leave a thread."""
     try:
         return steps.send(reply)
     except StopIteration as stop:
@@ -113,7 +113,7 @@ def _step(steps: Preparation, reply: Reply) -> Wish | Prepared:
 
 
 def report_of(answer: Answer, view: View, overhead: int) -> Report | None:
-    """Anchor the gauge on what this answer reported; None when it reported nothing."""
+    """Build the gauge's report from this answer's usage; None when it reported none."""
     usage = answer.usage
     if usage is None or not usage.context:
         return None
@@ -122,7 +122,7 @@ def report_of(answer: Answer, view: View, overhead: int) -> Report | None:
 
 
 def compare(prepared: Prepared, answer: Answer) -> None:
-    """Say in the log when the API cleared something else than what was expected and recorded."""
+    """Log a warning when the API cleared other results than predicted and recorded."""
     cleared = answer.usage.cleared_uses if answer.usage else 0
     if cleared != len(prepared.cleared):
         logger.warning(

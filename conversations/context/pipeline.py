@@ -1,12 +1,12 @@
-"""The order of steps before every call, as a conversation with the shell.
+"""Run the steps in order before every call; a generator that the caller drives.
 
-`prepare` is a generator. It yields each `Transformation` it proposes (the shell records it and
-answers None, or vetoes it with a reason), `SummaryWanted` when it needs the model's words (the
-shell answers with a `SummaryReply`, or None when the call failed) and `CountWanted` when an
-estimate is too near the room to decide by (a number, or None). It returns what to send. No async,
-no clock: a test answers with a string.
+`prepare` yields each `Transformation` it proposes (the caller records it and sends None, or sends a
+`Veto`), `SummaryWanted` when it needs a text of the model (the caller sends a `SummaryReply`, or
+None when the call failed), `CompactionWanted` when the API shall compact, and `CountWanted` when an
+estimate is too close to the limit to decide by (a number, or None). It returns what to send. No
+async and no clock: a test answers with a string.
 
-After an overflow the shell prepares again with `harder` 1, 2, 3: the room shrinks each time, so
+After an overflow the caller prepares again with `harder` 1, 2, 3: the room shrinks each time, so
 that a summary, then the latest results, then the largest blocks are reduced whatever the
 thresholds.
 """
@@ -63,12 +63,12 @@ __all__ = [
     "prepare",
 ]
 
-#: A model with a smaller window than this is not worth preparing for.
+#: Models with a smaller window, in tokens, are refused.
 SMALLEST_WINDOW = 16_000
 
 
 def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0) -> Preparation:
-    """Reduce the view as the policy says and give what to send; raises WindowError, RuleError."""
+    """Reduce the view as the policy says; return what to send. Raises WindowError, RuleError."""
     policy = replace(policy, pins=policy.pins | situation.pins) if situation.pins else policy
     desk = _Desk(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
@@ -80,7 +80,7 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     while desk.is_doubtful or desk.is_over:
         if not (yield from desk.count()):
             break
-        # What is known better now is acted on now, not with the next call.
+        # The better figure is acted on now, not with the next call.
         yield from desk.settle()
     if desk.is_over:
         raise WindowError(desk.gauge.seen, desk.room, situation.model)
@@ -90,10 +90,10 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
 
 
 class _Desk(Desk):
-    """The steps, taken on the desk."""
+    """The working view with the order of the steps."""
 
     def settle(self) -> Generator[Wish, Reply, None]:
-        """Reduce, and drop the thinking that another envelope signed."""
+        """Reduce the view, then drop the thinking that another envelope signed."""
         is_off = self.policy.name == "off"
         if not is_off:
             yield from self.reduce()
@@ -102,7 +102,7 @@ class _Desk(Desk):
         unbound = rebind(reduced, self.situation)
         yield from self.propose(unbound)
         if unbound is not None and self.view is reduced:
-            # Not a reduction but what the API demands: without it nothing can be sent.
+            # Not a reduction but a rule of the API: without it the request is refused.
             raise RuleError("thinking", "messages", "its signatures are another envelope's")
         if self.view is not reduced and not is_off:
             # Without its thinking a view that could not be trimmed to its limits may be trimmed
@@ -111,14 +111,14 @@ class _Desk(Desk):
             yield from self.expect()
 
     def put_in_words(self) -> Generator[Wish, Reply, None]:
-        """Replace a compaction block that the model would not take by its words."""
+        """Replace a compaction block that the model would not accept by its text."""
         words = api_compaction.in_words(self.view, self.situation)
         yield from self.propose(words)
         if words is not None and self.view is not words.made:
             raise RuleError("compaction", "messages", "this model does not take the block")
 
     def reduce(self) -> Generator[Wish, Reply, None]:
-        """Take the steps in order."""
+        """Run the steps in order."""
         yield from self.propose(ingest(self.view, self.gauge, self.policy))
         at_once = self.policy.compact_above_percent > 0
         if at_once:
@@ -136,11 +136,11 @@ class _Desk(Desk):
             yield from self.propose(step(self.view, self.gauge, self.policy))
         yield from self.trim()
         if at_once and self.view is not settled:
-            # What another limit took may have opened the way to the low-water mark.
+            # Another limit's reduction may have made the low-water mark reachable.
             yield from self.reduce_at_once()
 
     def compact(self) -> Generator[Wish, Reply, None]:
-        """Let the API compact the beginning of the view; what it cannot take is summarised."""
+        """Let the API compact the beginning of the view; summarise where it cannot."""
         gauge, policy = self.gauge, self.policy
         trigger = api_compaction.due(gauge, policy) if self.compacts else None
         end = 0
@@ -149,7 +149,7 @@ class _Desk(Desk):
         if trigger is None or not end:
             yield from self.summarise(summarise(self.view, gauge, policy))
             return
-        # The request has the envelope of a reply: what another one signed must be gone.
+        # The request uses a reply's envelope: thinking signed under another one must go first.
         yield from self.propose(rebind(self.view, self.situation))
         if rebind(self.view, self.situation) is not None:
             return
@@ -160,8 +160,8 @@ class _Desk(Desk):
     def trim(self) -> Generator[Wish, Reply, None]:
         """Drop and shorten until the view is within its limits, or nothing more can be done.
 
-        What one limit made go may have opened the way to another; left to the next call it would
-        break the prompt cache a second time.
+        Reaching one limit may make another one reachable; left to the next call it would break the
+        prompt cache a second time.
         """
         before = None
         while self.view is not before:
@@ -170,7 +170,7 @@ class _Desk(Desk):
                 yield from self.propose(step(self.view, self.gauge, self.policy))
 
     def reduce_at_once(self) -> Generator[Wish, Reply, None]:
-        """Carry out what the plan decides, until it decides nothing more."""
+        """Carry out plans until there is none."""
         before = None
         while self.view is not before:
             before = self.view
@@ -199,7 +199,7 @@ class _Desk(Desk):
             )
 
     def summarise(self, steps: Summarising | Compacting) -> Generator[Wish, Reply, None]:
-        """Pass the summary's questions on, unless too many failed; a veto is no answer to them."""
+        """Pass on the step's requests, unless too many summaries failed; a veto answers none."""
         if self.rejected >= self.policy.summary_breaker:
             return
         reply: Any = None

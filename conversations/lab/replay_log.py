@@ -1,4 +1,4 @@
-"""What the log of a replay would tell: the view after each change, and how summaries went."""
+"""The log of a replay: the view after each change, and how many summaries were refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conversations.context.view.view import View
 
 
 def folded_in(view: View, change: Transformation) -> View:
-    """Give the view after a change as storage would tell it."""
+    """Return the view after a change, with its edits stored and loaded again."""
     if change.outcome == "expected":
         return view.expecting(tuple(change.reason.split()))
     if change.outcome != "applied":
@@ -17,7 +17,7 @@ def folded_in(view: View, change: Transformation) -> View:
 
 
 def refused_in(outcomes: list[str]) -> int:
-    """Count the summaries refused in a row, the latest last."""
+    """Count the consecutive refused summaries, the latest last."""
     count = 0
     for outcome in filter(None, reversed(outcomes)):
         if outcome == "applied":

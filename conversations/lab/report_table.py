@@ -1,4 +1,4 @@
-"""Reports for people: policies side by side in columns, conversations in rows."""
+"""Render reports as text: policies side by side in columns, conversations in rows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from conversations.lab.accuracy import Accuracy
 from conversations.lab.facts import Shares
 from conversations.lab.report import Report, spread, tenths
 
-#: Calls of a conversation whose pace is shown.
+#: Fewest calls of a conversation whose pace is shown.
 _LONG = 1_000
 
 Row = tuple[str, Callable[[Report], str]]
 
 
 def totals(reports: Sequence[Report]) -> str:
-    """Give one table, a column for each policy."""
+    """Render one table with a column for each policy."""
     kinds = sorted({kind for report in reports for kind in report.applied})
     rows = [*_TOKENS, *(_kind(kind) for kind in kinds), *_REST]
     cells = [["", *(report.policy for report in reports)]]
@@ -24,7 +24,7 @@ def totals(reports: Sequence[Report]) -> str:
 
 
 def markdown(reports: Iterable[Report]) -> str:
-    """Give a Markdown table with a row for each window and policy."""
+    """Render a Markdown table with a row for each window and policy."""
     lines = [_row(["window", "preset", *(name for name, _ in _MARKDOWN)])]
     lines.append(_row(["---"] * 2 + ["---:"] * len(_MARKDOWN)))
     for report in reports:
@@ -34,7 +34,7 @@ def markdown(reports: Iterable[Report]) -> str:
 
 
 def each(found: Iterable[tuple[str, Report]]) -> str:
-    """Give a line for each conversation and policy."""
+    """Render a line for each conversation and policy."""
     cells = [["conversation", "policy", "calls", "peak", "input", "cost", "changes", "facts"]]
     cells += [
         [
@@ -53,7 +53,7 @@ def each(found: Iterable[tuple[str, Report]]) -> str:
 
 
 def pace(found: Iterable[tuple[str, Report]]) -> str:
-    """Say of each long conversation whether its later calls take the engine longer."""
+    """Render for each long conversation whether its later calls take the engine longer."""
     cells = [["engine ms per call", "policy", "window", *(f"{part}0 %" for part in range(1, 11))]]
     cells += [
         [name, report.policy, f"{report.window:,}", *(f"{ms:.2f}" for ms in tenths(report.decide))]
@@ -64,7 +64,7 @@ def pace(found: Iterable[tuple[str, Report]]) -> str:
 
 
 def gauge(found: Accuracy | None) -> str:
-    """Say how far the estimate is from recorded counts."""
+    """Render how far the estimate is from recorded counts."""
     if found is None:
         return "gauge: no recorded usage"
     return (
@@ -76,7 +76,7 @@ def gauge(found: Accuracy | None) -> str:
 
 
 def dollars(micros: int) -> str:
-    """Write micro-dollars as dollars, rounded to a tenth of a cent."""
+    """Format micro-dollars as dollars, rounded to a tenth of a cent."""
     mills = (micros + 500) // 1_000
     return f"${mills // 1_000:,}.{mills % 1_000:03}"
 
@@ -104,7 +104,7 @@ def _engine(report: Report) -> str:
 
 
 def _fitting(show: Callable[[Report], str]) -> Callable[[Report], str]:
-    """Say nothing of sums that lack the calls of turns that ended for want of room."""
+    """Show no totals that lack the calls of turns that ended because the context was full."""
     return lambda report: "-" if report.ended else show(report)
 
 

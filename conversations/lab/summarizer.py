@@ -1,8 +1,8 @@
-"""Who writes the summaries of a replay: a fixed extract, an injected stand-in, or nobody.
+"""Who writes the summaries of a replay: a fixed extract, an injected model, or nobody.
 
-The extract is no good prose, but it is honest: it keeps what the prompt asks to keep (the names
-later messages refer to, what the user said, decisions, addresses and numbers) within the length
-asked for, and gives the same text on every machine.
+The extract is not good prose, but useful: it keeps what the prompt asks to keep (the names later
+messages refer to, what the user said, decisions, addresses and numbers) within the requested
+length, and is the same text on every machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.context.text.facts_in_text import names
 from conversations.context.tokens.estimate import text_tokens
 
 Summarizer = Callable[[SummaryWanted], SummaryReply | None]
-#: A stand-in for the model: system, text and most tokens; gives text and stop reason, or None.
+#: A stand-in for the model: takes system, text and max_tokens; gives text and stop reason, or None.
 StandIn = Callable[[str, str, int], tuple[str, str] | None]
 
 _KEEP = re.compile(r"^Later messages still refer to these.*:\n((?:- .*\n?)+)", re.MULTILINE)
@@ -30,7 +30,7 @@ _LONGEST_LINE = 240
 
 
 def nobody(wanted: SummaryWanted) -> SummaryReply | None:
-    """Fail, as a call that gives no answer."""
+    """Fail like a call that gives no answer."""
     del wanted
     return None
 
@@ -46,7 +46,7 @@ def standing_in(stand_in: StandIn) -> Summarizer:
 
 
 def extractive(wanted: SummaryWanted) -> SummaryReply:
-    """Give an extract of at most a quarter of the transcript."""
+    """Return an extract of at most a quarter of the transcript."""
     room = min(wanted.max_tokens * 3 // 4, text_tokens(wanted.text) // 4)
     kept: list[str] = []
     for heading, share, lines in _parts(wanted.text):
@@ -57,7 +57,7 @@ def extractive(wanted: SummaryWanted) -> SummaryReply:
 
 
 def _parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
-    """Give headings, shares of the room in percent, and lines, what matters most first."""
+    """Yield headings, shares of the room in percent, and lines, the most important first."""
     sections = _sections(text)
     told = sections.get("transcript", "")
     asked = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
@@ -79,7 +79,7 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _said(told: str, who: str) -> Iterator[str]:
-    """Give the first lines of what one side said itself."""
+    """Yield the first line of each message of one side, without results."""
     for part in told.split("\n\n"):
         speaker, _, words = part.partition("\n")
         if speaker == who and not words.startswith("[result"):

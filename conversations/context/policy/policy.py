@@ -1,7 +1,7 @@
 """The numbers that decide when and how much the context is reduced, validated together.
 
-Names follow the designs they come from; a setting AGENTWEB_<NAME> overrides each for the site, a
-user's and a conversation's overrides come on top.
+Names follow the designs they come from; a setting AGENTWEB_<NAME> overrides each for the site, then
+come the overrides of the user and of the conversation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.context.policy.tool_rules import parsed
 
 
 class PolicyError(ContextError):
-    """A policy's number is of the wrong kind, out of range or at odds with another."""
+    """A policy's number is of the wrong kind, out of range or contradicts another."""
 
     code = "policy"
 
@@ -24,7 +24,7 @@ class PolicyError(ContextError):
         self.field, self.problem = field, problem
 
 
-#: The reserve for the answer is at most one part of so many of the window.
+#: The reserve for the answer is at most a fifth of the window.
 RESERVED_SHARE = 5
 
 
@@ -46,11 +46,11 @@ class Policy:
     compaction_threshold_tokens: int = 80_000
     #: Messages at the end that a summary never touches.
     protected_tail_messages: int = 6
-    #: What the summary call may read at most.
+    #: Most characters that the summary call may read.
     summary_input_chars: int = 100_000
-    #: What the summary call may write at most, in tokens.
+    #: Most tokens that the summary call may write.
     summary_max_tokens: int = 4_096
-    #: After so many rejected summaries in a row, only deterministic steps work.
+    #: After so many consecutive rejected summaries only deterministic steps run.
     summary_breaker: int = 3
     #: Trim only when the context fills at least this share of the window.
     trim_threshold_percent: int = 60
@@ -80,18 +80,18 @@ class Policy:
     low_water_percent: int = 28
     #: and to so many tokens, whichever is less.
     low_water_tokens: int = 20_000
-    #: Nothing is reduced for less than this many tokens.
+    #: Smallest reduction, in tokens, that is made at all.
     minimum_gain_tokens: int = 8_000
     #: Let the API clear old tool results and compact, where the model offers it: above
     #: input_token_budget and compaction_threshold_tokens, for no less than minimum_gain_tokens.
     server_side: bool = False
-    #: The newest tool results, so many of them, that the API does not clear.
+    #: How many of the newest tool results the API does not clear.
     clear_keep_results: int = 3
-    #: Ids of tool calls and numbers of messages that no step may touch; no setting of a site.
+    #: Ids of tool calls and numbers of messages that no step may touch; not a site setting.
     pins: frozenset[str | int] = frozenset()
 
     def room(self, window: int) -> int:
-        """Give how much of a model's window a request may fill, in tokens."""
+        """Return how much of a model's window a request may fill, in tokens."""
         return window - min(self.window_reserve_tokens, window // RESERVED_SHARE)
 
 
@@ -200,7 +200,7 @@ def _words(field: str, value: object) -> tuple[str, ...]:
 
 
 def consistent(policy: Policy) -> Policy:
-    """Refuse numbers at odds with each other; raises PolicyError."""
+    """Return the policy unchanged; raises PolicyError when its numbers contradict each other."""
     budget, threshold = policy.input_token_budget, policy.compaction_threshold_tokens
     if policy.compaction_enabled and budget and threshold <= budget:
         raise PolicyError(
@@ -222,5 +222,5 @@ def consistent(policy: Policy) -> Policy:
 
 
 def snapshot(policy: Policy) -> dict[str, Any]:
-    """Give the policy's numbers as data, for the record."""
+    """Return the policy's numbers as data, for the record."""
     return asdict(policy) | {"pins": sorted(policy.pins, key=str)}

@@ -1,9 +1,9 @@
-"""What a person may have reduced now, whatever the thresholds: the same steps, the same edits.
+"""Reductions that a person starts, whatever the thresholds: the same steps, the same edits.
 
-The wish replaces the threshold and nothing else: pins, verbatim results, the latest exchange and
-the first request stay as the steps leave them, what would not shrink is not proposed, and the
-thinking behind the edit goes. The trigger names the wish, and the decision what it costs: the part
-of the cached prefix that is written anew, and what a call for a summary takes.
+The person's request replaces the threshold and nothing else: pins, verbatim results, the latest
+exchange and the first request stay as the steps leave them, what would not shrink is not proposed,
+and the thinking behind the edit is dropped. The trigger names the request, and the decision its
+cost: the part of the cached prefix that is written again, and the call for a summary.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from conversations.context.view.edits import Transformation, Trigger, transforma
 from conversations.context.view.rules import cuts
 from conversations.context.view.view import View
 
-#: What stands as the setting of a trigger that is a person's wish.
+#: The setting of a trigger that is a person's request.
 BY_HAND = "by_hand"
 Wanted = Literal["results", "turns", "summary"]
-#: Percent of the messages' tokens that dropping the oldest turns goes down to, where it can.
+#: Percent of the messages' tokens that dropping the oldest turns goes down to, if possible.
 _HALF = 50
-#: Stands for an answer while only the questions matter.
+#: A stand-in for the model's answer while only the requests matter.
 _STAND_IN = SummaryReply("x", "end_turn")
 
 
 def at_hand(view: View, situation: Situation, policy: Policy) -> Desk:
-    """Lay a view on the desk, with what is pinned, for a person to work on."""
+    """Return the working view for a person's change, with the pins."""
     return Desk(view, situation, replace(policy, pins=policy.pins | situation.pins), 0)
 
 
 def asked(desk: Desk, setting: str = BY_HAND) -> Trigger:
-    """Give the trigger of a wish: the figure as it stands, and no threshold."""
+    """Build the trigger of a person's request: the present figure, and no threshold."""
     return Trigger(desk.gauge.tokens, 0, desk.gauge.source, setting)
 
 
@@ -61,7 +61,7 @@ def results(desk: Desk) -> Transformation | None:
 def turns(desk: Desk) -> Transformation | None:
     """Drop the oldest turns, whole, down to half of the tokens; None when there are none to drop.
 
-    Where half is out of reach all but the last turn go.
+    Where half is out of reach all but the last turn are dropped.
     """
     view = desk.view
     positions = cuts(view)
@@ -82,14 +82,14 @@ def turns(desk: Desk) -> Transformation | None:
 
 
 def summary(desk: Desk) -> Summarising:
-    """Ask for a summary of all but the protected tail; None when that is not worth a call."""
+    """Request a summary of all but the protected tail; None when that is not worth a call."""
     zone = zone_of(desk.view, desk.policy) if desk.view.length else None
     change = yield from replace_zone(desk.view, zone, asked(desk), desk.gauge, desk.policy)
     return decided(desk, change) if change is not None and change.edits else change
 
 
 def summary_of(desk: Desk, text: str) -> Transformation | Flawed:
-    """Put these words in the place of all but the protected tail, or say what is wrong."""
+    """Replace all but the protected tail by this text, or return why it is rejected."""
     zone = zone_of(desk.view, desk.policy) if desk.view.length else None
     if zone is None:
         return Flawed("there is nothing to summarise any more")
@@ -98,7 +98,7 @@ def summary_of(desk: Desk, text: str) -> Transformation | Flawed:
 
 
 def questions(steps: Summarising) -> list[SummaryWanted]:
-    """Give what a summary would ask of the model at its first attempt, part by part."""
+    """Return what a summary would request of the model at its first attempt, part by part."""
     found: list[SummaryWanted] = []
     reply: SummaryReply | None = None
     while True:
@@ -107,14 +107,14 @@ def questions(steps: Summarising) -> list[SummaryWanted]:
         except StopIteration:
             return found
         if found and wanted.text.startswith(found[-1].text):
-            # The second attempt says the first one again.
+            # The second attempt repeats the first one's text.
             return found
         found.append(wanted)
         reply = _STAND_IN
 
 
 def read_by(questions: list[SummaryWanted]) -> int:
-    """Estimate what the model reads for these questions, in tokens."""
+    """Estimate the tokens the model reads for these requests."""
     return sum(text_tokens(one.system) + text_tokens(one.text) for one in questions)
 
 
@@ -124,7 +124,7 @@ def is_smaller(change: Transformation) -> bool:
 
 
 def decided(desk: Desk, change: Transformation) -> Transformation:
-    """Say what the change frees and what it costs; raises RuleError when it is not legal."""
+    """Add what the change frees and costs; raises RuleError when the result is not legal."""
     demand_legal(change.made)
     permille = desk.gauge.permille
     saved = max(0, change.tokens_before - change.tokens_after) * permille // 1000
@@ -134,7 +134,7 @@ def decided(desk: Desk, change: Transformation) -> Transformation:
 
 
 def rewritten(desk: Desk, after: View) -> int:
-    """Estimate the tokens behind the first difference: what the prompt cache has to write anew."""
+    """Estimate the tokens behind the first difference, which the prompt cache must write again."""
     pairs = zip(desk.view.messages, after.messages, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
     return sum(message.tokens for message in after.messages[same:])

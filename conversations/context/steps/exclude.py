@@ -1,8 +1,8 @@
-"""Leave a tool result or a message of the past out of what is sent, because a person says so.
+"""Leave a past tool result or message out of what is sent, at a person's request.
 
-A short notice that names the original for recall takes its place, so it is a compaction to nothing:
-calls keep their results, ids and errors stay what they are, and the log that says so makes it stay
-out. The first message stays, since it says what the conversation is about.
+A short notice that names the original for recall replaces it, so it is a compaction to nothing:
+calls keep their results, ids and error flags are unchanged, and the log entry keeps it out. The
+first message stays, since it says what the conversation is about.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from conversations.context.view import wire
 from conversations.context.view.edits import Edit, SpliceBlocks, Transformation, transformation
 from conversations.context.view.view import Message
 
-#: The setting of such a trigger.
+#: The setting of such a change's trigger.
 EXCLUDE = "exclude"
 _OWN = (*OURS, "compaction")
 
 
 def exclude(desk: Desk, targets: Collection[Pin]) -> Transformation | None:
-    """Put a notice in the place of each target; None when nothing would become smaller."""
+    """Replace each target by a notice; None when nothing would become smaller."""
     found: list[Edit] = []
     count = 0
     for at, message in enumerate(desk.view.messages):
@@ -40,7 +40,7 @@ def exclude(desk: Desk, targets: Collection[Pin]) -> Transformation | None:
 
 
 def _of(message: Message, targets: Collection[Pin], *, is_first: bool) -> Iterator[SpliceBlocks]:
-    """Give the edits for one message."""
+    """Yield the edits for one message."""
     is_whole = message.seq in targets
     for result in message.shape.results:
         if is_whole or result.id in targets:
@@ -52,7 +52,7 @@ def _of(message: Message, targets: Collection[Pin], *, is_first: bool) -> Iterat
 
 
 def _words(message: Message) -> Iterator[SpliceBlocks]:
-    """Replace what a person or the model said by one notice; calls and thinking are not words."""
+    """Replace the texts of a message by one notice; calls and thinking are left alone."""
     kinds = ("text",) if message.kind == "answer" else ("text", "image", "document")
     said = [
         at
@@ -62,13 +62,13 @@ def _words(message: Message) -> Iterator[SpliceBlocks]:
     notice = wire.encode({"type": "text", "text": notice_of(message_id(message.seq))})
     size = sum(len(message.blocks[at].text.encode()) for at in said)
     if len(notice.encode()) < size:
-        # The last first: what an edit takes away behind it does not move what comes before.
+        # Last first: an edit does not move the blocks before it.
         for at in reversed(said):
             yield SpliceBlocks(message.seq, at, 1, (notice,) if at == said[0] else ())
 
 
 def notice_of(id: str) -> str:
-    """Give the words that stand for an original that was left out."""
+    """Write the text that replaces an original that was left out."""
     return f'[left out at the user\'s wish; recall "{id}" for the original]'
 
 

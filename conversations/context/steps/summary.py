@@ -1,8 +1,8 @@
 """Replace the middle of the conversation by a text the model writes.
 
-The step asks (`SummaryWanted`) and judges what comes back. There is never more than one summary
-block: an existing one is distilled again together with the new zone. A summary that is not accepted
-is asked for once more; after that the view stays as it is, the rejection is recorded, and the
+The step requests a text (`SummaryWanted`) and judges what comes back. There is never more than one
+summary block: an existing one is summarised again together with the new zone. A rejected summary is
+requested once more; after that the view stays as it is, the rejection is recorded, and the
 deterministic steps take over.
 """
 
@@ -37,16 +37,16 @@ from conversations.context.view.view import Block, View
 START, END = "[CONTEXT SUMMARY]", "[END CONTEXT SUMMARY]"
 MEMORY, END_MEMORY = "[WORKING MEMORY]", "[END WORKING MEMORY]"
 Kind = Literal["summary", "rounds"]
-#: Names a summary must keep at most.
+#: Most names that a summary is required to keep.
 _MOST_NAMES = 24
-#: A zone smaller than this part of what a summary may write is not worth a call.
+#: A zone smaller than this part (1/8) of what a summary may write is not worth a call.
 _LEAST_PART = 8
 
 Summarising = Generator[SummaryWanted, SummaryReply | None, Transformation | None]
 
 
 def summarise(view: View, gauge: Gauge, policy: Policy) -> Summarising:
-    """Ask for a summary of the zone once the input outgrows its threshold."""
+    """Request a summary of the zone once the input exceeds its threshold."""
     trigger = gauge.passes_or_room(
         policy.compaction_threshold_tokens, "compaction_threshold_tokens"
     )
@@ -65,7 +65,7 @@ def replace_zone(
     kind: Kind = "summary",
     decision: Decision | None = None,
 ) -> Summarising:
-    """Ask for a summary of this zone, whatever the thresholds."""
+    """Request a summary of this zone, whatever the thresholds."""
     if zone is None or _tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
     draft = _Draft(view, zone, trigger, _names(zone), policy.recall_list_chars, kind, decision)
@@ -83,7 +83,7 @@ def replace_zone(
 def worded(
     view: View, zone: Zone, trigger: Trigger, policy: Policy, text: str
 ) -> Transformation | Flawed:
-    """Put these words in the place of the zone, or say why they are not accepted."""
+    """Replace the zone by this text, or return why the text is rejected."""
     draft = _Draft(view, zone, trigger, _names(zone), policy.recall_list_chars)
     return draft.judged(SummaryReply(text, "end_turn"))
 
@@ -91,7 +91,7 @@ def worded(
 def _asked(
     draft: _Draft, gauge: Gauge, policy: Policy
 ) -> Generator[SummaryWanted, SummaryReply | None, str | Flawed]:
-    """Write the request; a zone that does not fit the model is summarised part by part first."""
+    """Write the request; a zone that does not fit the model is summarised in parts first."""
     window = max(1_000, gauge.room - policy.summary_max_tokens)
     words = policy.summary_max_tokens // 2
     text = transcript(draft.zone, policy.summary_input_chars)
@@ -114,7 +114,7 @@ _FAILED = "the call gave no answer"
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a summary is made of, besides the model's words."""
+    """What a summary is made of, besides the model's text."""
 
     view: View
     zone: Zone
@@ -129,7 +129,7 @@ class _Draft:
         return unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
     def judged(self, reply: SummaryReply | None) -> Transformation | Flawed:
-        """Give the change that puts the reply in place of the zone, or what is wrong with it."""
+        """Return the change that replaces the zone by the reply, or why the reply is rejected."""
         if not isinstance(reply, SummaryReply):
             return Flawed(_FAILED)
         block = self._block(reply.text)

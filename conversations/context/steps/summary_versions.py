@@ -1,8 +1,8 @@
-"""Other words for a summary in view: a person's, or the model's when it is asked again.
+"""Another text for a summary in view: a person's, or the model's at another attempt.
 
-The words are judged as the first ones were, against the messages that they stand for, which are all
-in the log: so a version leaves out no name that later messages refer to, is shorter than what it
-replaces, and carries the same list of what can be recalled. Only the summary's block changes.
+The text is judged like the first one, against the messages it replaces, which are all in the log:
+so a version lacks no name that later messages refer to, is shorter than what it replaces, and
+carries the same recall list. Only the summary's block changes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from conversations.context.view.edits import (
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import View
 
-#: The settings of triggers whose words are a person's, or the model's at another attempt.
+#: The settings of triggers of a person's text, and of the model's at another attempt.
 EDIT, REBUILD = "edit", "rebuild"
 
 
 def covered(view: View, edits: Sequence[Edit]) -> Zone | None:
-    """Give the zone that a summary replaced in the view before it; None when it was none of ours.
+    """Return the zone that a summary replaced in the view before it; None when not our summary.
 
-    What the API compacted and signed has no words that could be others.
+    The text of a block that the API compacted and signed cannot be changed.
     """
     if not edits or not view.length:
         return None
@@ -56,19 +56,19 @@ def covered(view: View, edits: Sequence[Edit]) -> Zone | None:
 
 
 def rebuild(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
-    """Ask for the summary of the zone once more, in the view it was first made of."""
+    """Request the summary of the zone once more, in the view it was first made of."""
     trigger = Trigger(gauge.tokens, 0, gauge.source, REBUILD)
     return (yield from replace_zone(view, zone, trigger, gauge, policy))
 
 
 def said(text: str) -> str:
-    """Give a summary's own words: without its markers and the list of what can be recalled."""
+    """Return a summary's own text, without its markers and the recall list."""
     words, _, _ = text.partition(HEADER)
     return words.strip().removeprefix(START).removesuffix(END).strip()
 
 
 def in_view(view: View) -> str:
-    """Give the words of the summary block in view; "" when there is none."""
+    """Return the text of the summary block in view; "" when there is none."""
     at = _place(view)
     return "" if at is None else said(str(view.messages[0].blocks[at].value["text"]))
 
@@ -76,7 +76,7 @@ def in_view(view: View) -> str:
 def reworded(
     desk: Desk, before: View, zone: Zone, text: str, setting: str
 ) -> Change | Flawed | None:
-    """Put other words in the summary's block; None when there is none or they are the same.
+    """Put another text in the summary's block; None when there is no block or no change.
 
     `before` is the view that the summary was first made of, and `zone` what it replaced there.
     """
@@ -96,7 +96,7 @@ def reworded(
 
 
 def _place(view: View) -> int | None:
-    """Give the index of the summary's block in the first message."""
+    """Return the index of the summary's block in the first message."""
     first = view.messages[0] if view.length else None
     if first is None or "summary" not in first.by:
         return None

@@ -1,8 +1,8 @@
 """Which messages a summary replaces, and where in the first message its text goes.
 
-The zone lies between the first message and the protected tail and ends at a cut, so no call is
-parted from its result whatever the zone's size. What must stay in view (the latest prompt, results
-of verbatim tools) stays where it is.
+The zone lies between the first message and the protected tail and ends at a cut, so that no call is
+separated from its result, whatever the zone's size. What must stay in view (the latest prompt,
+results of verbatim tools) stays where it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OURS = ("summary", "trim", "rounds")
 class Zone:
     """`indexes` of the messages to replace; `at` and `ours` are the engine's blocks in the first.
 
-    `tail` is what stays behind the first message.
+    `tail` are the messages that stay behind the first one.
     """
 
     messages: tuple[Message, ...]
@@ -43,7 +43,7 @@ class Zone:
         return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ("summary", "rounds"))
 
     def edits(self, view: View, text: str) -> list[Edit]:
-        """Replace the zone and the engine's old blocks by one new block."""
+        """Return the edits that replace the zone and the engine's old blocks by one new block."""
         put = SpliceBlocks(self.first.seq, self.at, len(self.ours), (text,))
         return [put, *dropping(view, self.indexes)]
 
@@ -55,7 +55,7 @@ def zone_of(view: View, policy: Policy) -> Zone | None:
 
 
 def zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
-    """Give the zone that ends at a cut, without what must stay."""
+    """Return the zone that ends at a cut, without what must stay."""
     messages = view.messages
     stay = kept(view, cuts(view), policy)
     indexes = tuple(at for at in range(start, end) if at not in stay)

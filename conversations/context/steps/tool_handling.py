@@ -1,10 +1,10 @@
-"""How the results of each tool are to be handled, and which of them no step may touch.
+"""How the results of each tool are handled, and which of them no step may touch.
 
-A rule is written `tool=rule`: `keep` (whole until it is summarised or dropped), `head_tail` (text,
-also when it is JSON), `json` (structure kept: the default), `cap N` (its own limit before it is
-first sent), `verbatim` (never shortened, summarised or dropped). Verbatim is a promise with a size,
-per result and in all, so that a context cannot become irreducible; pins are a person's word and
-have none.
+A rule is written `tool=rule`: `keep` (in full until summarised or dropped), `head_tail` (as text,
+even if it is JSON), `json` (structure kept: the default), `cap N` (its own limit before it is first
+sent), `verbatim` (never shortened, summarised or dropped). Verbatim results are limited in size,
+each and in total, so that a context can always be reduced; pins are a person's decision and have no
+such limit.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def _rules(policies: tuple[str, ...], verbatim: tuple[str, ...]) -> dict[str, Ru
 
 
 def rule_of(view: View, result: str, policy: Policy) -> Rule:
-    """Give the rule for the result of a call."""
+    """Return the rule for the result of a call."""
     rules = _rules(policy.tool_policies, policy.verbatim_tools)
     call = calls(view).get(result) if rules else None
     return rules.get(call.name, _DEFAULT) if call else _DEFAULT
 
 
 def tools_by(policy: Policy, way: Way) -> frozenset[str]:
-    """Give the names of the tools with such a rule."""
+    """Return the names of the tools with such a rule."""
     rules = _rules(policy.tool_policies, policy.verbatim_tools)
     return frozenset(name for name, rule in rules.items() if rule.way == way)
 
 
 def untouchable(view: View, policy: Policy) -> set[str]:
-    """Give the ids of the results that must stay as they are: verbatim ones and pinned ones."""
+    """Return the ids of the results that must stay as they are: verbatim and pinned ones."""
     tools = tools_by(policy, "verbatim")
     if not tools and not policy.pins:
         return set()
@@ -52,13 +52,13 @@ def untouchable(view: View, policy: Policy) -> set[str]:
 
 
 def is_pinned(message: Message, policy: Policy) -> bool:
-    """Say whether the whole message is pinned."""
+    """Return whether the whole message is pinned."""
     return message.seq in policy.pins
 
 
 @dataclass(slots=True)
 class _Found:
-    """What may not be touched in the messages read so far."""
+    """Ids of results that must not be touched in the messages read so far."""
 
     tools: frozenset[str]
     most: int

@@ -13,7 +13,7 @@ Entry = Message | tuple[TransformationKind, tuple[Edit, ...]]
 
 
 def replay(entries: Iterable[Entry], view: View | None = None) -> View:
-    """Give the view after the entries, starting from `view` or from nothing."""
+    """Return the view after the entries, starting from `view` or from nothing."""
     view = View() if view is None else view
     for entry in entries:
         if isinstance(entry, Message):
